@@ -1,0 +1,1 @@
+//! The nouns of a measurement: specification, event, metric, caveat, finding.

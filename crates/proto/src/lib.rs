@@ -1,0 +1,1 @@
+//! Wire protocols as state machines without I/O.

@@ -1,0 +1,1 @@
+//! A run as text, JSON, CSV or Markdown.

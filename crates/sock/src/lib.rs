@@ -1,0 +1,1 @@
+//! Every system call, socket option and clock of linerate.

@@ -1,0 +1,1 @@
+//! Formulas, statistics and the rules that turn evidence into a verdict.

@@ -1,0 +1,1 @@
+//! Exact quantities: bit rates, byte counts, times and ratios.
