@@ -1,1 +1,23 @@
 //! Exact quantities: bit rates, byte counts, times and ratios.
+//!
+//! Rates are decimal (1 Mb/s is 10^6 bit/s), memory is binary (1 MiB is 2^20 B), and both are always labelled.
+//! A bare `K`, `M`, `G` or `T` after a byte count is binary and after a rate decimal, as on the command line of
+//! iperf3; `kB`, `MB`, … are decimal and `KiB`, `MiB`, … binary whatever stands before them.
+//!
+//! Every type prints in two ways: `Display` is short and for people, `exact` can be parsed back to the same value.
+//! This room reads no clock, knows no protocol, and rounds only in `Display`.
+
+mod bitrate;
+mod bytes;
+mod decimal;
+mod parse;
+mod ratio;
+#[cfg(feature = "serde")]
+mod serial;
+mod time;
+
+pub use bitrate::Bitrate;
+pub use bytes::Bytes;
+pub use parse::{ParseError, Trouble};
+pub use ratio::Ratio;
+pub use time::{Span, Timestamp};

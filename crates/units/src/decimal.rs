@@ -1,0 +1,103 @@
+//! A decimal number as typed, without passing through binary floating point.
+
+use crate::parse::Trouble;
+
+/// `mantissa` / 10^`scale`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Decimal {
+    mantissa: u128,
+    scale: u32,
+}
+
+/// More digits than any quantity needs; keeps products inside `u128`.
+const MAX_DIGITS: usize = 24;
+
+impl Decimal {
+    /// Splits `text` into the number at its start and the unit after it.
+    pub(crate) fn split(text: &str) -> Result<(Self, &str), Trouble> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(Trouble::Empty);
+        }
+        if let Some(rest) = text.strip_prefix('-') {
+            let negative = rest.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+            return Err(if negative { Trouble::Negative } else { Trouble::NotANumber });
+        }
+        let text = text.strip_prefix('+').unwrap_or(text);
+        let end = number_length(text);
+        let (number, unit) = text.split_at(end);
+        Ok((Self::parse(number)?, unit.trim()))
+    }
+
+    fn parse(number: &str) -> Result<Self, Trouble> {
+        let (plain, exponent) = match number.find(['e', 'E']) {
+            Some(at) => {
+                let exponent: i32 = number[at + 1..].parse().map_err(|_| Trouble::TooLarge)?;
+                (&number[..at], exponent)
+            }
+            None => (number, 0),
+        };
+        let (whole, fraction) = plain.split_once('.').unwrap_or((plain, ""));
+        if whole.is_empty() && fraction.is_empty() {
+            return Err(Trouble::NotANumber);
+        }
+        let digits: String = whole.chars().chain(fraction.chars()).collect();
+        let digits = digits.trim_start_matches('0');
+        if digits.len() > MAX_DIGITS {
+            return Err(Trouble::TooLarge);
+        }
+        let mut mantissa: u128 =
+            if digits.is_empty() { 0 } else { digits.parse().map_err(|_| Trouble::NotANumber)? };
+        let scale = i64::try_from(fraction.len()).unwrap_or(i64::MAX) - i64::from(exponent);
+        if mantissa == 0 {
+            return Ok(Self { mantissa: 0, scale: 0 });
+        }
+        if scale < 0 {
+            let power = u32::try_from(-scale).ok().filter(|p| *p <= 24).ok_or(Trouble::TooLarge)?;
+            mantissa = mantissa.checked_mul(10_u128.pow(power)).ok_or(Trouble::TooLarge)?;
+            return Ok(Self { mantissa, scale: 0 });
+        }
+        let scale = u32::try_from(scale).ok().filter(|s| *s <= 36).ok_or(Trouble::TooLarge)?;
+        Ok(Self { mantissa, scale })
+    }
+
+    /// The number times `factor`, when that is a whole number of `of` that fits.
+    pub(crate) fn times_whole(self, factor: u64, of: &'static str) -> Result<u64, Trouble> {
+        let product = self.mantissa.checked_mul(u128::from(factor)).ok_or(Trouble::TooLarge)?;
+        let divisor = 10_u128.pow(self.scale);
+        if product % divisor != 0 {
+            return Err(Trouble::NotWhole { of });
+        }
+        u64::try_from(product / divisor).map_err(|_| Trouble::TooLarge)
+    }
+
+    /// The floating-point number nearest to this number times `factor`.
+    pub(crate) fn times(self, factor: u64) -> Result<f64, Trouble> {
+        let product = self.mantissa.checked_mul(u128::from(factor)).ok_or(Trouble::TooLarge)?;
+        // The standard parser rounds a decimal text correctly; arithmetic on two rounded parts would not.
+        format!("{product}e-{}", self.scale).parse().map_err(|_| Trouble::NotANumber)
+    }
+}
+
+/// Length of the number at the start: digits, one point, and an exponent only when digits follow it
+/// (so that `1E` is one exabyte-like unit and `1e3` a thousand).
+fn number_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    let mut point = false;
+    while at < bytes.len() && (bytes[at].is_ascii_digit() || (bytes[at] == b'.' && !point)) {
+        point |= bytes[at] == b'.';
+        at += 1;
+    }
+    if at > 0 && at < bytes.len() && (bytes[at] | 0x20) == b'e' {
+        let mut exponent = at + 1;
+        if exponent < bytes.len() && matches!(bytes[exponent], b'+' | b'-') {
+            exponent += 1;
+        }
+        let digits = bytes[exponent..].iter().take_while(|b| b.is_ascii_digit()).count();
+        if digits > 0 {
+            return exponent + digits;
+        }
+    }
+    at
+}

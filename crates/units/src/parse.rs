@@ -1,0 +1,58 @@
+//! What can be wrong with a quantity that somebody typed.
+
+use std::fmt;
+
+/// A text that is not the quantity it should be: names the text and the remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseError {
+    /// The text as typed.
+    pub text: String,
+    /// What is wrong with it.
+    pub trouble: Trouble,
+    /// How a right one looks.
+    pub example: &'static str,
+}
+
+/// What is wrong with the text of a quantity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// Nothing was typed.
+    Empty,
+    /// There is no number at the start.
+    NotANumber,
+    /// The number is below zero.
+    Negative,
+    /// What follows the number is no unit of this quantity.
+    UnknownUnit {
+        /// The unit as typed.
+        unit: String,
+        /// The units that are understood.
+        known: &'static str,
+    },
+    /// The value is larger than can be counted.
+    TooLarge,
+    /// The value is not a whole number of the smallest unit, so keeping it would round.
+    NotWhole {
+        /// The smallest unit: bytes or nanoseconds.
+        of: &'static str,
+    },
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.trouble {
+            Trouble::Empty => f.write_str("nothing given")?,
+            Trouble::NotANumber => write!(f, "'{}' does not start with a number", self.text)?,
+            Trouble::Negative => write!(f, "'{}' is negative", self.text)?,
+            Trouble::UnknownUnit { unit, known } => {
+                write!(f, "unknown unit '{unit}' in '{}'; known are {known}", self.text)?;
+            }
+            Trouble::TooLarge => write!(f, "'{}' is too large", self.text)?,
+            Trouble::NotWhole { of } => write!(f, "'{}' is not a whole number of {of}", self.text)?,
+        }
+        write!(f, " (example: {})", self.example)
+    }
+}
+
+impl std::error::Error for ParseError {}

@@ -1,0 +1,90 @@
+//! Shares and relative errors.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::decimal::Decimal;
+use crate::parse::{ParseError, Trouble};
+
+/// A share or a relative error; finite and never negative. 1 is the whole.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct Ratio(f64);
+
+const EXAMPLE: &str = "1% or 0.01";
+
+impl Ratio {
+    /// A ratio of `value`; absent when that is negative or not finite.
+    #[must_use]
+    pub fn new(value: f64) -> Option<Self> {
+        (value.is_finite() && value >= 0.0).then_some(Self(value))
+    }
+
+    /// The ratio, 1 being the whole.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+
+    /// A text that parses back to the same ratio.
+    #[must_use]
+    pub fn exact(self) -> String {
+        format!("{}", self.0)
+    }
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = self.0 * 100.0;
+        let text = if percent != 0.0 && percent < 0.1 {
+            format!("{percent:.2e} %")
+        } else {
+            format!("{percent:.1} %")
+        };
+        f.pad(&text)
+    }
+}
+
+impl FromStr for Ratio {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let fail = |trouble| ParseError { text: text.trim().to_owned(), trouble, example: EXAMPLE };
+        let (number, unit) = Decimal::split(text).map_err(fail)?;
+        let value = number.times(1).map_err(fail)?;
+        let value = match unit {
+            "" => value,
+            "%" => value / 100.0,
+            other => return Err(fail(Trouble::UnknownUnit { unit: other.to_owned(), known: "% or none" })),
+        };
+        Self::new(value).ok_or_else(|| fail(Trouble::TooLarge))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn percent_and_plain_are_the_same_ratio() {
+        assert_eq!("1%".parse::<Ratio>().unwrap().get(), 0.01);
+        assert_eq!("1e-4".parse::<Ratio>().unwrap().get(), 1e-4);
+        assert_eq!("-1%".parse::<Ratio>().unwrap_err().trouble, Trouble::Negative);
+        assert!("1 pct".parse::<Ratio>().is_err());
+    }
+
+    #[test]
+    fn people_see_percent() {
+        assert_eq!(Ratio::new(0.9994).unwrap().to_string(), "99.9 %");
+        assert_eq!(Ratio::new(0.0).unwrap().to_string(), "0.0 %");
+        assert_eq!(Ratio::new(2.86e-5).unwrap().to_string(), "2.86e-3 %");
+    }
+
+    proptest! {
+        #[test]
+        fn exact_text_round_trips(thousandths in 0_u32..2_000_000) {
+            let ratio = Ratio::new(f64::from(thousandths) / 1000.0).unwrap();
+            prop_assert_eq!(ratio.exact().parse::<Ratio>().unwrap(), ratio);
+        }
+    }
+}
