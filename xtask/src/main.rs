@@ -1,2 +1,75 @@
-//! Developer tasks.
-fn main() {}
+//! Developer tasks, run as `cargo xtask NAME`. Each task is one row of [`TASKS`].
+
+mod gen_reference;
+mod metadata;
+mod rust_text;
+mod skips;
+mod tidy;
+mod tree;
+mod walk;
+mod words;
+
+use std::process::ExitCode;
+
+/// One task: what to type, what it does, and the function that does it.
+struct Task {
+    name: &'static str,
+    arguments: &'static str,
+    help: &'static str,
+    run: fn(&[String]) -> Result<(), String>,
+}
+
+const TASKS: &[Task] = &[
+    Task {
+        name: "tidy",
+        arguments: "",
+        help: "check the house rules that the compiler cannot: edges, sizes, names, words, tables",
+        run: tidy::run,
+    },
+    Task {
+        name: "walk",
+        arguments: "NAME [--budget N] | --check",
+        help: "list the files in which a knob or metric is written by hand",
+        run: walk::run,
+    },
+    Task {
+        name: "gen",
+        arguments: "[--check]",
+        help: "write docs/reference from the program itself; --check only compares",
+        run: gen_reference::run,
+    },
+    Task {
+        name: "skips",
+        arguments: "",
+        help: "list the tests that are not run by default, with their reasons",
+        run: skips::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = arguments.split_first() else {
+        eprint!("{}", usage());
+        return ExitCode::from(2);
+    };
+    let Some(task) = TASKS.iter().find(|task| task.name == name) else {
+        eprint!("xtask: no task named {name:?}\n\n{}", usage());
+        return ExitCode::from(2);
+    };
+    match (task.run)(rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask {name}: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage() -> String {
+    let mut text = String::from("usage: cargo xtask TASK\n");
+    for task in TASKS {
+        let call = format!("{} {}", task.name, task.arguments);
+        text.push_str(&format!("  {call:<34} {}\n", task.help));
+    }
+    text
+}

@@ -1,0 +1,81 @@
+//! The packages of the workspace and what they depend on, as cargo itself reads them.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// One line of a `[dependencies]` table, of any kind (normal, development, build).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Edge {
+    /// The room that depends: `engine` for the package `linerate-engine`, `app` for `linerate`.
+    pub(crate) from: String,
+    /// The room it depends on, or the name of an outside package.
+    pub(crate) to: String,
+    /// True when `to` is a package of this workspace.
+    pub(crate) inside: bool,
+}
+
+/// Asks cargo for the workspace's packages.
+pub(crate) fn read_edges() -> Result<Vec<Edge>, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .output()
+        .map_err(|e| format!("cannot run cargo metadata: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let document =
+        serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata is not JSON: {e}"))?;
+    Ok(edges_of(&document))
+}
+
+/// The edges in a document of `cargo metadata`.
+pub(crate) fn edges_of(document: &Value) -> Vec<Edge> {
+    let mut edges = Vec::new();
+    for package in list(document, "packages") {
+        for dependency in list(package, "dependencies") {
+            edges.push(Edge {
+                from: room_of(name(package)),
+                to: room_of(name(dependency)),
+                inside: dependency["path"].is_string(),
+            });
+        }
+    }
+    edges
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn name(value: &Value) -> &str {
+    value["name"].as_str().unwrap_or_default()
+}
+
+fn room_of(package: &str) -> String {
+    match package {
+        "linerate" => "app".to_owned(),
+        other => other.strip_prefix("linerate-").unwrap_or(other).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_rooms_and_tells_inside_from_outside() {
+        let document = serde_json::json!({"packages": [
+            {"name": "linerate", "dependencies": [{"name": "linerate-sock", "path": "crates/sock"}, {"name": "clap"}]},
+        ]});
+        let edge = |to: &str, inside| Edge { from: "app".to_owned(), to: to.to_owned(), inside };
+        assert_eq!(edges_of(&document), [edge("sock", true), edge("clap", false)]);
+    }
+
+    #[test]
+    fn cargo_answers_for_this_workspace() {
+        let edges = read_edges().unwrap();
+        assert!(edges.iter().any(|edge| edge.from == "app" && edge.to == "engine" && edge.inside));
+    }
+}

@@ -1,0 +1,85 @@
+//! `cargo xtask tidy`: the house rules that neither the compiler nor clippy can keep.
+//!
+//! One check is one file below this folder: a pure function from the text of the workspace to problems.
+
+mod edges;
+mod file_names;
+mod fuzz_targets;
+mod ignored_tests;
+mod lib_files;
+mod machine_paths;
+mod marks;
+mod reasons;
+mod sizes;
+mod unsafe_code;
+mod vocabulary;
+
+use crate::tree::Tree;
+use crate::{metadata, tree};
+
+/// One breach of a rule: where it is, what is wrong, and what to do instead.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    path: String,
+    line: usize,
+    what: String,
+    remedy: &'static str,
+    fatal: bool,
+}
+
+impl Problem {
+    fn new(path: &str, line: usize, what: impl Into<String>, remedy: &'static str) -> Self {
+        Self { path: path.to_owned(), line, what: what.into(), remedy, fatal: true }
+    }
+
+    /// The same problem as a warning, which is printed but does not fail the task.
+    fn warning(self) -> Self {
+        Self { fatal: false, ..self }
+    }
+
+    fn print(&self) {
+        let weight = if self.fatal { "error" } else { "warning" };
+        eprintln!("{}:{}: {weight}: {}\n    {}", self.path, self.line, self.what, self.remedy);
+    }
+}
+
+/// The checks that need nothing but the text of the workspace.
+const CHECKS: &[fn(&Tree) -> Vec<Problem>] = &[
+    file_names::check,
+    fuzz_targets::check,
+    ignored_tests::check,
+    lib_files::check,
+    machine_paths::check,
+    marks::check,
+    reasons::check,
+    sizes::check,
+    unsafe_code::check,
+    vocabulary::check,
+];
+
+/// Runs every check and prints what they find.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    if let Some(unknown) = arguments.first() {
+        return Err(format!("takes no argument, got {unknown:?}"));
+    }
+    let tree = Tree::read(&tree::root()?)?;
+    let mut problems = edges::check(&metadata::read_edges()?, &tree);
+    for check in CHECKS {
+        problems.extend(check(&tree));
+    }
+    problems.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    problems.iter().for_each(Problem::print);
+    let fatal = problems.iter().filter(|problem| problem.fatal).count();
+    println!("tidy: {} files, {fatal} errors, {} warnings", tree.files.len(), problems.len() - fatal);
+    match fatal {
+        0 => Ok(()),
+        _ => Err(format!("{fatal} rules of the house are broken, see above")),
+    }
+}
+
+/// Runs one check over literal samples and gives `path:line` of each problem found.
+#[cfg(test)]
+fn found(check: fn(&Tree) -> Vec<Problem>, samples: &[(&str, &str)]) -> Vec<String> {
+    let problems = check(&Tree::of(samples));
+    problems.iter().map(|problem| format!("{}:{}", problem.path, problem.line)).collect()
+}

@@ -1,0 +1,126 @@
+//! Which room may depend on which, and which outside package may be used where.
+
+use super::Problem;
+use crate::metadata::Edge;
+use crate::rust_text::numbered;
+use crate::tree::Tree;
+use crate::words::has_word;
+
+/// Every room with the rooms it may name. `app` may name all; nobody may name `app`.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("model", &["units"]),
+    ("proto", &["units", "model"]),
+    ("theory", &["units", "model"]),
+    ("report", &["units", "model"]),
+    ("sock", &[]),
+    ("engine", &["units", "model", "proto", "sock"]),
+    ("archive", &["units", "model"]),
+    ("app", &["units", "model", "proto", "theory", "report", "sock", "engine", "archive"]),
+    ("xtask", &[]),
+];
+
+/// Outside packages that are the business of a few rooms only.
+const CONFINED: &[(&str, &[&str])] = &[
+    ("libc", &["sock"]),
+    ("socket2", &["sock"]),
+    ("rusqlite", &["archive"]),
+    ("clap", &["app"]),
+    ("clap_complete", &["app"]),
+    ("clap_mangen", &["app"]),
+    ("signal-hook", &["app"]),
+    ("tracing-subscriber", &["app"]),
+    // No async runtime in the data path; the rooms that may wait on many things do not exist yet.
+    ("tokio", &[]),
+    ("smol", &[]),
+    ("async-std", &[]),
+];
+
+const REMEDY_INSIDE: &str = "move the code to the room that may depend on it; a new wall or door is a decision in docs/design and a row in ALLOWED (xtask/src/tidy/edges.rs)";
+const REMEDY_OUTSIDE: &str = "use the room that wraps this package; a new place for it is a decision in docs/design and a row in CONFINED (xtask/src/tidy/edges.rs)";
+
+/// Compares the edges of the workspace with both tables.
+pub(super) fn check(edges: &[Edge], tree: &Tree) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for edge in edges {
+        let (table, remedy) = if edge.inside {
+            (lookup(ALLOWED, &edge.from), REMEDY_INSIDE)
+        } else {
+            match lookup(CONFINED, &edge.to) {
+                Some(rooms) if rooms.contains(&edge.from.as_str()) => continue,
+                Some(_) => (None, REMEDY_OUTSIDE),
+                None => continue,
+            }
+        };
+        if table.is_some_and(|rooms| rooms.contains(&edge.to.as_str())) {
+            continue;
+        }
+        let (path, line) = place(tree, edge);
+        let what = format!("{} may not depend on {}", edge.from, edge.to);
+        problems.push(Problem::new(&path, line, what, remedy));
+    }
+    problems
+}
+
+fn lookup(table: &'static [(&str, &[&str])], name: &str) -> Option<&'static [&'static str]> {
+    table.iter().find(|(entry, _)| *entry == name).map(|(_, rooms)| *rooms)
+}
+
+/// The manifest line that names the dependency.
+fn place(tree: &Tree, edge: &Edge) -> (String, usize) {
+    let path = match edge.from.as_str() {
+        "xtask" => "xtask/Cargo.toml".to_owned(),
+        room => format!("crates/{room}/Cargo.toml"),
+    };
+    let package = if edge.inside { format!("linerate-{}", edge.to) } else { edge.to.clone() };
+    let text = tree.file(&path).map_or("", |file| &file.text);
+    let line = numbered(text).find(|(_, line)| has_word(line, &package)).map_or(1, |(number, _)| number);
+    (path, line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(edges: &[(&str, &str, bool)]) -> Vec<String> {
+        let edges: Vec<Edge> = edges
+            .iter()
+            .map(|(from, to, inside)| Edge {
+                from: (*from).to_owned(),
+                to: (*to).to_owned(),
+                inside: *inside,
+            })
+            .collect();
+        let tree =
+            Tree::of(&[("crates/theory/Cargo.toml", "[dependencies]\nlinerate-sock.workspace = true\n")]);
+        check(&edges, &tree).iter().map(|p| format!("{}:{} {}", p.path, p.line, p.what)).collect()
+    }
+
+    #[test]
+    fn the_drawn_arrows_pass() {
+        assert!(
+            problems(&[("engine", "sock", true), ("app", "archive", true), ("sock", "libc", false)])
+                .is_empty()
+        );
+        assert!(problems(&[("theory", "statrs", false)]).is_empty());
+    }
+
+    #[test]
+    fn theory_may_not_reach_sockets() {
+        assert_eq!(
+            problems(&[("theory", "sock", true)]),
+            ["crates/theory/Cargo.toml:2 theory may not depend on sock"]
+        );
+    }
+
+    #[test]
+    fn nobody_names_app_and_an_unknown_room_has_no_doors() {
+        assert_eq!(problems(&[("report", "app", true), ("cellar", "units", true)]).len(), 2);
+    }
+
+    #[test]
+    fn system_calls_and_sql_stay_in_their_rooms() {
+        assert_eq!(problems(&[("engine", "libc", false), ("app", "rusqlite", false)]).len(), 2);
+        assert_eq!(problems(&[("engine", "tokio", false)]).len(), 1);
+    }
+}

@@ -1,0 +1,92 @@
+//! Every wire protocol is registered and fuzzed.
+
+use std::collections::BTreeSet;
+
+use super::Problem;
+use crate::rust_text::line_of;
+use crate::tree::Tree;
+use crate::words::has_word;
+
+const PROTOCOLS: &str = "crates/proto/src/";
+const TABLE_FILE: &str = "crates/proto/src/lib.rs";
+const TARGETS: &str = "fuzz/fuzz_targets/";
+
+pub(super) fn check(tree: &Tree) -> Vec<Problem> {
+    let (table_line, table) = all_table(tree);
+    let mut problems = Vec::new();
+    for protocol in protocol_folders(tree) {
+        if !has_word(&table, &protocol) {
+            let what = format!("protocol {protocol:?} is not in the table ALL");
+            problems.push(Problem::new(
+                TABLE_FILE,
+                table_line,
+                what,
+                "add one line to ALL; sniffing and help follow from it",
+            ));
+        }
+        if !has_target(tree, &protocol) {
+            let what = format!("protocol {protocol:?} has no fuzz target");
+            let place = format!("{PROTOCOLS}{protocol}/mod.rs");
+            let remedy = "add fuzz/fuzz_targets/<protocol>.rs that feeds its decoder with arbitrary bytes";
+            problems.push(Problem::new(&place, 1, what, remedy));
+        }
+    }
+    problems
+}
+
+fn protocol_folders(tree: &Tree) -> BTreeSet<String> {
+    let inside = tree.files.iter().filter_map(|file| file.path.strip_prefix(PROTOCOLS));
+    inside.filter_map(|rest| Some(rest.split_once('/')?.0.to_owned())).collect()
+}
+
+/// A target is named after its protocol, alone or with what it decodes: `native.rs`, `native_datagram.rs`.
+fn has_target(tree: &Tree, protocol: &str) -> bool {
+    tree.files.iter().filter_map(|file| file.path.strip_prefix(TARGETS)).any(|name| {
+        let rest = name.strip_prefix(protocol);
+        rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('_'))
+    })
+}
+
+/// The line and text of the static or constant `ALL`.
+fn all_table(tree: &Tree) -> (usize, String) {
+    let code = tree.file(TABLE_FILE).and_then(|file| file.rust.as_ref()).map_or("", |views| &views.code);
+    let start = ["static ALL", "const ALL"].iter().find_map(|item| code.find(item));
+    start.map_or((1, String::new()), |start| {
+        let end = code[start..].find("];").map_or(code.len(), |length| start + length);
+        (line_of(code, start), code[start..end].to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::found;
+    use super::*;
+
+    const TABLE: (&str, &str) = (
+        TABLE_FILE,
+        "pub mod native;\npub static ALL: &[&Protocol] = &[\n  &native::NATIVE,\n];\nfn after() { netpipe(); }\n",
+    );
+
+    #[test]
+    fn a_registered_and_fuzzed_protocol_passes() {
+        let samples =
+            [TABLE, ("crates/proto/src/native/mod.rs", ""), ("fuzz/fuzz_targets/native_datagram.rs", "")];
+        assert!(found(check, &samples).is_empty());
+    }
+
+    #[test]
+    fn a_folder_outside_the_table_or_without_a_target_is_found() {
+        let samples = [TABLE, ("crates/proto/src/netpipe/wire.rs", "")];
+        assert_eq!(
+            found(check, &samples),
+            ["crates/proto/src/lib.rs:2", "crates/proto/src/netpipe/mod.rs:1"]
+        );
+    }
+
+    #[test]
+    fn a_target_of_a_longer_name_does_not_count() {
+        let samples =
+            [TABLE, ("crates/proto/src/native/mod.rs", ""), ("fuzz/fuzz_targets/nativeness.rs", "")];
+        assert_eq!(found(check, &samples), ["crates/proto/src/native/mod.rs:1"]);
+    }
+}

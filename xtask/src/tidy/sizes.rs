@@ -1,0 +1,68 @@
+//! Files short enough to read in one sitting.
+
+use super::Problem;
+use crate::rust_text::numbered;
+use crate::tree::{SourceFile, Tree};
+
+const WARN_ABOVE: usize = 500;
+const FAIL_ABOVE: usize = 800;
+const LANGUAGES: &[&str] = &[".rs", ".ts", ".tsx", ".sh"];
+
+/// Flat tables: long, but read one row at a time. Each with the reason why it is not split.
+const EXCEPTED: &[(&str, &str)] = &[];
+
+pub(super) fn check(tree: &Tree) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for file in &tree.files {
+        let is_source = LANGUAGES.iter().any(|ending| file.path.ends_with(ending));
+        let is_excepted = EXCEPTED.iter().any(|(path, _)| *path == file.path);
+        if !is_source || is_excepted {
+            continue;
+        }
+        let lines = source_lines(file);
+        let what = format!("{lines} source lines");
+        let remedy = "split it along the nouns in it; tests may move to a file of their own";
+        let problem = Problem::new(&file.path, 1, what, remedy);
+        if lines > FAIL_ABOVE {
+            problems.push(problem);
+        } else if lines > WARN_ABOVE {
+            problems.push(problem.warning());
+        }
+    }
+    problems
+}
+
+/// Lines that are not empty and not part of a test module within the file; comments are to be read too.
+fn source_lines(file: &SourceFile) -> usize {
+    let is_test = |line| file.rust.as_ref().is_some_and(|rust| rust.is_test_line(line));
+    numbered(&file.text).filter(|(line, text)| !text.trim().is_empty() && !is_test(*line)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weights(lines: usize, tests: usize) -> Vec<bool> {
+        let text =
+            format!("{}\n#[cfg(test)]\nmod tests {{\n{}}}\n", "x();\n".repeat(lines), "y();\n".repeat(tests));
+        check(&Tree::of(&[("crates/a/src/b.rs", &text)])).iter().map(|problem| problem.fatal).collect()
+    }
+
+    #[test]
+    fn long_files_warn_and_very_long_ones_fail() {
+        assert!(weights(500, 0).is_empty());
+        assert_eq!(weights(501, 0), [false]);
+        assert_eq!(weights(801, 0), [true]);
+    }
+
+    #[test]
+    fn tests_and_data_do_not_count() {
+        assert!(weights(400, 900).is_empty());
+        assert!(check(&Tree::of(&[("fixtures/a.json", &"1\n".repeat(2000))])).is_empty());
+    }
+
+    #[test]
+    fn every_exception_has_a_reason() {
+        assert!(EXCEPTED.iter().all(|(_, reason)| !reason.is_empty()));
+    }
+}

@@ -1,0 +1,127 @@
+//! The text files of the workspace, read once and shared by all checks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::rust_text::RustText;
+
+/// Folders that hold no text of ours: build products, version control, downloads, fuzzer output.
+const SKIPPED_FOLDERS: &[&str] =
+    &[".git", ".bench", "target", "node_modules", "dist", "demo-report", "corpus", "artifacts"];
+
+/// One text file, its path relative to the workspace root with `/` between the parts.
+pub(crate) struct SourceFile {
+    pub(crate) path: String,
+    pub(crate) text: String,
+    /// The separated views of a Rust file; absent for every other file.
+    pub(crate) rust: Option<RustText>,
+}
+
+impl SourceFile {
+    pub(crate) fn new(path: &str, text: &str) -> Self {
+        let rust = path.ends_with(".rs").then(|| RustText::new(text));
+        Self { path: path.to_owned(), text: text.to_owned(), rust }
+    }
+
+    /// The last part of the path.
+    pub(crate) fn file_name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    /// The room of a file under `crates/`, for instance `sock`.
+    pub(crate) fn room(&self) -> Option<&str> {
+        self.path.strip_prefix("crates/")?.split('/').next()
+    }
+
+    /// True for files that hold only tests: `tests.rs`, `*_tests.rs`, anything in a `tests` folder.
+    pub(crate) fn is_test_file(&self) -> bool {
+        let name = self.file_name();
+        name == "tests.rs" || name.ends_with("_tests.rs") || self.path.contains("/tests/")
+    }
+}
+
+/// All text files, ordered by path.
+pub(crate) struct Tree {
+    pub(crate) files: Vec<SourceFile>,
+}
+
+impl Tree {
+    /// Reads every text file below `root`. Files that are not UTF-8 are data, not text, and are left out.
+    pub(crate) fn read(root: &Path) -> Result<Self, String> {
+        let mut paths = Vec::new();
+        collect(root, &mut paths)?;
+        paths.sort();
+        let mut files = Vec::new();
+        for path in paths {
+            let bytes = fs::read(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+            let (Ok(text), Ok(relative)) = (String::from_utf8(bytes), path.strip_prefix(root)) else {
+                continue;
+            };
+            files.push(SourceFile::new(&relative.to_string_lossy(), &text));
+        }
+        Ok(Self { files })
+    }
+
+    /// A tree made of literal samples.
+    #[cfg(test)]
+    pub(crate) fn of(samples: &[(&str, &str)]) -> Self {
+        let files = samples.iter().map(|(path, text)| SourceFile::new(path, text)).collect();
+        Self { files }
+    }
+
+    pub(crate) fn file(&self, path: &str) -> Option<&SourceFile> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    pub(crate) fn rust_files(&self) -> impl Iterator<Item = (&SourceFile, &RustText)> {
+        self.files.iter().filter_map(|file| Some((file, file.rust.as_ref()?)))
+    }
+}
+
+/// The workspace root: the parent of this package's folder, which cargo names when it runs us.
+pub(crate) fn root() -> Result<PathBuf, String> {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR")
+        .ok_or("not started by cargo: type `cargo xtask`, in the workspace")?;
+    let parent = Path::new(&package).parent();
+    parent.map(Path::to_owned).ok_or_else(|| "this package has no parent folder".to_owned())
+}
+
+fn collect(folder: &Path, into: &mut Vec<PathBuf>) -> Result<(), String> {
+    let fail = |e| format!("cannot list {}: {e}", folder.display());
+    for entry in fs::read_dir(folder).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let kind = entry.file_type().map_err(fail)?;
+        let name = entry.file_name();
+        let skipped = SKIPPED_FOLDERS.iter().any(|folder| name == *folder);
+        if kind.is_dir() && !skipped {
+            collect(&entry.path(), into)?;
+        } else if kind.is_file() {
+            into.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_this_workspace_and_skips_build_products() {
+        let tree = Tree::read(&root().unwrap()).unwrap();
+        assert!(tree.file("Cargo.toml").is_some());
+        assert!(tree.file("xtask/src/tree.rs").is_some_and(|file| file.rust.is_some()));
+        assert!(tree.files.iter().all(|file| !file.path.starts_with("target/")));
+        assert!(tree.files.iter().all(|file| !file.path.starts_with(".git/")));
+    }
+
+    #[test]
+    fn knows_the_room_and_the_tests() {
+        let file = SourceFile::new("crates/sock/src/open.rs", "");
+        assert_eq!(file.room(), Some("sock"));
+        assert!(!file.is_test_file());
+        assert!(SourceFile::new("crates/sock/tests/pair.rs", "").is_test_file());
+        assert!(SourceFile::new("crates/proto/src/native/tests.rs", "").is_test_file());
+        assert_eq!(SourceFile::new("xtask/src/main.rs", "").room(), None);
+    }
+}

@@ -1,0 +1,165 @@
+//! `cargo xtask walk NAME`: how many rooms a knob or metric passes on its way through the house.
+//!
+//! A name that must be written in many files costs a change in each of them, and is forgotten in one. The walk counts
+//! the files; the budgets keep it short.
+
+use std::collections::BTreeMap;
+
+use crate::rust_text::numbered;
+use crate::tree::{self, SourceFile, Tree};
+use crate::words::{has_word, spellings};
+
+/// Names that stand for their kind, and the number of files they may be written in outside protocol folders.
+const BUDGETS: &[(&str, usize)] = &[
+    ("window", KNOB),
+    ("mss", KNOB),
+    ("congestion", KNOB),
+    ("tcp.srtt", METRIC),
+    ("tcp.cwnd", METRIC),
+    ("tcp.retransmits", METRIC),
+];
+
+/// Declaration, socket option, granted value, theory, and two to spare.
+const KNOB: usize = 6;
+/// Catalogue entry, probe, and one rule that uses it.
+const METRIC: usize = 3;
+
+/// The hits of one name, by room, then by file.
+type Walk = BTreeMap<String, BTreeMap<String, Vec<usize>>>;
+
+/// Lists one name, or checks all budgets.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let tree = Tree::read(&tree::root()?)?;
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["--check"] => check(&tree, BUDGETS),
+        [name] if !name.starts_with('-') => list(&tree, name, None),
+        [name, "--budget", budget] => {
+            let budget = budget.parse().map_err(|_| format!("--budget takes a number, got {budget:?}"))?;
+            list(&tree, name, Some(budget))
+        }
+        _ => Err("takes NAME, NAME --budget N, or --check".to_owned()),
+    }
+}
+
+fn list(tree: &Tree, name: &str, budget: Option<usize>) -> Result<(), String> {
+    let walk = walk_of(tree, name);
+    for (room, files) in &walk {
+        println!("{room}");
+        for (path, lines) in files {
+            let lines: Vec<String> = lines.iter().map(usize::to_string).collect();
+            println!("  {path}: {}", lines.join(" "));
+        }
+    }
+    println!(
+        "walk: {name} passes {} rooms in {} files, {} of them outside protocol folders",
+        walk.len(),
+        walk.values().map(BTreeMap::len).sum::<usize>(),
+        files_outside_protocols(&walk)
+    );
+    budget.map_or(Ok(()), |budget| within(name, files_outside_protocols(&walk), budget))
+}
+
+fn check(tree: &Tree, budgets: &[(&str, usize)]) -> Result<(), String> {
+    let mut exceeded = Vec::new();
+    for (name, budget) in budgets {
+        match files_outside_protocols(&walk_of(tree, name)) {
+            0 => println!("walk: {name} does not exist yet"),
+            files => {
+                println!("walk: {name} is written in {files} files, budget {budget}");
+                exceeded.extend(within(name, files, *budget).err());
+            }
+        }
+    }
+    if exceeded.is_empty() {
+        return Ok(());
+    }
+    Err(exceeded.join("\n"))
+}
+
+fn within(name: &str, files: usize, budget: usize) -> Result<(), String> {
+    if files <= budget {
+        return Ok(());
+    }
+    Err(format!(
+        "{name} is written by hand in {files} files, budget {budget}; \
+         `cargo xtask walk {name}` lists them: derive it from the declaration instead of passing it on"
+    ))
+}
+
+/// Finds the name, in all its spellings, in the code and quoted text of every room. Comments and tests do not count.
+fn walk_of(tree: &Tree, name: &str) -> Walk {
+    let spellings = spellings(name);
+    let mut walk = Walk::new();
+    for file in tree.files.iter().filter(|file| !file.is_test_file()) {
+        let Some(room) = room_of(file) else { continue };
+        let rust = file.rust.as_ref();
+        let text = rust.map_or(&file.text, |rust| &rust.code_and_literals);
+        let lines: Vec<usize> = numbered(text)
+            .filter(|(line, _)| !rust.is_some_and(|rust| rust.is_test_line(*line)))
+            .filter(|(_, text)| spellings.iter().any(|spelling| has_word(text, spelling)))
+            .map(|(line, _)| line)
+            .collect();
+        if !lines.is_empty() {
+            walk.entry(room).or_default().insert(file.path.clone(), lines);
+        }
+    }
+    walk
+}
+
+/// The room a source file belongs to; each protocol folder counts as one of its own.
+fn room_of(file: &SourceFile) -> Option<String> {
+    if file.path.starts_with("ui/src/") {
+        return Some("ui".to_owned());
+    }
+    let room = file.rust.as_ref().and(file.room())?;
+    let protocol = file.path.strip_prefix("crates/proto/src/").and_then(|rest| rest.split_once('/'));
+    Some(protocol.map_or_else(|| room.to_owned(), |(folder, _)| format!("{PROTOCOL}{folder}")))
+}
+
+const PROTOCOL: &str = "proto/";
+
+fn files_outside_protocols(walk: &Walk) -> usize {
+    walk.iter().filter(|(room, _)| !room.starts_with(PROTOCOL)).map(|(_, files)| files.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Tree {
+        Tree::of(&[
+            ("crates/model/src/spec/socket.rs", "/// The window.\npub window: Option<Bytes>,\n"),
+            (
+                "crates/sock/src/options.rs",
+                "// window\nfn set(\n  window: u64) { for w in x.windows(2) {} }\n",
+            ),
+            ("crates/proto/src/iperf3/params.rs", "key(\"window\")\n"),
+            ("crates/theory/src/rules/a.rs", "fn a() {}\n#[cfg(test)]\nmod tests { fn window() {} }\n"),
+            ("crates/sock/tests/window.rs", "fn window() {}\n"),
+            ("xtask/src/walk.rs", "\"window\"\n"),
+        ])
+    }
+
+    #[test]
+    fn finds_code_and_quotes_but_not_comments_or_tests() {
+        let walk = walk_of(&sample(), "window");
+        let rooms: Vec<&str> = walk.keys().map(String::as_str).collect();
+        assert_eq!(rooms, ["model", "proto/iperf3", "sock"]);
+        assert_eq!(walk["sock"]["crates/sock/src/options.rs"], [3]);
+        assert_eq!(walk["model"]["crates/model/src/spec/socket.rs"], [2]);
+    }
+
+    #[test]
+    fn protocol_folders_are_outside_the_budget() {
+        let tree = sample();
+        assert!(check(&tree, &[("window", 2)]).is_ok());
+        let message = check(&tree, &[("window", 1)]).unwrap_err();
+        assert!(message.contains("window is written by hand in 2 files, budget 1"), "{message}");
+    }
+
+    #[test]
+    fn a_name_that_does_not_exist_yet_is_within_any_budget() {
+        assert!(check(&sample(), &[("flow_label", 0)]).is_ok());
+    }
+}
