@@ -99,12 +99,18 @@ mod tests {
     }
 
     #[test]
+    fn our_own_protocol_speaks_our_language() {
+        let samples = [("crates/proto/src/native/wire.rs", "// target bandwidth\n")];
+        assert_eq!(found(check, &samples).len(), 1);
+    }
+
+    #[test]
     fn proper_senses_and_foreign_tongues_pass() {
         let code =
             "/// RFC 6349 bottleneck bandwidth; bandwidth-delay product.\nlet bottleneck_bandwidth = 1;\n";
         let samples = [
             ("crates/theory/src/a.rs", code),
-            ("crates/proto/src/iperf3/argv.rs", "// -b, --bandwidth: target bandwidth\n"),
+            ("crates/proto/src/iperf3/argv.rs", "// -b: target bandwidth\n"),
             ("GLOSSARY.md", "| bitrate | bandwidth |\n"),
         ];
         assert!(found(check, &samples).is_empty());
