@@ -1,0 +1,50 @@
+# The verbs of the project. Each works on a clean clone and needs no terminal.
+
+.PHONY: help build demo test bench fmt fuzz doc
+
+HEADING = @printf '\n== %s\n'
+
+help:
+	@echo "make build   the release binary, target/release/linerate"
+	@echo "make demo    measure this machine over loopback, archive the run, write a report"
+	@echo "make test    everything that must hold before a change is taken"
+	@echo "make bench   compare with the installed peers"
+	@echo "make fmt     format the code"
+	@echo "make fuzz    feed the wire decoders with arbitrary bytes"
+	@echo "make doc     the documentation of every room, target/doc"
+
+build:
+	cargo build --release
+
+demo:
+	@scripts/demo.sh
+
+test:
+	$(HEADING) 'what the tests need'
+	@scripts/test-deps.sh
+	$(HEADING) 'format'
+	@cargo fmt --all --check
+	$(HEADING) 'lints'
+	@cargo clippy --workspace --all-targets -- -D warnings
+	$(HEADING) 'house rules'
+	@cargo xtask tidy
+	@cargo xtask walk --check
+	@cargo xtask gen --check
+	$(HEADING) 'tests'
+	@cargo test --workspace
+	$(HEADING) 'tests that need root, network namespaces or other programs'
+	@cargo xtask skips
+	@if [ "$$(id -u)" -eq 0 ]; then cargo test --workspace -- --ignored; \
+	else echo 'not run: start make test as root to run them'; fi
+
+bench: build
+	@cargo xtask bench
+
+fmt:
+	@cargo fmt --all
+
+fuzz:
+	@scripts/fuzz.sh
+
+doc:
+	@RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps

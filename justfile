@@ -1,0 +1,37 @@
+# The same verbs as the Makefile, for those who type `just`.
+
+_default:
+    @make help
+
+build:
+    @make build
+
+demo:
+    @make demo
+
+test:
+    @make test
+
+bench:
+    @make bench
+
+fmt:
+    @make fmt
+
+fuzz:
+    @make fuzz
+
+doc:
+    @make doc
+
+# The house rules alone.
+tidy:
+    @cargo xtask tidy
+
+# Where a knob or metric is written by hand.
+walk name:
+    @cargo xtask walk {{ name }}
+
+# Rewrite docs/reference.
+gen:
+    @cargo xtask gen

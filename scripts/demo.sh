@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# The main job on one machine: a server and a client over loopback, both directions, the verdict, the archive, a report.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+out=demo-report
+seconds=${DEMO_SECONDS:-3}
+server_pid=
+
+finish() {
+    status=$?
+    if [ -n "$server_pid" ]; then
+        kill "$server_pid" 2>/dev/null || true
+        wait "$server_pid" 2>/dev/null || true
+    fi
+    exit "$status"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+heading() { printf '\n== %s\n' "$1"; }
+
+heading 'what the build needs'
+scripts/need.sh cc:gcc
+if ! command -v cargo >/dev/null; then
+    echo "missing: Rust; install it from https://rustup.rs and try again" >&2
+    exit 1
+fi
+
+heading 'build'
+cargo build --release --package linerate
+linerate=${CARGO_TARGET_DIR:-target}/release/linerate
+mkdir -p "$out"
+export LINERATE_ARCHIVE=$out/runs.sqlite
+
+heading 'server'
+"$linerate" serve --bind 127.0.0.1 --port 0 2>"$out/server.log" &
+server_pid=$!
+
+# The server says where it listens; it is given ten seconds.
+address=
+for _ in $(seq 100); do
+    address=$(sed -n 's/^listening on \([^ ]*\).*/\1/p' "$out/server.log" | head -n 1)
+    [ -n "$address" ] && break
+    kill -0 "$server_pid" 2>/dev/null || break
+    sleep 0.1
+done
+if [ -z "$address" ]; then
+    echo "the server did not start:" >&2
+    cat "$out/server.log" >&2
+    exit 1
+fi
+echo "listening on $address"
+
+heading "test, $seconds s in each direction"
+"$linerate" test "$address" -t "$seconds"
+
+heading 'archive'
+"$linerate" history

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Installs what the tests need beside Rust: a linker and C compiler, the real peers, and tools to look at the result.
+set -euo pipefail
+
+"$(dirname "$0")/need.sh" \
+    cc:gcc \
+    iperf3:iperf3 iperf:iperf nuttcp:nuttcp NPtcp:netpipe-tcp \
+    ethtool:ethtool ip:iproute2 ps:procps sqlite3:sqlite3 jq:jq
+
+if ! command -v cargo >/dev/null; then
+    echo "missing: Rust; install it from https://rustup.rs and try again" >&2
+    exit 1
+fi
