@@ -25,7 +25,8 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("libc", &["sock"]),
     ("socket2", &["sock"]),
     ("rusqlite", &["archive"]),
-    ("clap", &["app"]),
+    // `model` behind a feature: the fields of a specification are also the flags.
+    ("clap", &["model", "app"]),
     ("clap_complete", &["app"]),
     ("clap_mangen", &["app"]),
     ("signal-hook", &["app"]),
