@@ -1,1 +1,33 @@
 //! Every system call, socket option and clock of linerate.
+//!
+//! This is the only room that may write `unsafe`, read a clock or ask which operating system it runs on. It knows no
+//! protocol, no metric and no policy: it does what it is told and reports what the kernel granted. Linux only today,
+//! all of it behind this crate.
+//!
+//! Sockets are the standard library's types; functions take anything that lends a file descriptor (`&impl AsFd`).
+//! Deadlines are [`clock::Mono`], spans are [`std::time::Duration`], and a value that the kernel does not report is
+//! `None`, never 0.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("linerate runs on Linux only today; another system needs its own linerate-sock");
+
+pub mod affinity;
+mod call;
+pub mod clock;
+mod error;
+// pub mod iface;
+pub mod limits;
+pub mod open;
+pub mod options;
+pub mod poll;
+pub mod proc;
+pub mod queues;
+pub mod sockopt;
+pub mod stream;
+pub mod tcp_info;
+
+pub use clock::Mono;
+pub use error::SockError;
+pub use options::{Granted, SocketOptions};
+pub use stream::Moved;
+pub use tcp_info::{TcpInfo, tcp_info};

@@ -1,0 +1,76 @@
+//! Which CPUs a thread may run on.
+
+use crate::SockError;
+use crate::call::check;
+
+/// The kernel's CPU mask as words; 8192 CPUs are the most that Linux can be built for.
+const WORDS: usize = 8192 / u64::BITS as usize;
+
+/// Restricts the calling thread to these CPUs, numbered from 0 as in `/proc/cpuinfo`.
+///
+/// # Errors
+/// `EINVAL` when none of them exists or is allowed to this process.
+pub fn set_thread_affinity(cpus: &[usize]) -> Result<(), SockError> {
+    const OP: &str = "set CPU affinity";
+    let mut mask = [0u64; WORDS];
+    for &cpu in cpus {
+        match mask.get_mut(cpu / 64) {
+            Some(word) => *word |= 1 << (cpu % 64),
+            None => return Err(SockError::errno(OP, libc::EINVAL)),
+        }
+    }
+    // SAFETY: the kernel reads `size_of_val(&mask)` bytes; `cpu_set_t` is an array of words like ours.
+    let ret = unsafe { libc::sched_setaffinity(0, size_of_val(&mask), mask.as_ptr().cast()) };
+    check(OP, ret).map(|_| ())
+}
+
+/// The CPUs that the calling thread may run on.
+///
+/// # Errors
+/// None that a correct program can meet.
+pub fn thread_affinity() -> Result<Vec<usize>, SockError> {
+    let mut mask = [0u64; WORDS];
+    // SAFETY: the kernel writes at most `size_of_val(&mask)` bytes; `cpu_set_t` is an array of words like ours.
+    let ret = unsafe { libc::sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr().cast()) };
+    check("read CPU affinity", ret)?;
+    Ok((0..WORDS * 64).filter(|cpu| mask[cpu / 64] >> (cpu % 64) & 1 == 1).collect())
+}
+
+/// The CPU that the calling thread runs on at this moment.
+#[must_use]
+pub fn current_cpu() -> Option<usize> {
+    // SAFETY: takes nothing, touches no memory of ours.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+/// CPUs of this host that are switched on, at least 1.
+#[must_use]
+pub fn online_cpus() -> usize {
+    // SAFETY: takes a number, touches no memory of ours.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    usize::try_from(count).unwrap_or(1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pinned_thread_runs_where_it_was_put() {
+        std::thread::spawn(|| {
+            let last = thread_affinity().unwrap().pop().unwrap();
+            set_thread_affinity(&[last]).unwrap();
+            assert_eq!(thread_affinity().unwrap(), [last]);
+            assert_eq!(current_cpu(), Some(last));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_cpu_that_does_not_exist_is_refused() {
+        assert_eq!(set_thread_affinity(&[8191]).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        assert_eq!(set_thread_affinity(&[1_000_000]).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        assert!(online_cpus() >= 1);
+    }
+}

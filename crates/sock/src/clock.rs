@@ -1,0 +1,246 @@
+//! The one module that reads a clock.
+
+use std::ops::{Add, AddAssign};
+use std::time::Duration;
+
+use crate::SockError;
+use crate::call::check;
+
+/// A reading of the monotonic clock: nanoseconds since an arbitrary point, the same for all threads of this host.
+///
+/// It never goes back and is not stepped, but its rate is disciplined by NTP; it stands still while the host sleeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mono(pub u64);
+
+impl Mono {
+    /// The latest instant that can be named: "no deadline".
+    pub const FAR: Self = Self(u64::MAX);
+
+    /// The reading in nanoseconds.
+    #[must_use]
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+
+    /// The span from `earlier` to here; zero if `earlier` is later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The span from now to this deadline; zero once it has passed.
+    #[must_use]
+    pub fn remaining(self) -> Duration {
+        self.since(now())
+    }
+
+    /// True once this deadline has passed.
+    #[must_use]
+    pub fn has_passed(self) -> bool {
+        now() >= self
+    }
+}
+
+impl Add<Duration> for Mono {
+    type Output = Self;
+    /// Saturates at [`Mono::FAR`].
+    fn add(self, span: Duration) -> Self {
+        let ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(ns))
+    }
+}
+
+impl AddAssign<Duration> for Mono {
+    fn add_assign(&mut self, span: Duration) {
+        *self = *self + span;
+    }
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing. The clocks named here exist on every Linux, so the call cannot fail.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    ns_of(time)
+}
+
+fn ns_of(time: libc::timespec) -> u64 {
+    (time.tv_sec.max(0) as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.max(0) as u64)
+}
+
+pub(crate) fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    }
+}
+
+/// The monotonic clock, now.
+#[must_use]
+pub fn now() -> Mono {
+    Mono(read(libc::CLOCK_MONOTONIC))
+}
+
+/// The realtime (calendar) clock, now: nanoseconds since 1970-01-01T00:00:00Z. May be stepped at any time.
+#[must_use]
+pub fn wall_ns() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
+/// When this host booted, in nanoseconds since 1970-01-01T00:00:00Z, by the realtime clock as it stands now.
+#[must_use]
+pub fn boot_time_ns() -> u64 {
+    wall_ns().saturating_sub(read(libc::CLOCK_BOOTTIME))
+}
+
+/// CPU time used by the calling thread, user and system together.
+#[must_use]
+pub fn thread_cpu() -> Duration {
+    Duration::from_nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
+}
+
+/// CPU time used by this process, all threads, user and system together.
+#[must_use]
+pub fn process_cpu() -> Duration {
+    Duration::from_nanos(read(libc::CLOCK_PROCESS_CPUTIME_ID))
+}
+
+/// Sleeps until the deadline; returns at once if it has passed. Signals do not shorten the sleep.
+///
+/// An absolute deadline does not accumulate the error of each wake-up, as a relative sleep does.
+pub fn sleep_until(deadline: Mono) {
+    let until = timespec(deadline.0);
+    loop {
+        // SAFETY: `until` is valid for reading; with TIMER_ABSTIME the remaining time is not written.
+        let errno = unsafe {
+            libc::clock_nanosleep(
+                libc::CLOCK_MONOTONIC,
+                libc::TIMER_ABSTIME,
+                &raw const until,
+                std::ptr::null_mut(),
+            )
+        };
+        if errno != libc::EINTR {
+            return;
+        }
+    }
+}
+
+/// Sets how late the kernel may wake the calling thread in order to merge timers (its default is 50 µs).
+///
+/// # Errors
+/// When the kernel refuses, which no current Linux does.
+pub fn set_timer_slack_ns(ns: u64) -> Result<(), SockError> {
+    // SAFETY: PR_SET_TIMERSLACK takes one integer and touches no memory of ours.
+    check("set timer slack", unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) }).map(|_| ())
+}
+
+/// The resolution of the monotonic clock.
+#[must_use]
+pub fn resolution() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &raw mut time) };
+    Duration::from_nanos(ns_of(time))
+}
+
+/// Notices that somebody set the realtime clock while we measured.
+///
+/// Compares realtime minus monotonic with the previous look. NTP's slewing (at most 500 ppm) stays below any sensible
+/// threshold when the looks are a second apart.
+#[derive(Clone, Debug)]
+pub struct StepDetector {
+    threshold: Duration,
+    offset_ns: i128,
+}
+
+impl StepDetector {
+    /// Starts watching for steps larger than `threshold`.
+    #[must_use]
+    pub fn new(threshold: Duration) -> Self {
+        let (mono, wall) = pair();
+        Self::starting_at(threshold, mono, wall)
+    }
+
+    fn starting_at(threshold: Duration, mono: Mono, wall_ns: u64) -> Self {
+        Self { threshold, offset_ns: i128::from(wall_ns) - i128::from(mono.0) }
+    }
+
+    /// The step since the last look in nanoseconds (positive: forward), if it exceeded the threshold.
+    pub fn look(&mut self) -> Option<i64> {
+        let (mono, wall) = pair();
+        self.observe(mono, wall)
+    }
+
+    fn observe(&mut self, mono: Mono, wall_ns: u64) -> Option<i64> {
+        let offset = i128::from(wall_ns) - i128::from(mono.0);
+        let step = offset - self.offset_ns;
+        self.offset_ns = offset;
+        let stepped = step.unsigned_abs() > self.threshold.as_nanos();
+        stepped.then(|| i64::try_from(step).unwrap_or(if step < 0 { i64::MIN } else { i64::MAX }))
+    }
+}
+
+/// Both clocks at nearly the same moment: of five readings the one with the shortest gap.
+fn pair() -> (Mono, u64) {
+    let mut best = (Duration::MAX, Mono::default(), 0);
+    for _ in 0..5 {
+        let (before, wall, after) = (now(), wall_ns(), now());
+        let gap = after.since(before);
+        if gap < best.0 {
+            best = (gap, before + gap / 2, wall);
+        }
+    }
+    (best.1, best.2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn monotonic_clock_does_not_go_back() {
+        let first = now();
+        assert!(now() >= first);
+    }
+
+    #[test]
+    fn sleeping_until_a_deadline_never_wakes_before_it() {
+        let deadline = now() + Duration::from_millis(3);
+        sleep_until(deadline);
+        assert!(now() >= deadline);
+        assert!(deadline.has_passed());
+        assert_eq!(deadline.remaining(), Duration::ZERO);
+    }
+
+    #[test]
+    fn adding_and_subtracting_saturate() {
+        assert_eq!(Mono(5) + Duration::MAX, Mono::FAR);
+        assert_eq!(Mono(5).since(Mono(9)), Duration::ZERO);
+        assert_eq!(Mono(9).since(Mono(5)), Duration::from_nanos(4));
+    }
+
+    #[test]
+    fn timespec_and_back_keeps_every_nanosecond() {
+        assert_eq!(ns_of(timespec(7_123_456_789)), 7_123_456_789);
+    }
+
+    #[test]
+    fn a_step_is_reported_once_with_its_sign_and_a_slew_is_not() {
+        let s = 1_000_000_000;
+        let mut steps = StepDetector::starting_at(Duration::from_millis(10), Mono(0), 100 * s);
+        assert_eq!(steps.observe(Mono(s), 101 * s + 500_000), None, "500 ppm is a slew");
+        assert_eq!(steps.observe(Mono(2 * s), 105 * s + 500_000), Some(3_000_000_000));
+        assert_eq!(steps.observe(Mono(3 * s), 106 * s + 500_000), None);
+        assert_eq!(steps.observe(Mono(4 * s), 105 * s + 500_000), Some(-2_000_000_000));
+    }
+
+    #[test]
+    fn working_threads_use_cpu_time_of_the_process() {
+        let (thread, process) = (thread_cpu(), process_cpu());
+        while thread_cpu() == thread {}
+        assert!(process_cpu() > process);
+        set_timer_slack_ns(1).unwrap();
+        assert!(resolution() <= Duration::from_millis(10));
+        assert!(boot_time_ns() < wall_ns());
+    }
+}

@@ -1,0 +1,113 @@
+//! The one error of this room: which call failed, on which address, and what may help.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+/// A system call that the operating system refused.
+#[derive(Debug, thiserror::Error)]
+pub struct SockError {
+    /// What was attempted, as a lower-case fragment: "connect", "set TCP_MAXSEG".
+    pub op: &'static str,
+    /// The address it was attempted on, where there is one.
+    pub addr: Option<SocketAddr>,
+    /// What the operating system answered.
+    #[source]
+    pub source: io::Error,
+}
+
+impl fmt::Display for SockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.addr {
+            Some(addr) => write!(f, "{} {addr} failed", self.op),
+            None => write!(f, "{} failed", self.op),
+        }
+    }
+}
+
+impl SockError {
+    /// An error around `source`.
+    #[must_use]
+    pub fn new(op: &'static str, source: io::Error) -> Self {
+        Self { op, addr: None, source }
+    }
+
+    /// The error that the last system call of this thread left in `errno`.
+    #[must_use]
+    pub(crate) fn last(op: &'static str) -> Self {
+        Self::new(op, io::Error::last_os_error())
+    }
+
+    /// The error for a known `errno` value.
+    #[must_use]
+    pub(crate) fn errno(op: &'static str, errno: i32) -> Self {
+        Self::new(op, io::Error::from_raw_os_error(errno))
+    }
+
+    /// The same error, naming the address it happened on.
+    #[must_use]
+    pub fn at(mut self, addr: SocketAddr) -> Self {
+        self.addr = Some(addr);
+        self
+    }
+
+    /// The `errno` value, if the operating system gave one.
+    #[must_use]
+    pub fn raw_os_error(&self) -> Option<i32> {
+        self.source.raw_os_error()
+    }
+
+    /// What the user can do about it, for the errors with a known remedy.
+    #[must_use]
+    pub fn remedy(&self) -> Option<&'static str> {
+        Some(match self.raw_os_error()? {
+            libc::EMFILE => "raise the limit of open files (ulimit -n) or use fewer streams",
+            libc::ENFILE => "the whole system is out of open files; raise fs.file-max",
+            libc::EADDRINUSE => "another program holds this port; choose another one or stop that program",
+            libc::EADDRNOTAVAIL => {
+                "no interface of this host has that address, or every local port towards the peer is taken"
+            }
+            libc::EACCES | libc::EPERM => {
+                "run as root, or give the program the capability this setting needs"
+            }
+            libc::ECONNREFUSED => {
+                "nothing listens on that port; start the server there, or check the port number"
+            }
+            libc::ECONNRESET | libc::EPIPE => "the peer closed the connection; its own log says why",
+            libc::ENETUNREACH => "this host has no route there; check its default route and address family",
+            libc::EHOSTUNREACH => "a router or neighbour on the path could not reach the host",
+            libc::ETIMEDOUT => "no answer; a firewall may drop the packets, or the host is down",
+            libc::EMSGSIZE => {
+                "the datagram is larger than the path MTU or than UDP can carry; send shorter ones"
+            }
+            libc::ENODEV => "there is no interface of that name; `ip link` lists them",
+            libc::ENOBUFS | libc::ENOMEM => {
+                "the kernel is out of buffer memory; use fewer streams or smaller windows"
+            }
+            libc::ENOPROTOOPT | libc::EOPNOTSUPP | libc::EPROTONOSUPPORT => {
+                "this kernel does not have that feature"
+            }
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn names_the_call_and_the_address_and_keeps_the_cause_as_source() {
+        let addr: SocketAddr = "192.0.2.1:5201".parse().unwrap();
+        let error = SockError::errno("connect", libc::ECONNREFUSED).at(addr);
+        assert_eq!(error.to_string(), "connect 192.0.2.1:5201 failed");
+        assert!(error.source().unwrap().to_string().contains("refused"));
+        assert!(error.remedy().unwrap().contains("start the server"));
+    }
+
+    #[test]
+    fn an_unknown_errno_has_no_remedy() {
+        assert_eq!(SockError::errno("bind", libc::EDOM).remedy(), None);
+    }
+}

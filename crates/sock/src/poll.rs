@@ -1,0 +1,301 @@
+//! Waiting for descriptors: `epoll` for many, `poll` for a few, and a bell to wake the waiter.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use crate::SockError;
+use crate::call::check;
+use crate::clock::{Mono, timespec};
+
+/// What to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interest {
+    /// Wake when a read would not wait.
+    pub read: bool,
+    /// Wake when a write would not wait.
+    pub write: bool,
+}
+
+impl Interest {
+    /// Reading only.
+    pub const READ: Self = Self { read: true, write: false };
+    /// Writing only.
+    pub const WRITE: Self = Self { read: false, write: true };
+    /// Both.
+    pub const BOTH: Self = Self { read: true, write: true };
+    /// Errors only (they are always reported): the error queue of a socket, for one.
+    pub const ERROR: Self = Self { read: false, write: false };
+
+    fn epoll_bits(self) -> u32 {
+        let mut bits = 0;
+        if self.read {
+            bits |= libc::EPOLLIN | libc::EPOLLRDHUP;
+        }
+        if self.write {
+            bits |= libc::EPOLLOUT;
+        }
+        bits as u32
+    }
+}
+
+/// A descriptor that need not wait any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// The number it was added with.
+    pub token: u64,
+    /// A read will not wait (bytes, the end of the stream, or an error to fetch).
+    pub read: bool,
+    /// A write will not wait.
+    pub write: bool,
+    /// An error, or something in the error queue.
+    pub error: bool,
+    /// The peer is gone in both directions.
+    pub hang_up: bool,
+}
+
+/// Waits for many descriptors, level-triggered: what was not drained is reported again.
+#[derive(Debug)]
+pub struct Poller {
+    epoll: OwnedFd,
+}
+
+/// Room for the answers of [`Poller::wait`], allocated once.
+pub struct Events {
+    slots: Vec<libc::epoll_event>,
+    filled: usize,
+}
+
+impl Events {
+    /// Room for so many descriptors in one answer.
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self { slots: vec![libc::epoll_event { events: 0, u64: 0 }; capacity.max(1)], filled: 0 }
+    }
+
+    /// The descriptors of the last answer.
+    pub fn iter(&self) -> impl Iterator<Item = Ready> + '_ {
+        self.slots.iter().take(self.filled).map(|slot| {
+            let bits = slot.events as i32;
+            let error = bits & libc::EPOLLERR != 0;
+            let hang_up = bits & libc::EPOLLHUP != 0;
+            Ready {
+                token: slot.u64,
+                read: bits & (libc::EPOLLIN | libc::EPOLLRDHUP) != 0 || error || hang_up,
+                write: bits & libc::EPOLLOUT != 0 || error,
+                error,
+                hang_up,
+            }
+        })
+    }
+}
+
+impl Poller {
+    /// A poller that watches nothing yet.
+    ///
+    /// # Errors
+    /// `EMFILE` when the process is out of descriptors.
+    pub fn new() -> Result<Self, SockError> {
+        // SAFETY: takes a flag, touches no memory of ours.
+        let raw = check("create epoll", unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the kernel just gave us this descriptor; nobody else owns it.
+        Ok(Self { epoll: unsafe { OwnedFd::from_raw_fd(raw) } })
+    }
+
+    /// Watches `fd` until it is removed or closed; `token` will name it in the answers.
+    ///
+    /// # Errors
+    /// When it is watched already, or cannot be (a regular file).
+    pub fn add(&self, fd: &impl AsFd, token: u64, interest: Interest) -> Result<(), SockError> {
+        self.control("add to epoll", libc::EPOLL_CTL_ADD, fd, token, interest)
+    }
+
+    /// Changes what is waited for, or the token.
+    ///
+    /// # Errors
+    /// When `fd` is not watched.
+    pub fn modify(&self, fd: &impl AsFd, token: u64, interest: Interest) -> Result<(), SockError> {
+        self.control("modify in epoll", libc::EPOLL_CTL_MOD, fd, token, interest)
+    }
+
+    /// Stops watching `fd`.
+    ///
+    /// # Errors
+    /// When `fd` is not watched.
+    pub fn remove(&self, fd: &impl AsFd) -> Result<(), SockError> {
+        self.control("remove from epoll", libc::EPOLL_CTL_DEL, fd, 0, Interest::ERROR)
+    }
+
+    fn control(
+        &self,
+        op: &'static str,
+        action: i32,
+        fd: &impl AsFd,
+        token: u64,
+        interest: Interest,
+    ) -> Result<(), SockError> {
+        let mut event = libc::epoll_event { events: interest.epoll_bits(), u64: token };
+        let (epoll, raw) = (self.epoll.as_raw_fd(), fd.as_fd().as_raw_fd());
+        // SAFETY: `event` is valid for reading during the call.
+        check(op, unsafe { libc::epoll_ctl(epoll, action, raw, &raw mut event) }).map(|_| ())
+    }
+
+    /// Waits until a descriptor is ready or the deadline has passed; returns how many are ready (0: the deadline, or
+    /// a signal). [`Mono::FAR`] waits without end, a deadline in the past only looks. Accurate to a millisecond.
+    ///
+    /// # Errors
+    /// None that a correct program can meet.
+    pub fn wait(&self, events: &mut Events, deadline: Mono) -> Result<usize, SockError> {
+        events.filled = 0;
+        let room = i32::try_from(events.slots.len()).unwrap_or(i32::MAX);
+        let slots = events.slots.as_mut_ptr();
+        // SAFETY: the kernel writes at most `room` events to `slots`, which holds that many.
+        let ret = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), slots, room, timeout_ms(deadline)) };
+        events.filled = match check("wait for epoll", ret) {
+            Ok(filled) => filled.unsigned_abs() as usize,
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => 0,
+            Err(error) => return Err(error),
+        };
+        Ok(events.filled)
+    }
+}
+
+/// Rounded up, so that the waiter does not spin through the last millisecond.
+fn timeout_ms(deadline: Mono) -> i32 {
+    if deadline == Mono::FAR {
+        return -1;
+    }
+    let ms = deadline.remaining().as_nanos().div_ceil(1_000_000);
+    i32::try_from(ms).unwrap_or(i32::MAX)
+}
+
+/// A bell: any thread rings it, the thread that polls it wakes.
+#[derive(Debug)]
+pub struct EventFd {
+    fd: OwnedFd,
+}
+
+impl EventFd {
+    /// A bell that has not rung.
+    ///
+    /// # Errors
+    /// `EMFILE` when the process is out of descriptors.
+    pub fn new() -> Result<Self, SockError> {
+        // SAFETY: takes a number and flags, touches no memory of ours.
+        let raw = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        let raw = check("create eventfd", raw)?;
+        // SAFETY: the kernel just gave us this descriptor; nobody else owns it.
+        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(raw) } })
+    }
+
+    /// Rings. The descriptor stays readable until [`EventFd::clear`].
+    pub fn ring(&self) {
+        let one = 1u64;
+        // SAFETY: writes the eight bytes of `one`. It can only fail when the bell has rung 2^64 times already.
+        unsafe { libc::write(self.fd.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
+    }
+
+    /// Silences it; true if it had rung.
+    #[must_use]
+    pub fn clear(&self) -> bool {
+        let mut count = 0u64;
+        // SAFETY: reads eight bytes into `count`, which has eight.
+        unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
+        count > 0
+    }
+}
+
+impl AsFd for EventFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Waits for one descriptor; false when the deadline passed first. Accurate to the kernel's timers.
+///
+/// # Errors
+/// None that a correct program can meet.
+pub fn wait_for(fd: &impl AsFd, interest: Interest, deadline: Mono) -> Result<bool, SockError> {
+    let ready = poll_few(&[(fd.as_fd(), interest)], deadline)?;
+    Ok(ready.first().copied().unwrap_or(false))
+}
+
+/// Waits until at least one of a few descriptors is ready; says for each whether it is. All false: the deadline.
+/// Signals do not end the wait.
+///
+/// # Errors
+/// None that a correct program can meet.
+pub fn poll_few(fds: &[(BorrowedFd<'_>, Interest)], deadline: Mono) -> Result<Vec<bool>, SockError> {
+    let mut slots: Vec<libc::pollfd> = fds
+        .iter()
+        .map(|(fd, interest)| {
+            let read = if interest.read { libc::POLLIN } else { 0 };
+            let write = if interest.write { libc::POLLOUT } else { 0 };
+            libc::pollfd { fd: fd.as_raw_fd(), events: read | write, revents: 0 }
+        })
+        .collect();
+    loop {
+        let span = timespec(u64::try_from(deadline.remaining().as_nanos()).unwrap_or(u64::MAX));
+        let timeout = if deadline == Mono::FAR { std::ptr::null() } else { &raw const span };
+        let count = slots.len() as libc::nfds_t;
+        // SAFETY: `slots` holds `count` entries; `timeout` is null or valid; a null mask leaves signals alone.
+        let ret = unsafe { libc::ppoll(slots.as_mut_ptr(), count, timeout, std::ptr::null()) };
+        if ret >= 0 {
+            return Ok(slots.iter().map(|slot| slot.revents != 0).collect());
+        }
+        let source = io::Error::last_os_error();
+        if source.raw_os_error() != Some(libc::EINTR) {
+            return Err(SockError::new("poll", source));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+    use std::time::Duration;
+
+    #[test]
+    fn a_bell_wakes_the_poller_with_its_token_until_it_is_cleared() {
+        let (poller, bell) = (Poller::new().unwrap(), EventFd::new().unwrap());
+        let mut events = Events::with_capacity(4);
+        poller.add(&bell, 77, Interest::READ).unwrap();
+        assert_eq!(poller.wait(&mut events, Mono(0)).unwrap(), 0);
+        bell.ring();
+        bell.ring();
+        assert_eq!(poller.wait(&mut events, Mono::FAR).unwrap(), 1);
+        let ready: Vec<Ready> = events.iter().collect();
+        assert_eq!((ready[0].token, ready[0].read, ready[0].error), (77, true, false));
+        assert_eq!(poller.wait(&mut events, Mono(0)).unwrap(), 1, "level-triggered");
+        assert!(bell.clear());
+        assert!(!bell.clear());
+        assert_eq!(poller.wait(&mut events, Mono(0)).unwrap(), 0);
+        poller.remove(&bell).unwrap();
+        bell.ring();
+        assert_eq!(poller.wait(&mut events, Mono(0)).unwrap(), 0);
+    }
+
+    #[test]
+    fn waiting_ends_at_the_deadline_and_not_before() {
+        let bell = EventFd::new().unwrap();
+        let deadline = clock::now() + Duration::from_millis(2);
+        assert!(!wait_for(&bell, Interest::READ, deadline).unwrap());
+        assert!(deadline.has_passed());
+        assert!(wait_for(&bell, Interest::WRITE, Mono::FAR).unwrap());
+    }
+
+    #[test]
+    fn poll_few_names_the_ready_ones() {
+        let (silent, ringing) = (EventFd::new().unwrap(), EventFd::new().unwrap());
+        ringing.ring();
+        let fds = [(silent.as_fd(), Interest::READ), (ringing.as_fd(), Interest::READ)];
+        assert_eq!(poll_few(&fds, Mono::FAR).unwrap(), [false, true]);
+    }
+
+    #[test]
+    fn the_poll_timeout_rounds_up_and_knows_forever() {
+        assert_eq!(timeout_ms(Mono::FAR), -1);
+        assert_eq!(timeout_ms(Mono(0)), 0);
+        assert!(timeout_ms(clock::now() + Duration::from_secs(1)) > 0);
+    }
+}

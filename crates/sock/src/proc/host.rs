@@ -1,0 +1,157 @@
+//! What this host is: its name, kernel, processor and memory.
+
+use std::ffi::CStr;
+use std::fs;
+
+use super::text;
+
+/// The kernel's description of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Kernel {
+    /// "Linux".
+    pub system: String,
+    /// The host's name.
+    pub host: String,
+    /// "6.18.0-generic".
+    pub release: String,
+    /// Build number and date.
+    pub version: String,
+    /// "x86_64".
+    pub machine: String,
+}
+
+/// Reads name and version of the kernel.
+#[must_use]
+pub fn kernel() -> Kernel {
+    // SAFETY: all zero is a valid utsname (empty strings).
+    let mut name: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes one utsname to `name`; with a valid pointer the call cannot fail.
+    unsafe { libc::uname(&raw mut name) };
+    let field = |bytes: &[libc::c_char]| {
+        let bytes: Vec<u8> = bytes.iter().map(|&byte| byte as u8).collect();
+        CStr::from_bytes_until_nul(&bytes).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
+    };
+    Kernel {
+        system: field(&name.sysname),
+        host: field(&name.nodename),
+        release: field(&name.release),
+        version: field(&name.version),
+        machine: field(&name.machine),
+    }
+}
+
+/// The processor's name in `/proc/cpuinfo`: `model name` on x86, `Model` or `Hardware` on some others.
+#[must_use]
+pub fn parse_cpu_model(text: &str) -> Option<String> {
+    ["model name", "Model", "cpu model", "Hardware"].into_iter().find_map(|key| {
+        text.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            (name.trim() == key && !value.trim().is_empty()).then(|| value.trim().to_owned())
+        })
+    })
+}
+
+/// Reads the processor's name.
+#[must_use]
+pub fn cpu_model() -> Option<String> {
+    parse_cpu_model(&fs::read_to_string("/proc/cpuinfo").ok()?)
+}
+
+/// How a CPU's clock is governed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CpuFrequency {
+    /// "performance", "powersave", …; `None` where the hypervisor or firmware decides alone.
+    pub governor: Option<String>,
+    /// Frequency at this moment, Hz.
+    pub current_hz: Option<u64>,
+    /// Highest frequency, Hz.
+    pub max_hz: Option<u64>,
+}
+
+/// Reads governor and frequency of one CPU.
+#[must_use]
+pub fn cpu_frequency(cpu: usize) -> CpuFrequency {
+    let file = |name: &str| text(format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}"));
+    let hz = |name: &str| file(name)?.parse::<u64>().ok()?.checked_mul(1000);
+    CpuFrequency {
+        governor: file("scaling_governor"),
+        current_hz: hz("scaling_cur_freq"),
+        max_hz: hz("cpuinfo_max_freq"),
+    }
+}
+
+/// A value in bytes of a `Name:   1234 kB` line.
+#[must_use]
+pub fn parse_kib(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        let mut words = value.split_ascii_whitespace();
+        let number: u64 = (key == name).then(|| words.next())??.parse().ok()?;
+        (words.next() == Some("kB")).then(|| number.checked_mul(1024))?
+    })
+}
+
+/// Memory of this process that is in RAM, bytes.
+#[must_use]
+pub fn resident_bytes() -> Option<u64> {
+    parse_kib(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS")
+}
+
+/// Memory of this host, bytes.
+#[must_use]
+pub fn memory_bytes() -> Option<u64> {
+    parse_kib(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal")
+}
+
+/// Memory of this host that programs could still get, bytes.
+#[must_use]
+pub fn memory_available_bytes() -> Option<u64> {
+    parse_kib(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
+}
+
+/// True if the processor says that a hypervisor runs this host.
+#[must_use]
+pub fn is_virtual_machine() -> Option<bool> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let flags = text.lines().find(|line| line.starts_with("flags"))?;
+    Some(flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn finds_the_processor_on_x86_and_arm() {
+        let x86 = "processor\t: 0\nmodel\t\t: 143\nmodel name\t: Intel(R) Xeon(R) Processor @ 2.00GHz\n";
+        assert_eq!(parse_cpu_model(x86).unwrap(), "Intel(R) Xeon(R) Processor @ 2.00GHz");
+        assert_eq!(parse_cpu_model("processor\t: 0\nModel\t\t: Raspberry Pi 4\n").unwrap(), "Raspberry Pi 4");
+        assert_eq!(parse_cpu_model("processor\t: 0\nBogoMIPS\t: 50\n"), None);
+    }
+
+    #[test]
+    fn kilobytes_of_proc_are_kibibytes() {
+        let text = "Name:\tx\nVmHWM:\t  99 kB\nVmRSS:\t  2048 kB\nThreads:\t3\n";
+        assert_eq!(parse_kib(text, "VmRSS"), Some(2_097_152));
+        assert_eq!(parse_kib(text, "Threads"), None, "no unit, no size");
+        assert_eq!(parse_kib(text, "VmSwap"), None);
+    }
+
+    #[test]
+    fn this_host_is_readable() {
+        assert_eq!(kernel().system, "Linux");
+        assert!(kernel().release.contains('.'));
+        assert!(resident_bytes().unwrap() < memory_bytes().unwrap());
+        assert!(memory_available_bytes().unwrap() <= memory_bytes().unwrap());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parsers_panic(noise in "([A-Za-z0-9: ]{0,12}[ \n\t]){0,30}") {
+            let _ = (parse_cpu_model(&noise), parse_kib(&noise, "a"));
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Moving bytes through connected sockets: one call, one outcome.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use crate::SockError;
+use crate::call::{retry, set};
+
+/// What one call moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// So many bytes, at least one (for datagrams possibly none).
+    Bytes(usize),
+    /// Nothing: a non-blocking socket would have to wait, or the socket's timeout expired.
+    Pending,
+    /// The peer finished: no more bytes will come.
+    Closed,
+}
+
+impl Moved {
+    /// The bytes moved, 0 for the other outcomes.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Pending | Self::Closed => 0,
+        }
+    }
+}
+
+/// Turns "would block" into an outcome; every other error stays one.
+pub(crate) fn outcome(result: Result<usize, SockError>) -> Result<Moved, SockError> {
+    match result {
+        Ok(bytes) => Ok(Moved::Bytes(bytes)),
+        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Ok(Moved::Pending),
+        Err(error) => Err(error),
+    }
+}
+
+/// An outcome in which no bytes mean the end of the stream.
+fn outcome_of_reading(result: Result<usize, SockError>, asked: usize) -> Result<Moved, SockError> {
+    match outcome(result)? {
+        Moved::Bytes(0) if asked > 0 => Ok(Moved::Closed),
+        moved => Ok(moved),
+    }
+}
+
+/// Sends from `bytes`; may send fewer. On a datagram socket the slice is one datagram.
+///
+/// # Errors
+/// When the connection is gone, or a datagram is refused (too long, or the peer's port was unreachable).
+pub fn send(fd: &impl AsFd, bytes: &[u8]) -> Result<Moved, SockError> {
+    send_with(fd, bytes, 0)
+}
+
+/// Sends without copying: the kernel takes the pages and says later that it has done with them, through
+/// [`crate::errqueue`]. The socket must have [`crate::sockopt::set_zerocopy`] on.
+///
+/// Until that notice the bytes must not be changed: the peer would receive the changed ones.
+///
+/// # Errors
+/// As [`send`]; `ENOBUFS` when too many notices are waiting to be read.
+pub fn send_zerocopy(fd: &impl AsFd, bytes: &[u8]) -> Result<Moved, SockError> {
+    send_with(fd, bytes, libc::MSG_ZEROCOPY)
+}
+
+fn send_with(fd: &impl AsFd, bytes: &[u8], flags: i32) -> Result<Moved, SockError> {
+    let raw = fd.as_fd().as_raw_fd();
+    outcome(retry("send", || {
+        // SAFETY: pointer and length describe `bytes`, which the kernel only reads.
+        unsafe { libc::send(raw, bytes.as_ptr().cast(), bytes.len(), flags | libc::MSG_NOSIGNAL) }
+    }))
+}
+
+/// Receives into `buffer`. On a datagram socket an empty datagram reads as [`Moved::Closed`].
+///
+/// # Errors
+/// When the connection was reset.
+pub fn recv(fd: &impl AsFd, buffer: &mut [u8]) -> Result<Moved, SockError> {
+    let raw = fd.as_fd().as_raw_fd();
+    let result = retry("receive", || {
+        // SAFETY: pointer and length describe `buffer`, which is exclusively ours.
+        unsafe { libc::recv(raw, buffer.as_mut_ptr().cast(), buffer.len(), 0) }
+    });
+    outcome_of_reading(result, buffer.len())
+}
+
+/// Takes up to `most` bytes out of a TCP receive queue without copying them anywhere (`MSG_TRUNC`).
+///
+/// This measures the stack without the last copy and is no transfer of data; results must say so.
+///
+/// # Errors
+/// When the connection was reset.
+pub fn discard(fd: &impl AsFd, most: usize) -> Result<Moved, SockError> {
+    let raw = fd.as_fd().as_raw_fd();
+    let result = retry("receive and discard", || {
+        // SAFETY: a null buffer is what TCP's MSG_TRUNC wants; the kernel writes nothing.
+        unsafe { libc::recv(raw, std::ptr::null_mut(), most, libc::MSG_TRUNC) }
+    });
+    outcome_of_reading(result, most)
+}
+
+/// How long a blocking receive may wait before it says [`Moved::Pending`]; `None` waits forever.
+///
+/// # Errors
+/// When the descriptor is not a socket.
+pub fn set_recv_timeout(fd: &impl AsFd, timeout: Option<Duration>) -> Result<(), SockError> {
+    set("set SO_RCVTIMEO", fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, timeval(timeout))
+}
+
+/// How long a blocking send may wait before it says [`Moved::Pending`]; `None` waits forever.
+///
+/// # Errors
+/// When the descriptor is not a socket.
+pub fn set_send_timeout(fd: &impl AsFd, timeout: Option<Duration>) -> Result<(), SockError> {
+    set("set SO_SNDTIMEO", fd, libc::SOL_SOCKET, libc::SO_SNDTIMEO, timeval(timeout))
+}
+
+/// Zero means "forever" to the kernel, so the shortest timeout is one microsecond.
+fn timeval(timeout: Option<Duration>) -> libc::timeval {
+    let us = timeout.map_or(0, |span| span.as_micros().clamp(1, i64::MAX as u128) as i64);
+    libc::timeval { tv_sec: us / 1_000_000, tv_usec: us % 1_000_000 }
+}
+
+/// Makes calls on this descriptor return [`Moved::Pending`] instead of waiting, or wait again.
+///
+/// # Errors
+/// When the descriptor does not allow it.
+pub fn set_nonblocking(fd: &impl AsFd, on: bool) -> Result<(), SockError> {
+    let mut flag = libc::c_int::from(on);
+    // SAFETY: FIONBIO reads one C int.
+    let ret = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::FIONBIO, &raw mut flag) };
+    crate::call::check("set non-blocking mode", ret).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_of_nothing_is_not_the_kernels_forever() {
+        assert_eq!(timeval(Some(Duration::ZERO)).tv_usec, 1);
+        assert_eq!(timeval(None).tv_usec, 0);
+        let time = timeval(Some(Duration::from_millis(2500)));
+        assert_eq!((time.tv_sec, time.tv_usec), (2, 500_000));
+    }
+}
