@@ -15,13 +15,16 @@ fn stands_alone(line: &str, start: usize, end: usize) -> bool {
 }
 
 /// One name as Rust, the command line and JSON spell it: `tcp.srtt` gives `tcp_srtt`, `TCP_SRTT`, `TcpSrtt`,
-/// `tcp-srtt` and `tcp.srtt`; a single word gives three spellings.
+/// `tcp-srtt`, `tcp.srtt` and `tcp::SRTT`; a single word gives three spellings.
 pub(crate) fn spellings(name: &str) -> Vec<String> {
     let lower = name.to_ascii_lowercase();
     let parts: Vec<&str> = lower.split(['.', '-', '_']).filter(|part| !part.is_empty()).collect();
     let snake = parts.join("_");
     let camel: String = parts.iter().map(|part| capitalised(part)).collect();
     let mut all = vec![snake.to_ascii_uppercase(), camel, parts.join("-"), snake];
+    if let Some((module, entry)) = lower.split_once('.') {
+        all.push(format!("{module}::{}", entry.to_ascii_uppercase()));
+    }
     all.push(lower);
     all.sort();
     all.dedup();
@@ -52,7 +55,7 @@ mod tests {
         assert_eq!(spellings("window"), ["WINDOW", "Window", "window"]);
         assert_eq!(
             spellings("tcp.snd_buf"),
-            ["TCP_SND_BUF", "TcpSndBuf", "tcp-snd-buf", "tcp.snd_buf", "tcp_snd_buf"]
+            ["TCP_SND_BUF", "TcpSndBuf", "tcp-snd-buf", "tcp.snd_buf", "tcp::SND_BUF", "tcp_snd_buf"]
         );
     }
 }
