@@ -1,1 +1,29 @@
-//! The nouns of a measurement: specification, event, metric, caveat, finding.
+//! The nouns of a measurement.
+//!
+//! Two things cross the house: a [`TestSpec`] goes down, [`Event`]s come up. Both are plain immutable data and the
+//! only two versioned formats. A knob is one documented field of the specification, a metric one entry of the
+//! [`CATALOGUE`]; names, help texts, JSON keys and schemas derive from them.
+//!
+//! This room does no I/O, starts no threads and formats nothing for people.
+
+mod caveat;
+mod event;
+mod finding;
+mod host;
+pub mod metrics;
+mod record;
+mod settings;
+mod spec;
+mod tally;
+
+pub use caveat::{Caveat, CaveatKind};
+pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, Outcome, RunStart, World};
+pub use finding::{Cause, Ceiling, Confidence, Finding};
+pub use host::{HostInfo, LinkInfo, LinkKind};
+pub use metrics::{CATALOGUE, Readings, Sample, Side, Value};
+pub use record::{FlowRecord, RunRecord};
+pub use settings::{Effective, SideSettings};
+pub use spec::{Direction, HostKnobs, Limit, SocketKnobs, SpecError, TestSpec, Traffic, Transport, ZeroCopy};
+pub use tally::{
+    Books, Digest, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally, Tally, UdpTally,
+};

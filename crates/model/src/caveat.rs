@@ -1,0 +1,59 @@
+//! What weakens a result, as part of the result.
+
+use serde::{Deserialize, Serialize};
+
+/// One weakness of a result, with advice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Caveat {
+    /// Which weakness.
+    pub kind: CaveatKind,
+    /// What happened and what to do, for a person, with the numbers in it.
+    pub text: String,
+}
+
+/// The weaknesses that a result can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CaveatKind {
+    /// The kernel gave a smaller send buffer than asked.
+    SndBufClamped,
+    /// The kernel gave a smaller receive buffer than asked.
+    RcvBufClamped,
+    /// A core was full, so the figure may be the host's.
+    CpuSaturated,
+    /// The sender offered less than was asked.
+    SenderLimited,
+    /// A wall clock jumped during the run.
+    ClockStepped,
+    /// The clock offset between the hosts is not known well enough for one-way figures.
+    OffsetUncertain,
+    /// The pace asked for was not kept.
+    PacingMissed,
+    /// Events were lost before they were written.
+    EventsDropped,
+    /// Another test ran on the same host at the same time.
+    Neighbour,
+    /// Latency was probed over TCP because UDP did not come through.
+    UdpBlocked,
+    /// A setting had no effect.
+    SettingIneffective,
+    /// The interval sampler was late: the host was paused.
+    TimerLate,
+    /// The test ended early; the figures cover what was measured.
+    Partial,
+    /// The drain ended before every byte had arrived.
+    DrainCut,
+    /// Datagrams were dropped by the receiving host, not by the network.
+    ReceiverDrops,
+    /// The receiver discarded the bytes in the kernel: not a full data transfer.
+    RxCopySkipped,
+    /// The test ran over a TCP where MPTCP was asked.
+    MptcpFallback,
+    /// The archive could not be written.
+    NotArchived,
+    /// The link rate was inferred, not read from an interface.
+    LinkInferred,
+}

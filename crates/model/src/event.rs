@@ -1,0 +1,231 @@
+//! The event log: the ground state of a run. Everything else derives from it and can be rebuilt.
+
+use linerate_units::{Bytes, Span, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::caveat::Caveat;
+use crate::finding::{Ceiling, Finding};
+use crate::host::HostInfo;
+use crate::metrics::{Sample, Side};
+use crate::settings::SideSettings;
+use crate::spec::{Direction, TestSpec, Transport};
+use crate::tally::{Books, LatencyReport, Steady, Tally};
+
+/// Version of the event format; a reader takes every version up to its own.
+pub const EVENT_SCHEMA: &str = "linerate.event/1";
+
+/// One thing that happened in a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Event {
+    /// The run.
+    pub run: String,
+    /// The host that says so: 0 is the client, 1 the server.
+    pub host: u16,
+    /// Number of the event in its run, from 0 without gaps.
+    pub seq: u64,
+    /// When, on the client's clock.
+    #[serde(rename = "at_ns")]
+    pub at: Timestamp,
+    /// What.
+    pub body: Body,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Body {
+    /// The run began.
+    RunStarted(RunStart),
+    /// A host is known; `host` of the event says which.
+    Host {
+        /// The host.
+        info: HostInfo,
+    },
+    /// The server is busy: the client waits in its queue.
+    Queued {
+        /// Place in the queue, 1 is next.
+        place: u32,
+        /// Longest expected wait.
+        #[serde(rename = "wait_ns")]
+        wait: Span,
+    },
+    /// A flow will be measured.
+    FlowPlanned(FlowPlan),
+    /// The sockets of one side are open.
+    FlowOpened {
+        /// The flow.
+        flow: u16,
+        /// Which end.
+        side: Side,
+        /// As the kernel set them.
+        settings: SideSettings,
+    },
+    /// The receiver's count while the flow runs.
+    Progress {
+        /// The flow.
+        flow: u16,
+        /// Bytes read since the start of the flow.
+        bytes: Bytes,
+        /// Time since the receiver's first read.
+        #[serde(rename = "elapsed_ns")]
+        elapsed: Span,
+        /// The sender's smoothed round-trip time.
+        #[serde(rename = "srtt_ns", default, skip_serializing_if = "Option::is_none")]
+        srtt: Option<Span>,
+        /// Segments that the sender sent again so far.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retransmits: Option<u64>,
+    },
+    /// One interval of one side.
+    Sample {
+        /// The flow.
+        flow: u16,
+        /// What was read.
+        sample: Sample,
+    },
+    /// Latency probes of one phase are evaluated.
+    Latency {
+        /// The flow beside which they ran; absent when idle.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        flow: Option<u16>,
+        /// What they saw.
+        report: LatencyReport,
+    },
+    /// One side has closed its sockets.
+    FlowEnded {
+        /// The flow.
+        flow: u16,
+        /// Which end.
+        side: Side,
+        /// What it counted.
+        tally: Tally,
+    },
+    /// Both sides' counts are compared.
+    BooksClosed {
+        /// The flow.
+        flow: u16,
+        /// What became of the bytes.
+        books: Books,
+    },
+    /// The steady part was found.
+    Steady {
+        /// The flow.
+        flow: u16,
+        /// What it is.
+        steady: Steady,
+    },
+    /// What the limits would allow, smallest first.
+    Ceilings {
+        /// The flow.
+        flow: u16,
+        /// Every limit that is known.
+        ladder: Vec<Ceiling>,
+        /// The one to compare the result with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ceiling: Option<Ceiling>,
+    },
+    /// What held the flow back.
+    Verdict {
+        /// The flow.
+        flow: u16,
+        /// The first rule whose conditions all hold.
+        verdict: Finding,
+        /// The others.
+        also: Vec<Finding>,
+    },
+    /// A result is weakened.
+    Caveat {
+        /// The flow; absent when it concerns the whole run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        flow: Option<u16>,
+        /// How.
+        caveat: Caveat,
+    },
+    /// The run ended.
+    RunEnded {
+        /// How.
+        outcome: Outcome,
+        /// Why, unless it was completed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+/// The beginning of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunStart {
+    /// Version of the event format.
+    pub schema: String,
+    /// Wall-clock time, RFC 3339.
+    pub started_at: String,
+    /// Where it runs.
+    pub world: World,
+    /// Version of linerate.
+    pub linerate: String,
+    /// The server as typed.
+    pub target: String,
+    /// What shall be measured.
+    pub spec: TestSpec,
+}
+
+/// Where a run takes place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum World {
+    /// Real hosts.
+    Hosts,
+    /// Emulated networks on one machine.
+    Lab,
+    /// Virtual time.
+    Twin,
+}
+
+impl World {
+    /// The name used in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hosts => "hosts",
+            Self::Lab => "lab",
+            Self::Twin => "twin",
+        }
+    }
+}
+
+/// A flow as planned: one group of streams from host to host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlowPlan {
+    /// Number of the flow in its run.
+    pub flow: u16,
+    /// Name, for people: the direction.
+    pub name: String,
+    /// The sending host.
+    pub from: String,
+    /// The receiving host.
+    pub to: String,
+    /// What carries the data.
+    pub transport: Transport,
+    /// Which way, seen from the client.
+    pub direction: Direction,
+    /// Number of streams.
+    pub streams: u32,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Everything asked was measured.
+    Completed,
+    /// Somebody stopped it; the figures cover what was measured.
+    Interrupted,
+    /// It could not be finished; the figures cover what was measured.
+    Failed,
+}

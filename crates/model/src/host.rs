@@ -1,0 +1,88 @@
+//! The hosts of a run, as far as their state explains a result.
+
+use std::collections::BTreeMap;
+
+use linerate_units::{Bitrate, Bytes};
+use serde::{Deserialize, Serialize};
+
+/// One host of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct HostInfo {
+    /// Host name.
+    pub name: String,
+    /// Kernel name and release.
+    pub kernel: String,
+    /// Processor model.
+    pub cpu: String,
+    /// Processors online.
+    pub cores: u32,
+    /// Version of linerate.
+    pub linerate: String,
+    /// The address used in this run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The interface that carries the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkInfo>,
+    /// Rate at which this host copies memory of the size of a block; the ceiling where no link has a rate.
+    #[serde(rename = "memory_copy_bps", skip_serializing_if = "Option::is_none")]
+    pub memory_copy: Option<Bitrate>,
+    /// Kernel settings that explain results, by their sysctl names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sysctls: BTreeMap<String, String>,
+}
+
+impl HostInfo {
+    /// The largest value of a kernel buffer setting such as `net.ipv4.tcp_rmem`: its last number.
+    #[must_use]
+    pub fn buffer_limit(&self, sysctl: &str) -> Option<Bytes> {
+        self.sysctls.get(sysctl)?.split_whitespace().last()?.parse().ok().map(Bytes::new)
+    }
+}
+
+/// The interface that carries a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LinkInfo {
+    /// Interface name.
+    pub name: String,
+    /// What it is.
+    pub kind: LinkKind,
+    /// Line rate; absent where the device has none (loopback, veth) or does not tell.
+    #[serde(rename = "speed_bps", default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<Bitrate>,
+    /// Full duplex; absent where the device does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_duplex: Option<bool>,
+    /// Largest IP packet.
+    #[serde(rename = "mtu_bytes")]
+    pub mtu: u32,
+    /// Driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// Offloads that are on, by their ethtool names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offloads: Vec<String>,
+}
+
+/// What kind of device an interface is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LinkKind {
+    /// The host talks to itself.
+    Loopback,
+    /// A virtual pair between namespaces.
+    Veth,
+    /// A device whose other end is a program.
+    Tun,
+    /// A software switch.
+    Bridge,
+    /// Another virtual device.
+    Virtual,
+    /// A device with a line.
+    Physical,
+}

@@ -1,0 +1,188 @@
+//! The form of an entry, and the macro that turns a definition into a typed constant and a row.
+
+use std::marker::PhantomData;
+
+use linerate_units::{Bitrate, Bytes, Ratio, Span};
+use serde::Serialize;
+
+use super::CATALOGUE;
+use super::readings::Value;
+
+/// One metric as a row: what a table, a chart or a schema needs to know.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Entry {
+    /// The name in results, as `tcp.srtt`.
+    pub name: &'static str,
+    /// Definition, discussion, issues: the documentation of the constant.
+    pub doc: &'static str,
+    /// Unit of the serialised number.
+    pub unit: &'static str,
+    /// Counter or gauge.
+    pub kind: Kind,
+    /// Which direction is better.
+    pub better: Better,
+    /// Standard or source.
+    pub source: &'static str,
+}
+
+/// How values of a metric add up over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// An amount per interval: intervals add.
+    Counter,
+    /// A state at the end of the interval: intervals do not add.
+    Gauge,
+}
+
+/// Which direction is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// Higher is better.
+    Higher,
+    /// Lower is better.
+    Lower,
+    /// Neither: the value explains, it does not judge.
+    Neither,
+}
+
+/// A metric whose values are of type `Q`.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric<Q> {
+    name: &'static str,
+    quantity: PhantomData<Q>,
+}
+
+impl<Q: Quantity> Metric<Q> {
+    /// Used by the catalogue only.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, quantity: PhantomData }
+    }
+
+    /// The name in results.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// A type that can be the value of a metric.
+pub trait Quantity: Copy {
+    /// Unit of the serialised number.
+    const UNIT: &'static str;
+    /// The value as a number.
+    fn to_value(self) -> Value;
+    /// The number as a value; absent when it is outside the type.
+    fn from_value(value: Value) -> Option<Self>;
+}
+
+impl Quantity for u64 {
+    const UNIT: &'static str = "1";
+
+    fn to_value(self) -> Value {
+        Value::Count(self)
+    }
+
+    fn from_value(value: Value) -> Option<Self> {
+        value.count()
+    }
+}
+
+impl Quantity for Bytes {
+    const UNIT: &'static str = "bytes";
+
+    fn to_value(self) -> Value {
+        Value::Count(self.get())
+    }
+
+    fn from_value(value: Value) -> Option<Self> {
+        value.count().map(Self::new)
+    }
+}
+
+impl Quantity for Span {
+    const UNIT: &'static str = "ns";
+
+    fn to_value(self) -> Value {
+        Value::Count(self.as_ns())
+    }
+
+    fn from_value(value: Value) -> Option<Self> {
+        value.count().map(Self::from_ns)
+    }
+}
+
+impl Quantity for Bitrate {
+    const UNIT: &'static str = "bit/s";
+
+    fn to_value(self) -> Value {
+        Value::Real(self.bps())
+    }
+
+    fn from_value(value: Value) -> Option<Self> {
+        Self::from_bps(value.real())
+    }
+}
+
+impl Quantity for Ratio {
+    const UNIT: &'static str = "ratio";
+
+    fn to_value(self) -> Value {
+        Value::Real(self.get())
+    }
+
+    fn from_value(value: Value) -> Option<Self> {
+        Self::new(value.real())
+    }
+}
+
+/// The entry named `name`.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Entry> {
+    CATALOGUE.iter().flat_map(|entries| entries.iter()).find(|entry| entry.name == name)
+}
+
+/// Turns definitions into typed constants and the module's `ENTRIES`.
+macro_rules! metrics {
+    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $text:literal, $kind:ident, $better:ident, $source:literal;)+) => {
+        $($(#[doc = $doc])+ pub const $name: $crate::metrics::Metric<$type> = $crate::metrics::Metric::new($text);)+
+
+        /// The entries of this module.
+        pub static ENTRIES: &[$crate::metrics::Entry] = &[$($crate::metrics::Entry {
+            name: $text,
+            doc: concat!($($doc, "\n"),+),
+            unit: <$type as $crate::metrics::Quantity>::UNIT,
+            kind: $crate::metrics::Kind::$kind,
+            better: $crate::metrics::Better::$better,
+            source: $source,
+        }),+];
+    };
+}
+
+pub(crate) use metrics;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_dotted_and_defined() {
+        let mut seen = BTreeSet::new();
+        for entry in CATALOGUE.iter().flat_map(|entries| entries.iter()) {
+            assert!(seen.insert(entry.name), "{} stands twice", entry.name);
+            assert!(entry.name.contains('.') && entry.name == entry.name.to_lowercase(), "{}", entry.name);
+            assert!(entry.doc.trim().len() > 20 && !entry.source.is_empty(), "{}", entry.name);
+        }
+        assert!(seen.len() > 30);
+    }
+
+    #[test]
+    fn entries_are_found_by_name() {
+        assert_eq!(find("tcp.srtt").unwrap().unit, "ns");
+        assert!(find("tcp.nothing").is_none());
+    }
+}

@@ -1,0 +1,38 @@
+//! What the host spends and drops.
+
+use linerate_units::{Ratio, Span};
+
+use super::metrics;
+
+metrics! {
+    /// Largest share of one core that a data thread used in the interval.
+    THREAD_CPU: Ratio = "cpu.thread", Gauge, Lower, "CLOCK_THREAD_CPUTIME_ID";
+    /// CPU time of this process in the interval.
+    PROCESS_CPU: Span = "cpu.process", Counter, Lower, "CLOCK_PROCESS_CPUTIME_ID";
+    /// Busy share of all cores of the host.
+    BUSY: Ratio = "host.busy", Gauge, Lower, "proc(5) /proc/stat";
+    /// Busy share of the busiest core.
+    CORE_BUSY: Ratio = "host.core_busy", Gauge, Lower, "proc(5) /proc/stat";
+    /// Share of time that the core most busy with it spent in software interrupts.
+    SOFTIRQ: Ratio = "host.softirq", Gauge, Lower, "proc(5) /proc/stat";
+    /// Share of time that the hypervisor gave to others.
+    STEAL: Ratio = "host.steal", Gauge, Lower, "proc(5) /proc/stat";
+    /// Packets that the kernel dropped because a core's backlog was full.
+    SOFTNET_DROPPED: u64 = "host.softnet_dropped", Counter, Lower, "/proc/net/softnet_stat column 2";
+    /// Times a core had to stop receiving because its budget was used up.
+    SOFTNET_SQUEEZED: u64 = "host.softnet_squeezed", Counter, Lower, "/proc/net/softnet_stat column 3";
+    /// Packets dropped at the interface on the route, both directions.
+    INTERFACE_DROPS: u64 = "host.interface_drops", Counter, Lower, "/proc/net/dev";
+    /// Damaged packets at the interface on the route.
+    INTERFACE_ERRORS: u64 = "host.interface_errors", Counter, Lower, "/proc/net/dev";
+    /// Retransmissions that this host's own queues caused: the first copy had not left yet.
+    LOCAL_RETRANSMITS: u64 = "host.local_retransmits", Counter, Lower, "TcpExt TCPSpuriousRtxHostQueues";
+    /// Times that a receive window was closed entirely.
+    ZERO_WINDOWS: u64 = "host.zero_windows", Counter, Lower, "TcpExt TCPToZeroWindowAdv";
+    /// Times that the receive queue had to be pruned or collapsed for lack of buffer.
+    RCV_PRUNED: u64 = "host.rcv_pruned", Counter, Lower, "TcpExt PruneCalled + TCPRcvCollapsed";
+    /// Datagrams dropped for lack of socket buffer, whole host.
+    UDP_RCVBUF_ERRORS: u64 = "host.udp_rcvbuf_errors", Counter, Lower, "/proc/net/snmp Udp RcvbufErrors";
+    /// How much later than its tick the sampler woke.
+    TICK_LATENESS: Span = "host.tick_lateness", Gauge, Lower, "own definition";
+}

@@ -1,0 +1,22 @@
+//! The metric catalogue: one entry per measured quantity, in the form of RFC 1242 §2.
+//!
+//! An entry is a typed constant and a row of [`CATALOGUE`]; everything downstream is generic in (metric, value), so a
+//! new metric needs an entry here and a probe in the engine, nothing else. Names are for ever: a changed meaning is a
+//! new name.
+
+mod catalogue;
+pub mod flow;
+pub mod host;
+pub mod loss;
+pub mod queue;
+mod readings;
+pub mod tcp;
+
+pub use catalogue::{Better, Entry, Kind, Metric, Quantity, find};
+pub use readings::{Readings, Sample, Side, Value};
+
+use catalogue::metrics;
+
+/// Every metric, in the order in which tables show them.
+pub static CATALOGUE: &[&[Entry]] =
+    &[flow::ENTRIES, tcp::ENTRIES, queue::ENTRIES, loss::ENTRIES, host::ENTRIES];

@@ -1,0 +1,14 @@
+//! What waits in the sockets.
+
+use linerate_units::{Bytes, Ratio};
+
+use super::metrics;
+
+metrics! {
+    /// Payload in the send queue: never sent, or sent and not acknowledged.
+    SND: Bytes = "queue.snd", Gauge, Neither, "tcp(7) SIOCOUTQ";
+    /// Payload in the receive queue that the program has not read.
+    RCV: Bytes = "queue.rcv", Gauge, Lower, "tcp(7) SIOCINQ";
+    /// The same as a share of the receive buffer's payload capacity, about half of SO_RCVBUF.
+    RCV_SHARE: Ratio = "queue.rcv_share", Gauge, Lower, "tcp(7) SIOCINQ, SO_RCVBUF";
+}

@@ -1,0 +1,218 @@
+//! Values of metrics: one number per metric, whatever its type.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use linerate_units::{Bitrate, Bytes, Span, Timestamp};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::catalogue::{Metric, Quantity};
+use super::flow;
+
+/// A number: an exact count, or a real number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// An exact count.
+    Count(u64),
+    /// A real number, finite.
+    Real(f64),
+}
+
+impl Value {
+    /// As a real number.
+    #[must_use]
+    pub const fn real(self) -> f64 {
+        match self {
+            Self::Count(count) => count as f64,
+            Self::Real(real) => real,
+        }
+    }
+
+    /// As a count; absent when it is a fraction.
+    #[must_use]
+    pub fn count(self) -> Option<u64> {
+        match self {
+            Self::Count(count) => Some(count),
+            Self::Real(real) if real >= 0.0 && real.fract() == 0.0 && real < 9e15 => Some(real as u64),
+            Self::Real(_) => None,
+        }
+    }
+}
+
+/// What was read at one moment or over one interval, by metric name. What was not measured is absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Readings(BTreeMap<String, Value>);
+
+impl Readings {
+    /// Notes a value.
+    pub fn put<Q: Quantity>(&mut self, metric: Metric<Q>, value: Q) {
+        self.0.insert(metric.name().to_owned(), value.to_value());
+    }
+
+    /// Notes a value that may not have been measured.
+    pub fn put_some<Q: Quantity>(&mut self, metric: Metric<Q>, value: Option<Q>) {
+        if let Some(value) = value {
+            self.put(metric, value);
+        }
+    }
+
+    /// The value of a metric; absent when it was not measured.
+    #[must_use]
+    pub fn get<Q: Quantity>(&self, metric: Metric<Q>) -> Option<Q> {
+        self.0.get(metric.name()).copied().and_then(Q::from_value)
+    }
+
+    /// The value by name, as a number.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<Value> {
+        self.0.get(name).copied()
+    }
+
+    /// Every value, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    }
+
+    /// Whether nothing was read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Which end of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The end that writes.
+    Sender,
+    /// The end that reads.
+    Receiver,
+}
+
+impl Side {
+    /// The other end.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Sender => Self::Receiver,
+            Self::Receiver => Self::Sender,
+        }
+    }
+}
+
+/// What one side of a flow counted in one interval.
+///
+/// Intervals are read on absolute ticks counted from the side's first byte.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Sample {
+    /// Which end.
+    pub side: Side,
+    /// Start of the interval, from the side's first byte.
+    pub start_ns: Timestamp,
+    /// End of the interval.
+    pub end_ns: Timestamp,
+    /// Whether the interval is outside the measured window: omitted at its start, or tail.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outside: bool,
+    /// What was read.
+    pub readings: Readings,
+}
+
+impl Sample {
+    /// Length of the interval.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.end_ns - self.start_ns
+    }
+
+    /// Bytes counted in the interval.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        self.readings.get(flow::BYTES).unwrap_or_default()
+    }
+
+    /// Bit rate over the interval; absent for an interval without length.
+    #[must_use]
+    pub fn bitrate(&self) -> Option<Bitrate> {
+        Bitrate::of(self.bytes(), self.span())
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Self::Count(count) => serializer.serialize_u64(count),
+            Self::Real(real) => serializer.serialize_f64(real),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Number;
+
+        impl Visitor<'_> for Number {
+            type Value = Value;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a finite number")
+            }
+
+            fn visit_u64<E: de::Error>(self, count: u64) -> Result<Value, E> {
+                Ok(Value::Count(count))
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Value, E> {
+                Ok(u64::try_from(number).map_or(Value::Real(number as f64), Value::Count))
+            }
+
+            fn visit_f64<E: de::Error>(self, real: f64) -> Result<Value, E> {
+                if real.is_finite() { Ok(Value::Real(real)) } else { Err(E::custom("not a finite number")) }
+            }
+        }
+
+        deserializer.deserialize_any(Number)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Readings {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Readings".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "object",
+            "description": "values by metric name; names, units and definitions stand in the metric reference",
+            "additionalProperties": { "type": "number" }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::{host, tcp};
+    use linerate_units::Ratio;
+
+    #[test]
+    fn values_come_back_as_they_were_put() {
+        let mut readings = Readings::default();
+        readings.put(tcp::SRTT, Span::from_ns(21_000_000));
+        readings.put(flow::BYTES, Bytes::new(u64::MAX));
+        readings.put_some(host::BUSY, Ratio::new(0.5));
+        readings.put_some(tcp::MIN_RTT, None);
+        let json = serde_json::to_string(&readings).unwrap();
+        assert!(json.contains(r#""tcp.srtt":21000000"#), "{json}");
+        let back: Readings = serde_json::from_str(&json).unwrap();
+        assert_eq!(back.get(flow::BYTES), Some(Bytes::new(u64::MAX)));
+        assert_eq!(back.get(host::BUSY).unwrap().get(), 0.5);
+        assert_eq!(back.get(tcp::MIN_RTT), None);
+    }
+}

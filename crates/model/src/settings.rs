@@ -1,0 +1,70 @@
+//! Asked, granted, effective: what a side's sockets were set to.
+
+use std::collections::BTreeMap;
+
+use linerate_units::{Bitrate, Bytes};
+use serde::{Deserialize, Serialize};
+
+/// A setting as asked and as it took effect.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Effective<T> {
+    /// As asked; absent when left to the kernel.
+    pub asked: Option<T>,
+    /// As it took effect; absent when it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effective: Option<T>,
+}
+
+/// What the first stream's socket on one side was set to, read back from the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct SideSettings {
+    /// Socket buffers as asked.
+    #[serde(rename = "window_bytes")]
+    pub window: Option<Bytes>,
+    /// Send buffer as granted at the start (SO_SNDBUF as read back).
+    #[serde(rename = "snd_buf_bytes", skip_serializing_if = "Option::is_none")]
+    pub snd_buf: Option<Bytes>,
+    /// Receive buffer as granted at the start (SO_RCVBUF as read back).
+    #[serde(rename = "rcv_buf_bytes", skip_serializing_if = "Option::is_none")]
+    pub rcv_buf: Option<Bytes>,
+    /// Segment size in bytes of payload.
+    pub mss: Effective<u32>,
+    /// Congestion control.
+    pub congestion: Effective<String>,
+    /// Type-of-service byte.
+    pub tos: Effective<u8>,
+    /// Kernel pacing rate (SO_MAX_PACING_RATE).
+    pub pacing_bps: Effective<Bitrate>,
+    /// Way of sending without copying.
+    pub zerocopy: Effective<String>,
+    /// Bytes handed to the kernel at once, or payload of one datagram.
+    #[serde(rename = "length_bytes")]
+    pub length: Bytes,
+    /// TCP options in effect: `timestamps`, `sack`, `wscale`, `ecn`.
+    pub tcp_options: Vec<String>,
+    /// Path MTU as the kernel knows it.
+    #[serde(rename = "pmtu_bytes", skip_serializing_if = "Option::is_none")]
+    pub pmtu: Option<u32>,
+    /// Datagrams per send call (UDP segmentation offload); 1 means one packet, one call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datagrams_per_call: Option<u32>,
+    /// Whether the kernel may merge datagrams on the way up (UDP_GRO).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_merging: Option<bool>,
+    /// Local address and port of the first stream.
+    pub local: String,
+    /// Remote address and port of the first stream.
+    pub remote: String,
+    /// Whether MPTCP is in effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mptcp: Option<bool>,
+    /// CPU that the data threads are kept on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<u32>,
+    /// Settings of a peer that this version does not know.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub other: BTreeMap<String, String>,
+}

@@ -1,0 +1,121 @@
+//! What shall be measured: one documented field per knob.
+//!
+//! The doc comment of a field is its help text on the command line and in the reference; its serialised name carries
+//! the unit.
+
+mod host;
+mod socket;
+mod traffic;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use host::HostKnobs;
+pub use socket::{SocketKnobs, ZeroCopy};
+pub use traffic::{Direction, Limit, Traffic, Transport};
+
+/// One test: what to send, over which sockets, by which hosts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TestSpec {
+    /// What is sent, how much and how fast.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub traffic: Traffic,
+    /// How the sockets are set up.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub socket: SocketKnobs,
+    /// What the hosts are told.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub host: HostKnobs,
+}
+
+/// A specification that contradicts itself or asks for what cannot be: names the knob and the remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecError {
+    /// The knob, as typed on the command line.
+    pub knob: &'static str,
+    /// What is wrong with its value.
+    pub trouble: String,
+    /// What to give instead.
+    pub remedy: String,
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; {}", self.knob, self.trouble, self.remedy)
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+impl TestSpec {
+    /// Looks for values that no host could carry out.
+    ///
+    /// # Errors
+    /// The first knob that is out of range or contradicts another.
+    pub fn check(&self) -> Result<(), SpecError> {
+        self.traffic.check()?;
+        self.socket.check(&self.traffic)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_units::{Bytes, Span};
+
+    fn knob(change: impl FnOnce(&mut TestSpec)) -> &'static str {
+        let mut spec = TestSpec::default();
+        change(&mut spec);
+        spec.check().unwrap_err().knob
+    }
+
+    #[test]
+    fn the_default_is_sound() {
+        assert_eq!(TestSpec::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        assert_eq!(knob(|s| s.traffic.streams = 0), "--parallel");
+        assert_eq!(knob(|s| s.traffic.streams = 10_001), "--parallel");
+        assert_eq!(knob(|s| s.traffic.duration = Some(Span::ZERO)), "--time");
+        assert_eq!(knob(|s| s.traffic.duration = Some(Span::from_secs(90_000))), "--time");
+        assert_eq!(knob(|s| s.traffic.bytes = Some(Bytes::new(0))), "--bytes");
+        assert_eq!(knob(|s| s.traffic.blocks = Some(0)), "--blockcount");
+        assert_eq!(knob(|s| s.traffic.omit = Some(Span::from_secs(601))), "--omit");
+        assert_eq!(knob(|s| s.traffic.interval = Span::from_ms(9)), "--interval");
+        assert_eq!(knob(|s| s.traffic.length = Some(Bytes::new(0))), "--length");
+        assert_eq!(knob(|s| s.socket.mss = Some(87)), "--set-mss");
+        assert_eq!(knob(|s| s.socket.window = Some(Bytes::new(1 << 31))), "--window");
+        assert_eq!(
+            knob(|s| {
+                s.traffic.udp = true;
+                s.traffic.length = Some(Bytes::new(65_508));
+            }),
+            "--length"
+        );
+        assert_eq!(
+            knob(|s| {
+                s.traffic.udp = true;
+                s.socket.zerocopy = Some(ZeroCopy::Splice);
+            }),
+            "--zerocopy"
+        );
+    }
+
+    #[test]
+    fn serialised_names_carry_units_and_unknown_ones_do_no_harm() {
+        let mut spec = TestSpec::default();
+        spec.traffic.duration = Some(Span::from_secs(3));
+        let json = serde_json::to_value(&spec).unwrap();
+        assert_eq!(json["traffic"]["duration_ns"], 3_000_000_000_u64);
+        let back: TestSpec =
+            serde_json::from_str(r#"{"traffic":{"streams":4,"from_the_future":1}}"#).unwrap();
+        assert_eq!(back.traffic.streams, 4);
+        assert_eq!(back.traffic.interval, Span::from_secs(1));
+    }
+}

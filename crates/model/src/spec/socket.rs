@@ -1,0 +1,190 @@
+//! How the sockets are set up.
+
+use std::net::IpAddr;
+
+use linerate_units::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::{SpecError, Traffic};
+
+/// How the sockets are set up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct SocketKnobs {
+    /// Fix the socket buffers at both ends to this size; switches the kernel's own tuning off
+    #[cfg_attr(feature = "clap", arg(short = 'w', long, value_name = "BYTES", help_heading = "Sockets"))]
+    #[serde(rename = "window_bytes", skip_serializing_if = "Option::is_none")]
+    pub window: Option<Bytes>,
+    /// Ask for this maximum segment size in bytes (TCP); what took effect is reported
+    #[cfg_attr(
+        feature = "clap",
+        arg(short = 'M', long = "set-mss", value_name = "BYTES", help_heading = "Sockets")
+    )]
+    #[serde(rename = "mss_bytes", skip_serializing_if = "Option::is_none")]
+    pub mss: Option<u32>,
+    /// Congestion control at the sender, for example cubic or bbr (TCP)
+    #[cfg_attr(feature = "clap", arg(short = 'C', long, value_name = "NAME", help_heading = "Sockets"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// Type-of-service byte of every packet: decimal, 0x hexadecimal or 0 octal
+    #[cfg_attr(
+        feature = "clap",
+        arg(short = 'S', long, value_name = "BYTE", value_parser = parse_tos, conflicts_with = "dscp", help_heading = "Sockets")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tos: Option<u8>,
+    /// DSCP of every packet: 0 to 63 or a name such as ef, cs1, af41
+    #[cfg_attr(feature = "clap", arg(long, value_name = "CLASS", value_parser = parse_dscp, help_heading = "Sockets"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<u8>,
+    /// Send small segments at once (TCP_NODELAY)
+    #[cfg_attr(feature = "clap", arg(short = 'N', long, help_heading = "Sockets"))]
+    pub no_delay: bool,
+    /// Use IPv4 only
+    #[cfg_attr(
+        feature = "clap",
+        arg(short = '4', long = "version4", conflicts_with = "ipv6", help_heading = "Sockets")
+    )]
+    pub ipv4: bool,
+    /// Use IPv6 only
+    #[cfg_attr(feature = "clap", arg(short = '6', long = "version6", help_heading = "Sockets"))]
+    pub ipv6: bool,
+    /// Bind to this local address
+    #[cfg_attr(
+        feature = "clap",
+        arg(short = 'B', long = "bind", value_name = "ADDRESS", help_heading = "Sockets")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bind_address: Option<IpAddr>,
+    /// Bind to this network device (SO_BINDTODEVICE)
+    #[cfg_attr(feature = "clap", arg(long = "bind-dev", value_name = "DEVICE", help_heading = "Sockets"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bind_device: Option<String>,
+    /// Local port of the first data stream; the others use the ports after it
+    #[cfg_attr(feature = "clap", arg(long = "cport", value_name = "PORT", help_heading = "Sockets"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_port: Option<u16>,
+    /// Send without copying (TCP): splice, sendfile or msg (MSG_ZEROCOPY)
+    #[cfg_attr(
+        feature = "clap",
+        arg(short = 'Z', long, value_name = "METHOD", num_args = 0..=1, require_equals = true, default_missing_value = "splice", help_heading = "Sockets")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zerocopy: Option<ZeroCopy>,
+    /// Let the receiving kernel discard the bytes instead of copying them to the program; the result says so
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sockets"))]
+    pub skip_rx_copy: bool,
+}
+
+/// A way to send without copying.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ZeroCopy {
+    /// vmsplice of a fixed buffer into a pipe, splice from there to the socket.
+    Splice,
+    /// sendfile from an anonymous file.
+    Sendfile,
+    /// send with MSG_ZEROCOPY; the kernel says whether it copied after all.
+    Msg,
+}
+
+impl SocketKnobs {
+    /// The type-of-service byte in effect: as given, or from the DSCP.
+    #[must_use]
+    pub fn tos_byte(&self) -> Option<u8> {
+        self.tos.or_else(|| self.dscp.map(|class| class << 2))
+    }
+
+    pub(super) fn check(&self, traffic: &Traffic) -> Result<(), SpecError> {
+        let fail = |knob, trouble: &str, remedy: &str| {
+            Err(SpecError { knob, trouble: trouble.to_owned(), remedy: remedy.to_owned() })
+        };
+        if self.window.is_some_and(|w| w.get() == 0 || w.get() >= 1 << 30) {
+            return fail("--window", "the size is out of range", "give 1K to below 1G");
+        }
+        if self.mss.is_some_and(|m| !(88..=65_495).contains(&m)) {
+            return fail("--set-mss", "the segment size is out of range", "give 88 to 65495 bytes");
+        }
+        if traffic.udp {
+            for (given, knob) in [
+                (self.mss.is_some(), "--set-mss"),
+                (self.congestion.is_some(), "--congestion"),
+                (self.no_delay, "--no-delay"),
+                (self.zerocopy.is_some(), "--zerocopy"),
+            ] {
+                if given {
+                    return fail(knob, "it belongs to TCP and the test is UDP", "leave it or -u out");
+                }
+            }
+        }
+        let family = self.bind_address.map(|a| a.is_ipv4());
+        if (self.ipv4 && family == Some(false)) || (self.ipv6 && family == Some(true)) {
+            return fail("--bind", "the address is of the other IP version", "leave -4 or -6 out");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "clap")]
+fn parse_tos(text: &str) -> Result<u8, String> {
+    let parsed = if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        u8::from_str_radix(hex, 16)
+    } else if text.len() > 1 && text.starts_with('0') {
+        u8::from_str_radix(&text[1..], 8)
+    } else {
+        text.parse()
+    };
+    parsed.map_err(|_| "give 0 to 255, as 184, 0xb8 or 0270".to_owned())
+}
+
+#[cfg(feature = "clap")]
+fn parse_dscp(text: &str) -> Result<u8, String> {
+    let wrong = || "give 0 to 63, ef, va, le, cs0 to cs7 or af11 to af43".to_owned();
+    let lower = text.to_ascii_lowercase();
+    let digit = |at: usize, low: u8, high: u8| {
+        let value = lower.as_bytes().get(at)?.checked_sub(b'0')?;
+        (low..=high).contains(&value).then_some(value)
+    };
+    match (lower.as_str(), lower.len()) {
+        ("ef", _) => Ok(46),
+        ("va", _) => Ok(44),
+        ("le", _) => Ok(1),
+        (name, 3) if name.starts_with("cs") => digit(2, 0, 7).map(|class| class * 8).ok_or_else(wrong),
+        // RFC 2597 §6: class 1 to 4, drop precedence 1 to 3.
+        (name, 4) if name.starts_with("af") => {
+            let class = digit(2, 1, 4).ok_or_else(wrong)?;
+            let drop = digit(3, 1, 3).ok_or_else(wrong)?;
+            Ok(class * 8 + drop * 2)
+        }
+        (number, _) => number.parse().ok().filter(|n| *n < 64).ok_or_else(wrong),
+    }
+}
+
+#[cfg(all(test, feature = "clap"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tos_takes_three_number_systems() {
+        assert_eq!(parse_tos("184"), Ok(184));
+        assert_eq!(parse_tos("0xb8"), Ok(184));
+        assert_eq!(parse_tos("0270"), Ok(184));
+        assert!(parse_tos("256").is_err());
+    }
+
+    #[test]
+    fn dscp_takes_the_names_of_the_rfcs() {
+        assert_eq!(parse_dscp("EF"), Ok(46));
+        assert_eq!(parse_dscp("cs1"), Ok(8));
+        assert_eq!(parse_dscp("af41"), Ok(34));
+        assert_eq!(parse_dscp("af13"), Ok(14));
+        assert_eq!(parse_dscp("63"), Ok(63));
+        for wrong in ["64", "af51", "af1", "cs8", "gold", "-1"] {
+            assert!(parse_dscp(wrong).is_err(), "{wrong}");
+        }
+    }
+}

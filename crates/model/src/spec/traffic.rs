@@ -1,0 +1,275 @@
+//! What is sent, how much and how fast.
+
+use linerate_units::{Bitrate, Bytes, Ratio, Span};
+use serde::{Deserialize, Serialize};
+
+use super::SpecError;
+
+/// What is sent, how much and how fast.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Traffic {
+    /// Measure with UDP instead of TCP
+    #[cfg_attr(feature = "clap", arg(short = 'u', long, conflicts_with = "mptcp", help_heading = "Traffic"))]
+    pub udp: bool,
+    /// Measure with MPTCP; plain TCP is used, and said, where a kernel has none
+    #[cfg_attr(feature = "clap", arg(short = 'm', long, help_heading = "Traffic"))]
+    pub mptcp: bool,
+    /// Measure only from here to the server
+    #[cfg_attr(feature = "clap", arg(long, conflicts_with_all = ["download", "bidir"], help_heading = "Traffic"))]
+    pub upload: bool,
+    /// Measure only from the server to here
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            short = 'R',
+            long,
+            visible_alias = "reverse",
+            conflicts_with = "bidir",
+            help_heading = "Traffic"
+        )
+    )]
+    pub download: bool,
+    /// Measure both directions at the same time
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Traffic"))]
+    pub bidir: bool,
+    /// How long each direction is measured [default: 10s]
+    #[cfg_attr(
+        feature = "clap",
+        arg(short = 't', long = "time", value_name = "SECONDS", conflicts_with_all = ["bytes", "blocks"], help_heading = "Traffic")
+    )]
+    #[serde(rename = "duration_ns", skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Span>,
+    /// Send this many bytes in each direction instead of for a time (K, M, G are binary)
+    #[cfg_attr(
+        feature = "clap",
+        arg(short = 'n', long, value_name = "BYTES", conflicts_with = "blocks", help_heading = "Traffic")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Bytes>,
+    /// Send this many blocks of the length given by -l in each direction instead of for a time
+    #[cfg_attr(
+        feature = "clap",
+        arg(short = 'k', long = "blockcount", value_name = "BLOCKS", help_heading = "Traffic")
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u64>,
+    /// Number of parallel streams, 1 to 10000
+    #[cfg_attr(
+        feature = "clap",
+        arg(short = 'P', long = "parallel", value_name = "STREAMS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Traffic")
+    )]
+    pub streams: u32,
+    /// Offer at most this bit rate in each stream (k, M, G are decimal); 0 saturates [default: saturate, for UDP 1M]
+    #[cfg_attr(
+        feature = "clap",
+        arg(short = 'b', long = "bitrate", value_name = "RATE", help_heading = "Traffic")
+    )]
+    #[serde(rename = "rate_bps", skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Bitrate>,
+    /// Let the kernel pace each stream to this bit rate (SO_MAX_PACING_RATE), whatever the program offers
+    #[cfg_attr(feature = "clap", arg(long, value_name = "RATE", help_heading = "Traffic"))]
+    #[serde(rename = "fq_rate_bps", skip_serializing_if = "Option::is_none")]
+    pub fq_rate: Option<Bitrate>,
+    /// Bytes handed to the kernel at once; for UDP the payload of one datagram [default: chosen by stream count, for UDP by the path]
+    #[cfg_attr(feature = "clap", arg(short = 'l', long, value_name = "BYTES", help_heading = "Traffic"))]
+    #[serde(rename = "length_bytes", skip_serializing_if = "Option::is_none")]
+    pub length: Option<Bytes>,
+    /// Leave the first seconds out of the result; they stay in the log
+    #[cfg_attr(feature = "clap", arg(short = 'O', long, value_name = "SECONDS", help_heading = "Traffic"))]
+    #[serde(rename = "omit_ns", skip_serializing_if = "Option::is_none")]
+    pub omit: Option<Span>,
+    /// Interval of the printed rows and of the samples in results
+    #[cfg_attr(
+        feature = "clap",
+        arg(short = 'i', long, value_name = "SECONDS", default_value = "1", help_heading = "Traffic")
+    )]
+    #[serde(rename = "interval_ns")]
+    pub interval: Span,
+    /// Let the receiver read at most this bit rate in each stream: a slow reader, made on purpose
+    #[cfg_attr(feature = "clap", arg(long, value_name = "RATE", help_heading = "Traffic"))]
+    #[serde(rename = "read_rate_bps", skip_serializing_if = "Option::is_none")]
+    pub read_rate: Option<Bitrate>,
+    /// Stop a direction as soon as the mean is known this well (95 % interval), for example 1%; -t is then the most it may take [default with --until: 60s]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SHARE", conflicts_with_all = ["bytes", "blocks"], help_heading = "Traffic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Ratio>,
+    /// Do not measure latency, neither idle nor beside the load
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Traffic"))]
+    pub no_latency: bool,
+}
+
+impl Default for Traffic {
+    fn default() -> Self {
+        Self {
+            udp: false,
+            mptcp: false,
+            upload: false,
+            download: false,
+            bidir: false,
+            duration: None,
+            bytes: None,
+            blocks: None,
+            streams: 1,
+            rate: None,
+            fq_rate: None,
+            length: None,
+            omit: None,
+            interval: Span::from_secs(1),
+            read_rate: None,
+            until: None,
+            no_latency: false,
+        }
+    }
+}
+
+/// The transport that carries the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// UDP datagrams.
+    Udp,
+    /// Multipath TCP.
+    Mptcp,
+}
+
+/// Which way the data go, seen from the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From the client to the server.
+    Upload,
+    /// From the server to the client.
+    Download,
+}
+
+impl Direction {
+    /// The name used in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Upload => "upload",
+            Self::Download => "download",
+        }
+    }
+}
+
+/// When a sender stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// After this time.
+    TimeNs(Span),
+    /// After this many bytes, over all streams.
+    Bytes(Bytes),
+}
+
+/// The longest test: a day.
+const LONGEST: Span = Span::from_secs(86_400);
+
+impl Traffic {
+    /// The transport asked for.
+    #[must_use]
+    pub const fn transport(&self) -> Transport {
+        if self.udp {
+            Transport::Udp
+        } else if self.mptcp {
+            Transport::Mptcp
+        } else {
+            Transport::Tcp
+        }
+    }
+
+    /// The directions, one phase after another; both at once stand in one phase.
+    #[must_use]
+    pub fn phases(&self) -> Vec<Vec<Direction>> {
+        if self.bidir {
+            vec![vec![Direction::Upload, Direction::Download]]
+        } else if self.upload {
+            vec![vec![Direction::Upload]]
+        } else if self.download {
+            vec![vec![Direction::Download]]
+        } else {
+            vec![vec![Direction::Download], vec![Direction::Upload]]
+        }
+    }
+
+    /// When the sender stops, given the block length in use.
+    #[must_use]
+    pub fn limit(&self, length: Bytes) -> Limit {
+        if let Some(bytes) = self.bytes {
+            Limit::Bytes(bytes)
+        } else if let Some(blocks) = self.blocks {
+            Limit::Bytes(Bytes::new(blocks.saturating_mul(length.get())))
+        } else {
+            Limit::TimeNs(self.measured() + self.omit.unwrap_or_default())
+        }
+    }
+
+    /// The asked measuring time, without the omitted part.
+    #[must_use]
+    pub fn measured(&self) -> Span {
+        let default = Span::from_secs(if self.until.is_some() { 60 } else { 10 });
+        self.duration.unwrap_or(default)
+    }
+
+    /// The rate each stream offers; absent when it saturates.
+    #[must_use]
+    pub fn offered(&self) -> Option<Bitrate> {
+        match self.rate {
+            Some(rate) if rate == Bitrate::ZERO => None,
+            None if self.udp => Bitrate::from_bps(1e6),
+            rate => rate,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), SpecError> {
+        let fail = |knob, trouble: &str, remedy: &str| {
+            Err(SpecError { knob, trouble: trouble.to_owned(), remedy: remedy.to_owned() })
+        };
+        if self.streams == 0 || self.streams > 10_000 {
+            return fail("--parallel", "the number of streams is out of range", "give 1 to 10000");
+        }
+        if self.duration.is_some_and(|d| d < Span::from_ms(10) || d > LONGEST) {
+            return fail("--time", "the time is out of range", "give 0.01 to 86400 seconds");
+        }
+        if self.bytes.is_some_and(|b| b.get() == 0) {
+            return fail("--bytes", "there is nothing to send", "give at least 1 byte");
+        }
+        if self.blocks == Some(0) {
+            return fail("--blockcount", "there is nothing to send", "give at least 1 block");
+        }
+        if self.omit.is_some_and(|o| o > Span::from_secs(600)) {
+            return fail("--omit", "the omitted time is out of range", "give 0 to 600 seconds");
+        }
+        if self.interval < Span::from_ms(10) || self.interval > Span::from_secs(3600) {
+            return fail("--interval", "the interval is out of range", "give 0.01 to 3600 seconds");
+        }
+        if self.until.is_some_and(|u| u.get() < 1e-4 || u.get() > 0.5) {
+            return fail("--until", "the share is out of range", "give 0.01% to 50%");
+        }
+        let longest = if self.udp { 65_507 } else { 64 << 20 };
+        if self.length.is_some_and(|l| l.get() == 0 || l.get() > longest) {
+            let remedy =
+                if self.udp { "give 32 to 65507 bytes for a datagram" } else { "give 1 byte to 64M" };
+            return fail("--length", "the length is out of range", remedy);
+        }
+        if self.udp && self.length.is_some_and(|l| l.get() < 32) {
+            return fail("--length", "a datagram carries a 32-byte header of ours", "give 32 to 65507 bytes");
+        }
+        if self.read_rate.is_some_and(|r| r.bps() < 8.0) {
+            return fail("--read-rate", "the rate is too small", "give at least 8 bit/s");
+        }
+        if self.fq_rate.is_some_and(|r| r.bps() < 8.0) {
+            return fail("--fq-rate", "the rate is too small", "give at least 8 bit/s");
+        }
+        Ok(())
+    }
+}
