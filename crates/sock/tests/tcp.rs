@@ -1,4 +1,5 @@
 //! Real TCP connections over loopback.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;

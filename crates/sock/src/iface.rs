@@ -1,0 +1,260 @@
+//! Network interfaces: which one an address belongs to, and what its link can carry.
+//!
+//! Everything is asked of the kernel by system call, so the answers are those of the calling thread's network
+//! namespace (`/sys` would show another one's).
+
+use std::ffi::CStr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::SockError;
+use crate::call::check;
+use crate::ethtool::Questions;
+use crate::open::source_towards;
+
+/// What an interface is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// The host talking to itself.
+    Loopback,
+    /// One end of a virtual cable between namespaces.
+    Veth,
+    /// A program's own interface (`tun` or `tap`).
+    Tun,
+    /// A software bridge or Open vSwitch.
+    Bridge,
+    /// Several links used as one (bond, team).
+    Trunk,
+    /// A VLAN on another interface.
+    Vlan,
+    /// A hypervisor's card (virtio, vmxnet3, netvsc, xen).
+    Paravirtual,
+    /// A card on a bus.
+    Physical,
+    /// Some other software interface.
+    Virtual,
+}
+
+impl LinkKind {
+    /// True if a speed that the driver reports is that of a wire, and not an invented one (veth says 10 Gb/s).
+    #[must_use]
+    pub fn has_line_rate(self) -> bool {
+        matches!(self, Self::Physical | Self::Trunk | Self::Vlan | Self::Paravirtual)
+    }
+
+    fn of(loopback: bool, driver: Option<&str>, bus: &str) -> Self {
+        if loopback {
+            return Self::Loopback;
+        }
+        match driver.unwrap_or_default() {
+            "veth" => Self::Veth,
+            "tun" => Self::Tun,
+            "bridge" | "openvswitch" => Self::Bridge,
+            "bonding" | "bond" | "team" => Self::Trunk,
+            "802.1Q VLAN Support" | "vlan" => Self::Vlan,
+            "virtio_net" | "vmxnet3" | "hv_netvsc" | "vif" | "xen_netfront" | "gve" | "ena" => {
+                Self::Paravirtual
+            }
+            _ if !bus.is_empty() && bus != "N/A" => Self::Physical,
+            _ => Self::Virtual,
+        }
+    }
+}
+
+/// Work that the card or the stack does for whole bundles of packets. `None`: the driver does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Offloads {
+    /// Checksums of received packets.
+    pub rx_checksum: Option<bool>,
+    /// Checksums of sent packets.
+    pub tx_checksum: Option<bool>,
+    /// Gathering a packet from several places in memory.
+    pub scatter_gather: Option<bool>,
+    /// The card cuts TCP segments.
+    pub tso: Option<bool>,
+    /// The stack cuts segments just before the driver.
+    pub gso: Option<bool>,
+    /// The stack joins received segments.
+    pub gro: Option<bool>,
+    /// The card joins received segments.
+    pub lro: Option<bool>,
+}
+
+/// An interface and its link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LinkInfo {
+    /// Interface name.
+    pub name: String,
+    /// Interface number.
+    pub index: u32,
+    /// What it is.
+    pub kind: LinkKind,
+    /// Line rate, bits per second; only where [`LinkKind::has_line_rate`] and the driver knows it.
+    pub speed_bps: Option<u64>,
+    /// True for full duplex; only where there is a line rate.
+    pub full_duplex: Option<bool>,
+    /// Largest IP packet, bytes.
+    pub mtu: u32,
+    /// Name of the driver.
+    pub driver: Option<String>,
+    /// Switched on by the administrator.
+    pub up: bool,
+    /// A carrier is there.
+    pub running: bool,
+    /// Offloads in force.
+    pub offloads: Offloads,
+}
+
+/// Describes an interface by name.
+///
+/// # Errors
+/// `ENODEV` when there is none of that name in this namespace.
+pub fn link(name: &str) -> Result<LinkInfo, SockError> {
+    const RX_CHECKSUM: u32 = 0x14;
+    const TX_CHECKSUM: u32 = 0x16;
+    const SCATTER_GATHER: u32 = 0x18;
+    const TSO: u32 = 0x1e;
+    const GSO: u32 = 0x23;
+    const GRO: u32 = 0x2b;
+    let absent = || SockError::errno("look at the interface", libc::ENODEV);
+    let mut ask = Questions::about(name).ok_or_else(absent)?;
+    let (index, flags, mtu) = (ask.index(), ask.flags(), ask.mtu());
+    let (Some(index), Some(flags), Some(mtu)) = (index, flags, mtu) else { return Err(absent()) };
+    let (driver, bus) = ask.driver().unzip();
+    let driver = driver.filter(|name| !name.is_empty());
+    let kind = LinkKind::of(flags & libc::IFF_LOOPBACK != 0, driver.as_deref(), &bus.unwrap_or_default());
+    let wire = if kind.has_line_rate() { ask.wire().unwrap_or_default() } else { Default::default() };
+    Ok(LinkInfo {
+        name: name.to_owned(),
+        index,
+        kind,
+        speed_bps: wire.speed_mbps.map(|mbps| u64::from(mbps) * 1_000_000),
+        full_duplex: wire.full_duplex,
+        mtu,
+        driver,
+        up: flags & libc::IFF_UP != 0,
+        running: flags & libc::IFF_RUNNING != 0,
+        offloads: Offloads {
+            rx_checksum: ask.setting(RX_CHECKSUM),
+            tx_checksum: ask.setting(TX_CHECKSUM),
+            scatter_gather: ask.setting(SCATTER_GATHER),
+            tso: ask.setting(TSO),
+            gso: ask.setting(GSO),
+            gro: ask.setting(GRO),
+            lro: ask.flag_bits().map(|bits| bits & (1 << 15) != 0),
+        },
+    })
+}
+
+/// An address of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceAddress {
+    /// Interface name.
+    pub name: String,
+    /// One of its addresses.
+    pub address: IpAddr,
+}
+
+/// Every address of every interface, in the kernel's order.
+///
+/// # Errors
+/// When the kernel is out of memory.
+pub fn addresses() -> Result<Vec<InterfaceAddress>, SockError> {
+    let mut head: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: writes the head of a list to `head`; it is freed below.
+    check("list the interfaces", unsafe { libc::getifaddrs(&raw mut head) })?;
+    let mut found = Vec::new();
+    let mut next = head;
+    // SAFETY: `next` is null or an entry of the list that getifaddrs made, alive until freeifaddrs.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        // SAFETY: `ifa_addr` is null or a socket address as long as its family says.
+        if let Some(address) = unsafe { ip_of(entry.ifa_addr) } {
+            // SAFETY: `ifa_name` is a C string of the same list.
+            let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
+            found.push(InterfaceAddress { name, address });
+        }
+        next = entry.ifa_next;
+    }
+    // SAFETY: `head` came from getifaddrs and nothing of the list is used any more.
+    unsafe { libc::freeifaddrs(head) };
+    Ok(found)
+}
+
+/// # Safety
+/// `addr` must be null or point to a socket address as long as its family says.
+unsafe fn ip_of(addr: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: by contract.
+    let family = unsafe { addr.as_ref() }?.sa_family;
+    match i32::from(family) {
+        libc::AF_INET => {
+            // SAFETY: the family says that it is a sockaddr_in; read without assuming alignment.
+            let v4 = unsafe { addr.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: the family says that it is a sockaddr_in6; read without assuming alignment.
+            let v6 = unsafe { addr.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
+}
+
+/// The interface that has a local address (an IPv4 address may be given in its IPv6-mapped form).
+///
+/// # Errors
+/// `EADDRNOTAVAIL` when no interface has it.
+pub fn of_local_address(address: IpAddr) -> Result<LinkInfo, SockError> {
+    let address = address.to_canonical();
+    let owner = addresses()?.into_iter().find(|entry| entry.address == address);
+    match owner {
+        Some(entry) => link(&entry.name),
+        // The whole of 127.0.0.0/8 is on loopback, but only one address of it is listed.
+        None if address.is_loopback() => link("lo"),
+        None => Err(SockError::errno("find the interface of a local address", libc::EADDRNOTAVAIL)),
+    }
+}
+
+/// The interface that packets to `peer` leave through, judged by the address they would be sent from.
+///
+/// # Errors
+/// When there is no route to the peer.
+pub fn towards(peer: SocketAddr) -> Result<LinkInfo, SockError> {
+    of_local_address(source_towards(peer)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_no_line_rate() {
+        let lo = link("lo").unwrap();
+        assert_eq!((lo.kind, lo.speed_bps, lo.full_duplex), (LinkKind::Loopback, None, None));
+        assert!(lo.mtu >= 1280 && lo.up && lo.index > 0);
+        assert_eq!(lo.offloads.gso, Some(true));
+    }
+
+    #[test]
+    fn an_interface_is_found_by_its_address_and_by_the_way_to_a_peer() {
+        for text in ["127.0.0.1", "127.1.2.3", "::ffff:127.0.0.1"] {
+            assert_eq!(of_local_address(text.parse().unwrap()).unwrap().name, "lo", "{text}");
+        }
+        assert_eq!(towards("127.0.0.1:9".parse().unwrap()).unwrap().name, "lo");
+        let error = of_local_address("192.0.2.1".parse().unwrap()).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
+        assert!(link("nosuch0").unwrap_err().remedy().unwrap().contains("ip link"));
+    }
+
+    #[test]
+    fn kinds_follow_the_driver() {
+        assert_eq!(LinkKind::of(false, Some("veth"), ""), LinkKind::Veth);
+        assert_eq!(LinkKind::of(false, Some("ixgbe"), "0000:01:00.0"), LinkKind::Physical);
+        assert_eq!(LinkKind::of(false, Some("virtio_net"), "virtio0"), LinkKind::Paravirtual);
+        assert_eq!(LinkKind::of(false, Some("tun"), "tap"), LinkKind::Tun);
+        assert_eq!(LinkKind::of(false, Some("dummy"), ""), LinkKind::Virtual);
+        assert_eq!(LinkKind::of(false, None, ""), LinkKind::Virtual);
+        assert!(!LinkKind::Veth.has_line_rate(), "its 10 Gb/s are invented");
+    }
+}
