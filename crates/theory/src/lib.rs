@@ -1,1 +1,25 @@
-//! Formulas, statistics and the rules that turn evidence into a verdict.
+//! Theory: formulas with their domain and source, statistics, and the rules that turn evidence into a verdict.
+//!
+//! Formulas take and return plain `f64` in SI units; the unit stands in the argument's name (`link_bps`, `rtt_s`).
+//! Every formula answers `None` outside its domain or when its result is no ordinary number, and none panics.
+
+pub mod bdp;
+pub mod block_size;
+pub mod conversion;
+pub mod delay;
+mod domain;
+pub mod encapsulation;
+pub mod ethernet;
+pub mod framing;
+pub mod host;
+pub mod ladder;
+pub mod queueing;
+pub mod rfc2544;
+pub mod rfc6349;
+pub mod rfc8337;
+pub mod rfc9097;
+pub mod sender_error;
+pub mod slow_start;
+pub mod stats;
+pub mod tcp_rate;
+pub mod trunk;

@@ -1,0 +1,151 @@
+//! The rates that Ethernet comes in, and how to recognise one in a measured goodput.
+
+use crate::domain::{finite, positive};
+use crate::framing::{self, Headers};
+
+/// A standard Ethernet rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StandardRate {
+    /// Its name as printed on ports and in standards.
+    pub name: &'static str,
+    /// Bits per second at the MAC.
+    pub bps: f64,
+}
+
+/// Every standard rate from slowest to fastest. Source: IEEE 802.3, 802.3bz, 802.3by, 802.3bs.
+pub const STANDARD_RATES: [StandardRate; 12] = [
+    StandardRate { name: "10BASE-T", bps: 10e6 },
+    StandardRate { name: "100BASE-TX", bps: 100e6 },
+    StandardRate { name: "1000BASE-T", bps: 1e9 },
+    StandardRate { name: "2.5GBASE-T", bps: 2.5e9 },
+    StandardRate { name: "5GBASE-T", bps: 5e9 },
+    StandardRate { name: "10 Gigabit Ethernet", bps: 10e9 },
+    StandardRate { name: "25 Gigabit Ethernet", bps: 25e9 },
+    StandardRate { name: "40 Gigabit Ethernet", bps: 40e9 },
+    StandardRate { name: "50 Gigabit Ethernet", bps: 50e9 },
+    StandardRate { name: "100 Gigabit Ethernet", bps: 100e9 },
+    StandardRate { name: "200 Gigabit Ethernet", bps: 200e9 },
+    StandardRate { name: "400 Gigabit Ethernet", bps: 400e9 },
+];
+
+/// The name of a rate that is exactly a standard one.
+#[must_use]
+pub fn standard_name(link_bps: f64) -> Option<&'static str> {
+    STANDARD_RATES.iter().find(|rate| (rate.bps - link_bps).abs() < 0.5).map(|rate| rate.name)
+}
+
+/// The standard rate whose goodput ceiling a plateau sits at: between `lowest_share` of it and 200 ppm above.
+///
+/// Units: `goodput_bps` payload bit/s; `lowest_share` ratio (0.98 on a quiet path, 0.93 when other traffic is possible).
+/// Domain: goodput > 0. The neighbours lie at least a factor 1.25 apart, so at most one rate answers.
+/// Source: RFC 6349 §4.1.1 turned round.
+#[must_use]
+pub fn inferred_link(
+    goodput_bps: f64,
+    mtu_bytes: f64,
+    headers: &Headers,
+    tags: f64,
+    lowest_share: f64,
+) -> Option<StandardRate> {
+    positive(goodput_bps)?;
+    STANDARD_RATES.into_iter().find(|rate| {
+        framing::goodput_ceiling_bps(rate.bps, mtu_bytes, headers, tags).is_some_and(|ceiling| {
+            let share = goodput_bps / ceiling;
+            (lowest_share..=1.0 + framing::CLOCK_TOLERANCE_PPM * 1e-6).contains(&share)
+        })
+    })
+}
+
+/// The standard rate to which a shaper is set that counts frames without preamble, gap and FCS.
+///
+/// Software shapers charge the packet as the host holds it: IP packet and Ethernet header.
+/// Units: `goodput_bps` payload bit/s. Domain: goodput > 0; accepts 0.5 % either way.
+/// Source: Linux `tc-tbf`, whose unit is the length of the packet buffer.
+#[must_use]
+pub fn inferred_shaper(
+    goodput_bps: f64,
+    mtu_bytes: f64,
+    headers: &Headers,
+    tags: f64,
+) -> Option<StandardRate> {
+    positive(goodput_bps)?;
+    let payload = framing::payload_bytes(mtu_bytes, headers)?;
+    let counted = mtu_bytes + framing::ETHERNET_HEADER_BYTES + framing::TAG_BYTES * tags;
+    STANDARD_RATES.into_iter().find(|rate| {
+        framing::payload_rate_bps(rate.bps, payload, counted)
+            .is_some_and(|ceiling| (goodput_bps / ceiling - 1.0).abs() <= 0.005)
+    })
+}
+
+/// The rate that `lanes` parallel lanes carry at `symbol_rate_hz` symbols of `bits_per_symbol` payload bits.
+///
+/// Units: bit/s. Domain: all > 0. 1000BASE-T: 4 lanes of 125 MBd and 2 bits. Source: IEEE 802.3 clause 40.
+#[must_use]
+pub fn line_rate_bps(lanes: f64, symbol_rate_hz: f64, bits_per_symbol: f64) -> Option<f64> {
+    finite(positive(lanes)? * positive(symbol_rate_hz)? * positive(bits_per_symbol)?)
+}
+
+/// Bytes that the shortest frame is extended to on half-duplex Gigabit Ethernet. Source: IEEE 802.3 clause 4.
+pub const CARRIER_EXTENSION_BYTES: f64 = 512.0;
+
+/// Frames per second when a lone minimum frame is extended to the slot, as half-duplex Gigabit Ethernet does.
+///
+/// Units: 1/s. Domain: link > 0. Source: IEEE 802.3 clause 4 (carrier extension).
+#[must_use]
+pub fn half_duplex_frames_per_second(link_bps: f64) -> Option<f64> {
+    framing::frames_per_second(link_bps, CARRIER_EXTENSION_BYTES + framing::PREAMBLE_AND_GAP_BYTES)
+}
+
+/// Payload rate of minimum frames (46 bytes of data) with carrier extension.
+///
+/// Units: bit/s. Domain: link > 0. Source: IEEE 802.3 clause 4.
+#[must_use]
+pub fn half_duplex_minimum_goodput_bps(link_bps: f64) -> Option<f64> {
+    framing::payload_rate_bps(link_bps, 46.0, CARRIER_EXTENSION_BYTES + framing::PREAMBLE_AND_GAP_BYTES)
+}
+
+/// The slot time of half-duplex Gigabit Ethernet.
+///
+/// Units: s. Domain: link > 0. Source: IEEE 802.3 clause 4.
+#[must_use]
+pub fn half_duplex_slot_s(link_bps: f64) -> Option<f64> {
+    finite(CARRIER_EXTENSION_BYTES * 8.0 / positive(link_bps)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::framing::IpVersion;
+
+    fn tcp() -> Headers {
+        Headers::tcp(IpVersion::V4, true)
+    }
+
+    #[test]
+    fn a_fast_ethernet_plateau_is_recognised() {
+        let found = inferred_link(93.9e6, 1500.0, &tcp(), 0.0, 0.98).unwrap();
+        assert_eq!(found.name, "100BASE-TX");
+        assert_eq!(inferred_link(80e6, 1500.0, &tcp(), 0.0, 0.93), None);
+        assert_eq!(inferred_link(94.3e6, 1500.0, &tcp(), 0.0, 0.93), None, "above the ceiling");
+    }
+
+    #[test]
+    fn a_shaper_that_counts_1514_bytes_is_no_link() {
+        // 100 Mbit/s charged for 1514 of the 1538 bytes.
+        let goodput = 100e6 * 1448.0 / 1514.0;
+        assert_eq!(inferred_link(goodput, 1500.0, &tcp(), 0.0, 0.93), None);
+        assert_eq!(inferred_shaper(goodput, 1500.0, &tcp(), 0.0).unwrap().name, "100BASE-TX");
+        assert_eq!(inferred_shaper(94.1e6, 1500.0, &tcp(), 0.0), None, "a real link");
+    }
+
+    #[test]
+    fn names_belong_to_exact_rates_only() {
+        assert_eq!(standard_name(1e9), Some("1000BASE-T"));
+        assert_eq!(standard_name(1.001e9), None);
+    }
+
+    #[test]
+    fn four_pairs_make_a_gigabit() {
+        assert_eq!(line_rate_bps(4.0, 125e6, 2.0), Some(1e9));
+    }
+}

@@ -1,0 +1,320 @@
+//! Bytes on the wire, and the highest rate that headers leave to the payload.
+//!
+//! A rate always belongs to a layer: wire (preamble and gap included), frame (with FCS), IP packet, or payload (goodput).
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{finite, not_negative, positive};
+
+/// Destination, source and type: the Ethernet header without tags, bytes. Source: IEEE 802.3 clause 3.
+pub const ETHERNET_HEADER_BYTES: f64 = 14.0;
+/// Frame check sequence, bytes. Source: IEEE 802.3 clause 3.
+pub const FCS_BYTES: f64 = 4.0;
+/// One 802.1Q or 802.1ad tag, bytes. Source: IEEE 802.1Q.
+pub const TAG_BYTES: f64 = 4.0;
+/// Preamble, start delimiter (8) and inter-packet gap (12), bytes. Source: IEEE 802.3 clauses 3 and 4; RFC 6349 §4.1.1.
+pub const PREAMBLE_AND_GAP_BYTES: f64 = 20.0;
+/// Smallest frame with FCS, bytes. Source: IEEE 802.3 clause 4.
+pub const MINIMUM_FRAME_BYTES: f64 = 64.0;
+/// TCP header without options, bytes. Source: RFC 9293 §3.1.
+pub const TCP_HEADER_BYTES: f64 = 20.0;
+/// UDP header, bytes. Source: RFC 768.
+pub const UDP_HEADER_BYTES: f64 = 8.0;
+/// TCP timestamps option with its padding, bytes. Source: RFC 7323 §3.2 and appendix A.
+pub const TIMESTAMPS_BYTES: f64 = 12.0;
+/// By how much a measured rate may exceed a ceiling without being wrong: two clocks, 100 ppm each. Source: IEEE 802.3.
+pub const CLOCK_TOLERANCE_PPM: f64 = 200.0;
+
+/// Which Internet Protocol carries the packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IpVersion {
+    /// IPv4 without options: 20 bytes.
+    V4,
+    /// IPv6 without extension headers: 40 bytes.
+    V6,
+}
+
+impl IpVersion {
+    /// Bytes of the fixed header. Source: RFC 791 §3.1, RFC 8200 §3.
+    #[must_use]
+    pub fn header_bytes(self) -> f64 {
+        match self {
+            Self::V4 => 20.0,
+            Self::V6 => 40.0,
+        }
+    }
+
+    /// The name people use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+        }
+    }
+}
+
+/// What stands between the IP packet's length and its payload, bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Headers {
+    /// Tunnel headers taken from the MTU (0 without a tunnel).
+    pub encapsulation_bytes: f64,
+    /// IP header: 20 or 40.
+    pub ip_bytes: f64,
+    /// TCP 20 or UDP 8.
+    pub transport_bytes: f64,
+    /// TCP options on a data segment, padded to four.
+    pub option_bytes: f64,
+}
+
+impl Headers {
+    /// A TCP data segment without a tunnel.
+    #[must_use]
+    pub fn tcp(ip: IpVersion, timestamps: bool) -> Self {
+        Self {
+            encapsulation_bytes: 0.0,
+            ip_bytes: ip.header_bytes(),
+            transport_bytes: TCP_HEADER_BYTES,
+            option_bytes: if timestamps { TIMESTAMPS_BYTES } else { 0.0 },
+        }
+    }
+
+    /// A UDP datagram without a tunnel.
+    #[must_use]
+    pub fn udp(ip: IpVersion) -> Self {
+        Self {
+            encapsulation_bytes: 0.0,
+            ip_bytes: ip.header_bytes(),
+            transport_bytes: UDP_HEADER_BYTES,
+            option_bytes: 0.0,
+        }
+    }
+
+    /// All of them together, bytes.
+    #[must_use]
+    pub fn total_bytes(&self) -> f64 {
+        self.encapsulation_bytes + self.ip_bytes + self.transport_bytes + self.option_bytes
+    }
+}
+
+/// The Ethernet frame of an IP packet, FCS included and padded to the minimum.
+///
+/// Units: bytes. Domain: `mtu_bytes`, `tags` ≥ 0. Source: IEEE 802.3 clauses 3 and 4.
+#[must_use]
+pub fn frame_bytes(mtu_bytes: f64, tags: f64) -> Option<f64> {
+    let frame =
+        ETHERNET_HEADER_BYTES + TAG_BYTES * not_negative(tags)? + not_negative(mtu_bytes)? + FCS_BYTES;
+    finite(frame.max(MINIMUM_FRAME_BYTES))
+}
+
+/// The frame with preamble and gap: what one packet costs on the wire.
+///
+/// Units: bytes. Domain: as [`frame_bytes`]. Source: IEEE 802.3 clauses 3 and 4; RFC 6349 §4.1.1.
+#[must_use]
+pub fn wire_bytes(mtu_bytes: f64, tags: f64) -> Option<f64> {
+    finite(frame_bytes(mtu_bytes, tags)? + PREAMBLE_AND_GAP_BYTES)
+}
+
+/// Wire bytes of a payload whose frame needs no padding: the sum of its layers.
+///
+/// Units: bytes. Domain: payload and tags ≥ 0; frames of 64 bytes and more. Source: IEEE 802.3 clause 3.
+#[must_use]
+pub fn layers_bytes(payload_bytes: f64, headers: &Headers, tags: f64) -> Option<f64> {
+    let packet = not_negative(payload_bytes)? + headers.total_bytes();
+    let frame = ETHERNET_HEADER_BYTES + TAG_BYTES * not_negative(tags)? + packet + FCS_BYTES;
+    finite(frame + PREAMBLE_AND_GAP_BYTES)
+}
+
+/// Payload of a full packet: MSS after options for TCP, the largest unfragmented datagram for UDP.
+///
+/// Units: bytes. Domain: an MTU larger than its headers. Source: RFC 9293 §3.7.1, RFC 6691.
+#[must_use]
+pub fn payload_bytes(mtu_bytes: f64, headers: &Headers) -> Option<f64> {
+    positive(finite(mtu_bytes)? - headers.total_bytes())
+}
+
+/// Highest payload rate of a link on which every packet is full.
+///
+/// Units: bit/s. Domain: `link_bps` > 0, an MTU larger than its headers. Full duplex, steady bulk transfer.
+/// Source: RFC 6349 §4.1.1, with options and tags counted.
+#[must_use]
+pub fn goodput_ceiling_bps(link_bps: f64, mtu_bytes: f64, headers: &Headers, tags: f64) -> Option<f64> {
+    payload_rate_bps(link_bps, payload_bytes(mtu_bytes, headers)?, wire_bytes(mtu_bytes, tags)?)
+}
+
+/// The share of the link that a payload of known size gets.
+///
+/// Units: ratio. Domain: `wire_bytes` > 0, `payload_bytes` ≥ 0. Source: RFC 6349 §4.1.1.
+#[must_use]
+pub fn efficiency(payload_bytes: f64, wire_bytes: f64) -> Option<f64> {
+    finite(not_negative(payload_bytes)? / positive(wire_bytes)?)
+}
+
+/// Payload rate of packets that carry `payload_bytes` and cost `wire_bytes`.
+///
+/// Units: bit/s. Domain: link and wire > 0. Source: RFC 6349 §4.1.1.
+#[must_use]
+pub fn payload_rate_bps(link_bps: f64, payload_bytes: f64, wire_bytes: f64) -> Option<f64> {
+    finite(positive(link_bps)? * not_negative(payload_bytes)? / positive(wire_bytes)?)
+}
+
+/// Rate at the IP layer when every packet is as long as the MTU.
+///
+/// Units: bit/s. Domain: link and MTU > 0. Source: RFC 5136 §2.
+#[must_use]
+pub fn packet_rate_ceiling_bps(link_bps: f64, mtu_bytes: f64, tags: f64) -> Option<f64> {
+    payload_rate_bps(link_bps, positive(mtu_bytes)?, wire_bytes(mtu_bytes, tags)?)
+}
+
+/// Rate of MAC client data: the frame without header and FCS, over frame, preamble and gap.
+///
+/// Units: bit/s. Domain: frame ≥ 18 bytes. Source: IEEE 802.3 clauses 3 and 4.
+#[must_use]
+pub fn mac_client_rate_bps(link_bps: f64, frame_bytes: f64) -> Option<f64> {
+    let data = not_negative(finite(frame_bytes)? - ETHERNET_HEADER_BYTES - FCS_BYTES)?;
+    payload_rate_bps(link_bps, data, frame_bytes + PREAMBLE_AND_GAP_BYTES)
+}
+
+/// Packets per second when each costs `wire_bytes`.
+///
+/// Units: 1/s, exact; the RFCs print its integer part. Domain: both > 0. Source: RFC 2544 appendix B, RFC 6349 §4.1.1.
+#[must_use]
+pub fn frames_per_second(link_bps: f64, wire_bytes: f64) -> Option<f64> {
+    finite(positive(link_bps)? / (8.0 * positive(wire_bytes)?))
+}
+
+/// Time from the start of one frame to the start of the next at line rate.
+///
+/// Units: s. Domain: link > 0, frame (with FCS) ≥ 0. Source: IEEE 802.3 clause 4.
+#[must_use]
+pub fn frame_interval_s(link_bps: f64, frame_bytes: f64) -> Option<f64> {
+    finite(8.0 * (not_negative(frame_bytes)? + PREAMBLE_AND_GAP_BYTES) / positive(link_bps)?)
+}
+
+/// Silence between two frames: 96 bit times.
+///
+/// Units: s. Domain: link > 0; from 10 Gbit/s up it is a mean, single gaps vary. Source: IEEE 802.3 clause 4.
+#[must_use]
+pub fn inter_packet_gap_s(link_bps: f64) -> Option<f64> {
+    finite(96.0 / positive(link_bps)?)
+}
+
+/// The most a receiver may honestly report against `ceiling_bps`, given clock errors.
+///
+/// Units: bit/s, tolerance in ppm. Domain: ceiling > 0, ppm ≥ 0. Source: IEEE 802.3 (±100 ppm for each clock).
+#[must_use]
+pub fn acceptable_ceiling_bps(ceiling_bps: f64, tolerance_ppm: f64) -> Option<f64> {
+    finite(positive(ceiling_bps)? * (1.0 + not_negative(tolerance_ppm)? * 1e-6))
+}
+
+/// The MTU at which payload takes the share `efficiency` of an untagged link.
+///
+/// Units: bytes. Domain: 0 < efficiency < 1. Source: [`efficiency`] solved for the MTU.
+#[must_use]
+pub fn mtu_for_efficiency_bytes(efficiency: f64, headers: &Headers) -> Option<f64> {
+    let share = crate::domain::open_unit(efficiency)?;
+    let outside = ETHERNET_HEADER_BYTES + FCS_BYTES + PREAMBLE_AND_GAP_BYTES;
+    finite((outside * share + headers.total_bytes()) / (1.0 - share))
+}
+
+/// TCP option bytes of a segment with timestamps and a SACK option of `sack_blocks` blocks.
+///
+/// Units: bytes, padded to four. Domain: any combination that TCP can send needs at most 40 bytes; more gives `None`.
+/// Source: RFC 7323 §3.2, RFC 2018 §3.
+#[must_use]
+pub fn tcp_option_bytes(timestamps: bool, sack_blocks: Option<u32>) -> Option<f64> {
+    let stamps = if timestamps { TIMESTAMPS_BYTES } else { 0.0 };
+    // Two NOPs, kind and length, then eight bytes for each block.
+    let sack = sack_blocks.map_or(0.0, |blocks| 4.0 + 8.0 * f64::from(blocks));
+    Some(stamps + sack).filter(|&bytes| bytes <= 40.0)
+}
+
+/// Wire bytes of a TCP segment without data: what one acknowledgement costs the reverse direction.
+///
+/// Units: bytes. Domain: both ≥ 0. Source: IEEE 802.3 clause 4, RFC 9293 §3.1.
+#[must_use]
+pub fn ack_wire_bytes(ip_header_bytes: f64, option_bytes: f64) -> Option<f64> {
+    wire_bytes(not_negative(ip_header_bytes)? + TCP_HEADER_BYTES + not_negative(option_bytes)?, 0.0)
+}
+
+/// Payload of a data segment after all three limits on its size, and options, were applied.
+///
+/// Units: bytes. Domain: a result above 0. Source: RFC 9293 §3.7.1, RFC 6691.
+#[must_use]
+pub fn effective_mss_bytes(
+    user_mss_bytes: f64,
+    peer_mss_bytes: f64,
+    path_mtu_bytes: f64,
+    ip_header_bytes: f64,
+    option_bytes: f64,
+) -> Option<f64> {
+    let of_path = finite(path_mtu_bytes)? - finite(ip_header_bytes)? - TCP_HEADER_BYTES;
+    let mss = finite(user_mss_bytes)?.min(finite(peer_mss_bytes)?).min(of_path);
+    positive(mss - not_negative(option_bytes)?)
+}
+
+/// How many times fewer packets the larger segment needs for the same data.
+///
+/// Units: ratio. Domain: both > 0. Source: counting.
+#[must_use]
+pub fn packet_count_ratio(larger_mss_bytes: f64, smaller_mss_bytes: f64) -> Option<f64> {
+    finite(positive(larger_mss_bytes)? / positive(smaller_mss_bytes)?)
+}
+
+/// Share of sent segments that were sent again: an upper bound of the loss probability.
+///
+/// Units: ratio of segments. Domain: rate, time, MSS > 0. Spurious retransmissions count as loss here.
+/// Source: RFC 6349 §4.2 counted in segments.
+#[must_use]
+pub fn retransmission_ratio(
+    retransmits: f64,
+    goodput_bps: f64,
+    measured_s: f64,
+    mss_bytes: f64,
+) -> Option<f64> {
+    let segments = positive(goodput_bps)? * positive(measured_s)? / 8.0 / positive(mss_bytes)?;
+    finite(not_negative(retransmits)? / segments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_packet_costs_1538_bytes_and_a_tag_four_more() {
+        assert_eq!(wire_bytes(1500.0, 0.0), Some(1538.0));
+        assert_eq!(wire_bytes(1500.0, 1.0), Some(1542.0));
+        assert_eq!(wire_bytes(20.0, 0.0), Some(84.0), "padded to the minimum frame");
+    }
+
+    #[test]
+    fn gigabit_with_timestamps_carries_941_megabits() {
+        let ceiling = goodput_ceiling_bps(1e9, 1500.0, &Headers::tcp(IpVersion::V4, true), 0.0).unwrap();
+        assert!((ceiling - 1e9 * 1448.0 / 1538.0).abs() < 1e-3);
+        let bare = goodput_ceiling_bps(1e9, 1500.0, &Headers::tcp(IpVersion::V4, false), 0.0).unwrap();
+        assert!(bare > ceiling);
+    }
+
+    #[test]
+    fn an_mtu_smaller_than_its_headers_has_no_payload() {
+        assert_eq!(payload_bytes(40.0, &Headers::tcp(IpVersion::V4, false)), None);
+        assert_eq!(goodput_ceiling_bps(0.0, 1500.0, &Headers::udp(IpVersion::V4), 0.0), None);
+        assert_eq!(wire_bytes(f64::NAN, 0.0), None);
+    }
+
+    #[test]
+    fn options_beyond_forty_bytes_do_not_exist() {
+        assert_eq!(tcp_option_bytes(true, Some(3)), Some(40.0));
+        assert_eq!(tcp_option_bytes(true, Some(4)), None);
+        assert_eq!(tcp_option_bytes(false, None), Some(0.0));
+    }
+
+    #[test]
+    fn the_mtu_for_an_efficiency_gives_that_efficiency() {
+        let headers = Headers::tcp(IpVersion::V4, true);
+        let mtu = mtu_for_efficiency_bytes(0.98, &headers).unwrap();
+        let back = efficiency(payload_bytes(mtu, &headers).unwrap(), wire_bytes(mtu, 0.0).unwrap()).unwrap();
+        assert!((back - 0.98).abs() < 1e-12);
+    }
+}

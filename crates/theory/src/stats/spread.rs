@@ -1,0 +1,86 @@
+//! Spread, noise and fairness.
+
+use super::{order, sorted};
+use crate::domain::{finite, not_negative, positive};
+
+/// Factor that makes the median absolute deviation estimate the standard deviation of normal noise.
+pub const MAD_TO_SIGMA: f64 = 1.4826;
+
+/// Robust standard deviation: scaled median absolute deviation from the median.
+///
+/// Units: those of the samples. Domain: at least one sample, finite. Source: Hampel 1974.
+#[must_use]
+pub fn robust_sigma(samples: &[f64]) -> Option<f64> {
+    let centre = order::median(samples)?;
+    let deviations: Vec<f64> = samples.iter().map(|x| (x - centre).abs()).collect();
+    finite(MAD_TO_SIGMA * order::median(&deviations)?)
+}
+
+/// Which samples lie more than five robust standard deviations from the median: to be marked, never dropped.
+///
+/// Shape: `[sample]`. Domain: empty when a sample is not finite. Source: Hampel identifier.
+#[must_use]
+pub fn outliers(samples: &[f64]) -> Vec<bool> {
+    match (order::median(samples), robust_sigma(samples)) {
+        (Some(centre), Some(sigma)) => samples.iter().map(|x| (x - centre).abs() > 5.0 * sigma).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Jain's fairness index of flows: 1 when all are equal, 1/n when one has everything.
+///
+/// Units: ratio. Domain: rates ≥ 0, not all 0. Source: Jain, Chiu and Hawe 1984.
+#[must_use]
+pub fn jain(rates: &[f64]) -> Option<f64> {
+    let ascending = sorted(rates)?;
+    not_negative(ascending[0])?;
+    let sum: f64 = rates.iter().sum();
+    let squares: f64 = rates.iter().map(|x| x * x).sum();
+    finite(sum * sum / (rates.len() as f64 * positive(squares)?))
+}
+
+/// The smallest difference on a path that means anything.
+///
+/// Units: bit/s and s; the clock error is a ratio of the rate. Domain: all ≥ 0, interval > 0.
+/// Source: the largest of twice the spread of equal runs, one segment per interval, and the clocks' error.
+#[must_use]
+pub fn noise_floor_bps(
+    sigma_bps: f64,
+    mss_bytes: f64,
+    interval_s: f64,
+    rate_bps: f64,
+    clock_ppm: f64,
+) -> Option<f64> {
+    let step = not_negative(mss_bytes)? * 8.0 / positive(interval_s)?;
+    let clock = not_negative(rate_bps)? * not_negative(clock_ppm)? * 1e-6;
+    finite((2.0 * not_negative(sigma_bps)?).max(step).max(clock))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_bad_run_does_not_widen_the_robust_spread() {
+        let runs = [941.0, 940.0, 941.0, 939.0, 941.0, 940.0, 911.0];
+        assert_eq!(robust_sigma(&runs), Some(1.4826));
+        assert_eq!(outliers(&runs), [false, false, false, false, false, false, true]);
+        assert_eq!(robust_sigma(&[]), None);
+        assert!(outliers(&[f64::NAN]).is_empty());
+    }
+
+    #[test]
+    fn fairness_runs_from_one_nth_to_one() {
+        assert_eq!(jain(&[5.0, 5.0, 5.0]), Some(1.0));
+        assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain(&[0.0, 0.0]), None);
+        assert_eq!(jain(&[-1.0, 2.0]), None);
+    }
+
+    #[test]
+    fn the_noise_floor_is_the_largest_of_three() {
+        assert_eq!(noise_floor_bps(10.0, 1.0, 1.0, 0.0, 0.0), Some(20.0));
+        assert_eq!(noise_floor_bps(0.0, 1000.0, 1.0, 0.0, 0.0), Some(8000.0));
+        assert_eq!(noise_floor_bps(0.0, 0.0, 0.0, 0.0, 0.0), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! When to stop: a test that runs until its mean is known well enough.
+
+use super::series::{BatchMeans, batch_means};
+use crate::domain::{finite, not_negative, positive};
+
+/// Coverage of the looks before the last: looking often must not make luck look like precision.
+const EARLY_COVERAGE: f64 = 0.99;
+/// Coverage of the interval that is reported.
+const FINAL_COVERAGE: f64 = 0.95;
+/// Intervals before the first look, and between two looks.
+const FIRST_LOOK: usize = 20;
+const LOOK_EVERY: usize = 10;
+
+/// What a look at a running test found.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Precision {
+    /// Half the interval over the mean.
+    pub relative_half_width: f64,
+    /// Whether that is no more than the target.
+    pub reached: bool,
+    /// The interval it comes from.
+    pub estimate: BatchMeans,
+}
+
+/// Looks at the steady intervals so far; `None` while there is nothing to say (too few, between two looks, or correlated).
+///
+/// `target` is the relative half-width wanted (0.01 for 1 %). Give the intervals after ramp-up and omission only.
+/// Units: any rate. Domain: target > 0, a mean above 0. Source: batch means (Law and Kelton), 99 % before the last look.
+#[must_use]
+pub fn look(steady: &[f64], target: f64) -> Option<Precision> {
+    if steady.len() < FIRST_LOOK || !steady.len().is_multiple_of(LOOK_EVERY) {
+        return None;
+    }
+    precision(steady, target, EARLY_COVERAGE)
+}
+
+/// The precision at the end of a test, whether or not the target was reached.
+///
+/// Units and domain as [`look`]; 95 %. Source: batch means.
+#[must_use]
+pub fn achieved(steady: &[f64], target: f64) -> Option<Precision> {
+    precision(steady, target, FINAL_COVERAGE)
+}
+
+fn precision(steady: &[f64], target: f64, coverage: f64) -> Option<Precision> {
+    let target = positive(target)?;
+    let estimate = batch_means(steady, coverage)?;
+    let half = (estimate.interval.high - estimate.interval.low) / 2.0;
+    let relative_half_width = finite(half / positive(estimate.mean)?)?;
+    Some(Precision { relative_half_width, reached: relative_half_width <= target, estimate })
+}
+
+/// Independent runs that a relative half-width needs.
+///
+/// Units: runs; `z` standard errors, `cv` and `target` ratios. Domain: z, cv ≥ 0, target > 0. Source: (z·cv/δ)².
+#[must_use]
+pub fn runs_needed(z: f64, cv: f64, target: f64) -> Option<f64> {
+    finite((not_negative(z)? * not_negative(cv)? / positive(target)?).powi(2).ceil())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_rate_is_known_at_the_first_look() {
+        assert_eq!(look(&[5.0; 19], 0.01), None);
+        let found = look(&[5.0; 20], 0.01).unwrap();
+        assert!(found.reached && found.relative_half_width == 0.0);
+        assert_eq!(look(&[5.0; 21], 0.01), None, "no look between two looks");
+        assert!(achieved(&[5.0; 21], 0.01).unwrap().reached);
+    }
+
+    #[test]
+    fn a_noisy_rate_goes_on() {
+        // Pairs of ±20 % around 1: see batch_means' own test for the same shape.
+        let noisy: Vec<f64> = (0..20).map(|i| if (i / 2) % 2 == 0 { 0.8 } else { 1.2 }).collect();
+        let found = look(&noisy, 0.01).unwrap();
+        assert!(!found.reached && found.relative_half_width > 0.1);
+        let late = achieved(&noisy, 0.01).unwrap();
+        assert!(late.relative_half_width < found.relative_half_width, "95 % is narrower than 99 %");
+    }
+
+    #[test]
+    fn silence_has_no_precision() {
+        assert_eq!(achieved(&[0.0; 40], 0.01), None);
+        assert_eq!(achieved(&[1.0; 40], 0.0), None);
+        assert_eq!(runs_needed(1.959_964, 0.03, 0.01), Some(35.0));
+    }
+}
