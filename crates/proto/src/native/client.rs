@@ -1,0 +1,292 @@
+//! The client's end of the dialogue.
+
+use linerate_model::{HostInfo, TestSpec};
+use linerate_units::{Span, Timestamp};
+
+use super::VERSION;
+use super::link::Link;
+use super::message::{Message, capabilities, cookie_from_text};
+use super::phase::Phase;
+use crate::PeerError;
+use crate::session::{FlowOrder, Hello, Input, Output, Session, Welcome};
+
+/// Time for one answer of the server's program.
+const ANSWER: Span = Span::from_secs(5);
+
+/// The client's end of the dialogue.
+#[derive(Debug)]
+pub struct ClientSession {
+    link: Link,
+    hello: Hello,
+    state: State,
+    phase: Phase,
+    drain: Span,
+    drain_until: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing said yet, or waiting to be let in.
+    Asking,
+    /// Let in, between phases.
+    Ready,
+    /// The server was told the flows.
+    Preparing,
+    /// Data sockets are being opened.
+    Opening,
+    /// Data move.
+    Running,
+    /// Every local flow has ended; the server's last words are awaited.
+    Closing,
+    /// Over.
+    Over,
+}
+
+impl ClientSession {
+    /// A session that begins at `now`; after the senders' end, `drain` is allowed for the rest to arrive.
+    #[must_use]
+    pub fn new(now: Timestamp, host: HostInfo, spec: TestSpec, drain: Span) -> Self {
+        let mut session = Self {
+            link: Link::new(now, "waiting for the server's greeting"),
+            hello: Hello { host, spec },
+            state: State::Asking,
+            phase: Phase::default(),
+            drain,
+            drain_until: None,
+        };
+        session.begin(now);
+        session
+    }
+
+    fn begin(&mut self, now: Timestamp) {
+        self.link.send_preface(now);
+        let hello = Message::Hello {
+            versions: [VERSION, VERSION],
+            capabilities: capabilities(),
+            host: self.hello.host.clone(),
+            spec: Box::new(self.hello.spec.clone()),
+        };
+        // A greeting is far below the limit; were it not, the peer would say so.
+        let _ = self.link.send(now, &hello);
+        self.link.step(now, "waiting for the server's greeting", ANSWER);
+    }
+
+    fn measure(&mut self, now: Timestamp, flows: Vec<FlowOrder>) -> Result<(), PeerError> {
+        if self.state != State::Ready || flows.is_empty() {
+            return Err(PeerError::Local {
+                why: "a phase can begin only between phases, with flows".to_owned(),
+            });
+        }
+        self.link.send(now, &Message::Prepare { flows: flows.clone() })?;
+        self.link.step(now, "waiting for the server to prepare", ANSWER);
+        self.phase = Phase::new(flows);
+        self.drain_until = None;
+        self.state = State::Preparing;
+        Ok(())
+    }
+
+    fn start_when_open(&mut self, now: Timestamp) -> Result<(), PeerError> {
+        if self.state == State::Opening && self.phase.all_open() {
+            self.link.send(now, &Message::Start)?;
+            self.link.rest("measuring");
+            self.link.put(Output::Start);
+            self.state = State::Running;
+        }
+        Ok(())
+    }
+
+    fn sender_done(&mut self, now: Timestamp, flow: u16) {
+        if self.phase.sender_done(flow) {
+            self.drain_until = Some(now + self.drain);
+            if self.state == State::Running {
+                self.link.rest("waiting for the last bytes");
+            }
+        }
+    }
+
+    fn finish_phase(&mut self, now: Timestamp) {
+        if matches!(self.state, State::Running | State::Closing) {
+            if self.phase.over() {
+                self.state = State::Ready;
+                self.drain_until = None;
+                self.link.rest("between two phases");
+                self.link.put(Output::PhaseDone);
+            } else if self.phase.local_over() && self.state == State::Running {
+                self.state = State::Closing;
+                self.link.step(now, "waiting for the server's counts", ANSWER + self.drain);
+            }
+        }
+    }
+
+    fn message(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+        match (message, self.state) {
+            (Message::Heartbeat, _) | (Message::Progress(_), State::Ready) => {}
+            (Message::Refused { why }, State::Asking) => return Err(refusal(why)),
+            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
+            (Message::Busy(place), State::Asking) => {
+                self.link.trust(now);
+                self.link.rest("waiting in the server's queue");
+                self.link.put(Output::Queued(place));
+            }
+            (Message::Welcome { version, host, cookie, neighbours, .. }, State::Asking) => {
+                if version != VERSION {
+                    return Err(PeerError::Version {
+                        theirs: version.to_string(),
+                        ours: VERSION.to_string(),
+                    });
+                }
+                let cookie =
+                    cookie_from_text(&cookie).ok_or_else(|| misbehaved("its cookie is unreadable"))?;
+                self.link.trust(now);
+                self.link.rest("between two phases");
+                self.state = State::Ready;
+                self.link.put(Output::Welcomed(Box::new(Welcome { host, cookie, neighbours })));
+            }
+            (Message::Prepared, State::Preparing) => {
+                self.state = State::Opening;
+                self.link.step(now, "opening the data connections", OPENING);
+                let flows = self.phase.flows().to_vec();
+                self.link.put(Output::Open(flows));
+            }
+            (Message::Opened { flow, side, settings }, State::Opening) => {
+                if self.phase.side(flow, true) != Some(side.other()) {
+                    return Err(misbehaved("it opened a flow that was not asked for"));
+                }
+                self.link.put(Output::PeerOpened { flow, side, settings });
+            }
+            (Message::FlowsReady, State::Opening) => {
+                self.phase.peer_opened();
+                self.start_when_open(now)?;
+            }
+            (message, State::Running | State::Closing) => self.running(now, message)?,
+            (other, _) => return Err(misbehaved(&format!("'{}' at the wrong time", name(&other)))),
+        }
+        Ok(())
+    }
+
+    fn running(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+        match message {
+            Message::Progress(progress) => self.link.put(Output::PeerProgress(progress)),
+            Message::Samples { flow, samples } => self.link.put(Output::PeerSamples { flow, samples }),
+            Message::SenderDone { flow, packets } => {
+                self.sender_done(now, flow);
+                self.link.put(Output::PeerSenderDone { flow, packets });
+            }
+            Message::Ended(ended) => {
+                self.phase.peer_ended(ended.flow)?;
+                if self.phase.side(ended.flow, true) != Some(ended.side.other()) {
+                    return Err(misbehaved("it ended the wrong side of a flow"));
+                }
+                self.link.put(Output::PeerEnded(ended));
+                self.finish_phase(now);
+            }
+            other => return Err(misbehaved(&format!("'{}' while data move", name(&other)))),
+        }
+        Ok(())
+    }
+}
+
+/// Time to open the data connections: 10,000 of them take a while.
+const OPENING: Span = Span::from_secs(30);
+
+pub(super) fn misbehaved(what: &str) -> PeerError {
+    PeerError::Misbehaved { what: what.to_owned() }
+}
+
+fn refusal(why: String) -> PeerError {
+    match why.strip_prefix("version ") {
+        Some(theirs) => PeerError::Version { theirs: theirs.to_owned(), ours: VERSION.to_string() },
+        None => PeerError::Refused { why },
+    }
+}
+
+/// The name of a message, without its contents.
+pub(super) fn name(message: &Message) -> String {
+    serde_json::to_value(message)
+        .ok()
+        .and_then(|value| value.get("type")?.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+impl Session for ClientSession {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+        match input {
+            Input::Bytes(bytes) => {
+                self.link.bytes(now, bytes)?;
+                while let Some(message) = self.link.pull()? {
+                    self.message(now, message)?;
+                }
+            }
+            Input::Closed => {
+                return if self.state == State::Over { Ok(()) } else { Err(self.link.closed()) };
+            }
+            Input::Tick => self.tick(now)?,
+            Input::Measure(flows) => self.measure(now, flows)?,
+            Input::Finish => {
+                self.link.send(now, &Message::Bye)?;
+                self.state = State::Over;
+                self.link.put(Output::Done);
+            }
+            Input::FlowsOpen(opened) => {
+                for (flow, side, settings) in opened {
+                    self.link.send(now, &Message::Opened { flow, side, settings: Box::new(settings) })?;
+                }
+                self.phase.local_opened();
+                self.start_when_open(now)?;
+            }
+            Input::FlowsFailed(why) => {
+                self.link.send(now, &Message::Failed { why: why.clone() })?;
+                return Err(PeerError::Local { why });
+            }
+            Input::Progress(progress) => self.link.send(now, &Message::Progress(progress))?,
+            Input::Alive => self.link.alive(now),
+            Input::SenderDone { flow, packets } => {
+                self.link.send(now, &Message::SenderDone { flow, packets })?;
+                self.sender_done(now, flow);
+            }
+            Input::Samples { flow, samples } => self.link.send(now, &Message::Samples { flow, samples })?,
+            Input::FlowEnded(ended) => {
+                self.phase.local_ended(ended.flow);
+                self.link.send(now, &Message::Ended(ended))?;
+                self.finish_phase(now);
+            }
+            Input::Stop if self.state == State::Running => {
+                self.link.send(now, &Message::Stop)?;
+                self.link.put(Output::StopWriting);
+            }
+            Input::Stop => {}
+            Input::Admit(_) | Input::Wait(_) | Input::Refuse(_) => {
+                return Err(PeerError::Local { why: "a server's decision reached a client".to_owned() });
+            }
+        }
+        Ok(())
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.link.pop()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        if self.state == State::Over {
+            return None;
+        }
+        match (self.link.deadline(), self.drain_until) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+impl ClientSession {
+    fn tick(&mut self, now: Timestamp) -> Result<(), PeerError> {
+        if self.state == State::Over {
+            return Ok(());
+        }
+        if self.drain_until.is_some_and(|until| now >= until) {
+            self.drain_until = None;
+            self.link.send(now, &Message::Cut)?;
+            self.link.put(Output::Cut);
+        }
+        self.link.tick(now)
+    }
+}

@@ -1,0 +1,167 @@
+//! What both ends of a control connection share: preface, frames, heartbeats, deadlines.
+
+use std::collections::VecDeque;
+
+use linerate_units::{Span, Timestamp};
+
+use super::frame::{FRAME_LIMIT, Framer, HELLO_LIMIT};
+use super::message::Message;
+use super::preface::{Connection, PREFACE_BYTES, Preface, looks_like};
+use crate::PeerError;
+use crate::session::Output;
+
+/// How often an end that has nothing to say says that it lives.
+const HEARTBEAT: Span = Span::from_ms(500);
+
+/// How long an end may be silent. Above the queueing delay of a badly bloated path, below a person's patience.
+const SILENCE: Span = Span::from_secs(6);
+
+/// A control connection without its socket.
+#[derive(Debug)]
+pub(super) struct Link {
+    framer: Framer,
+    preface: Option<Vec<u8>>,
+    outputs: VecDeque<Output>,
+    heard: Timestamp,
+    said: Timestamp,
+    step: Option<Step>,
+    talking: bool,
+    greeted: bool,
+    /// What is going on, for errors.
+    pub(super) during: &'static str,
+}
+
+/// Something that has to happen by a time.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    by: Timestamp,
+    allowed: Span,
+}
+
+impl Link {
+    pub(super) fn new(now: Timestamp, during: &'static str) -> Self {
+        Self {
+            framer: Framer::new(HELLO_LIMIT),
+            preface: Some(Vec::new()),
+            outputs: VecDeque::new(),
+            heard: now,
+            said: now,
+            step: None,
+            talking: false,
+            greeted: false,
+            during,
+        }
+    }
+
+    /// The peer is known: larger messages and heartbeats from now on.
+    pub(super) fn trust(&mut self, now: Timestamp) {
+        self.framer.set_limit(FRAME_LIMIT);
+        self.talking = true;
+        self.heard = now;
+    }
+
+    /// Begins a step that has to end in time.
+    pub(super) fn step(&mut self, now: Timestamp, during: &'static str, allowed: Span) {
+        self.during = during;
+        self.step = Some(Step { by: now + allowed, allowed });
+    }
+
+    /// Begins a step that only the heartbeats guard.
+    pub(super) fn rest(&mut self, during: &'static str) {
+        self.during = during;
+        self.step = None;
+    }
+
+    pub(super) fn send(&mut self, now: Timestamp, message: &Message) -> Result<(), PeerError> {
+        let bytes = Framer::encode(message)?;
+        self.said = now;
+        self.outputs.push_back(Output::Send(bytes));
+        Ok(())
+    }
+
+    /// Sends our preface, once.
+    pub(super) fn send_preface(&mut self, now: Timestamp) {
+        if std::mem::replace(&mut self.greeted, true) {
+            return;
+        }
+        self.said = now;
+        self.outputs.push_back(Output::Send(Preface::CONTROL.encode().to_vec()));
+    }
+
+    pub(super) fn put(&mut self, output: Output) {
+        self.outputs.push_back(output);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// The peer lives, although its messages may be late.
+    pub(super) fn alive(&mut self, now: Timestamp) {
+        self.heard = now;
+    }
+
+    /// Takes bytes in; the messages are then read with [`Self::pull`].
+    pub(super) fn bytes(&mut self, now: Timestamp, bytes: &[u8]) -> Result<(), PeerError> {
+        self.heard = now;
+        let Some(held) = &mut self.preface else {
+            self.framer.push(bytes);
+            return Ok(());
+        };
+        held.extend_from_slice(bytes);
+        let Some(preface) = Preface::decode(held)? else { return Ok(()) };
+        if preface.connection != Connection::Control {
+            return Err(PeerError::Misbehaved {
+                what: "the control connection began as another kind".to_owned(),
+            });
+        }
+        let rest = held.split_off(PREFACE_BYTES);
+        self.preface = None;
+        self.framer.push(&rest);
+        Ok(())
+    }
+
+    /// Whether the peer's preface has come in.
+    pub(super) fn known(&self) -> bool {
+        self.preface.is_none()
+    }
+
+    pub(super) fn pull(&mut self) -> Result<Option<Message>, PeerError> {
+        if self.preface.is_some() { Ok(None) } else { self.framer.pull() }
+    }
+
+    /// What to say when the peer closed the connection.
+    pub(super) fn closed(&self) -> PeerError {
+        match &self.preface {
+            // A few bytes and an end: some services answer garbage so.
+            Some(held) if !held.is_empty() => PeerError::NotOurs { what: looks_like(held) },
+            _ => PeerError::Closed { during: self.during },
+        }
+    }
+
+    /// Deadlines that have passed: silence and missed steps are errors, a heartbeat is sent.
+    pub(super) fn tick(&mut self, now: Timestamp) -> Result<(), PeerError> {
+        if let Some(step) = self.step.filter(|step| now >= step.by) {
+            return Err(PeerError::Silent { during: self.during, waited_s: whole_seconds(step.allowed) });
+        }
+        if self.talking && now.since(self.heard) >= SILENCE {
+            return Err(PeerError::Silent { during: self.during, waited_s: whole_seconds(SILENCE) });
+        }
+        if self.talking && now.since(self.said) >= HEARTBEAT {
+            self.send(now, &Message::Heartbeat)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        let talk = self.talking.then(|| (self.said + HEARTBEAT).min(self.heard + SILENCE));
+        match (self.step.map(|step| step.by), talk) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+fn whole_seconds(span: Span) -> u64 {
+    span.as_ns() / 1_000_000_000
+}

@@ -1,0 +1,68 @@
+//! The control messages.
+//!
+//! Fields that a version does not know are passed over, so that a newer peer can say more.
+
+use linerate_model::{HostInfo, Sample, Side, SideSettings, TestSpec};
+use serde::{Deserialize, Serialize};
+
+use crate::session::{Ended, FlowOrder, Place, Progress};
+
+/// One control message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Message {
+    /// Client: who I am and what I want measured.
+    Hello { versions: [u8; 2], capabilities: Vec<String>, host: HostInfo, spec: Box<TestSpec> },
+    /// Server: begin.
+    Welcome { version: u8, capabilities: Vec<String>, host: HostInfo, cookie: String, neighbours: u32 },
+    /// Server: wait.
+    Busy(Place),
+    /// Server: no.
+    Refused { why: String },
+    /// Client: expect the data sockets of these flows.
+    Prepare { flows: Vec<FlowOrder> },
+    /// Server: they are expected.
+    Prepared,
+    /// Server: they are all here.
+    FlowsReady,
+    /// Either: how my sockets of a flow are set.
+    Opened { flow: u16, side: Side, settings: Box<SideSettings> },
+    /// Client: go.
+    Start,
+    /// Client: stop writing early.
+    Stop,
+    /// Either: my sender has written everything.
+    SenderDone { flow: u16, packets: u64 },
+    /// Client: the drain is over.
+    Cut,
+    /// Either: what my receiver has counted so far.
+    Progress(Progress),
+    /// Either: intervals of my side.
+    Samples { flow: u16, samples: Vec<Sample> },
+    /// Either: my final word on a flow.
+    Ended(Box<Ended>),
+    /// Either: I am here.
+    Heartbeat,
+    /// Either: I cannot go on.
+    Failed { why: String },
+    /// Client: done.
+    Bye,
+}
+
+/// What this version can do beyond the bare dialogue.
+pub(super) fn capabilities() -> Vec<String> {
+    ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp"].map(str::to_owned).to_vec()
+}
+
+/// A cookie as text.
+pub(super) fn cookie_to_text(cookie: &[u8; 16]) -> String {
+    format!("{:032x}", u128::from_be_bytes(*cookie))
+}
+
+/// A cookie from text.
+pub(super) fn cookie_from_text(text: &str) -> Option<[u8; 16]> {
+    if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes)
+}

@@ -1,0 +1,58 @@
+//! The native protocol: one TCP and one UDP port, every connection opened by the client.
+//!
+//! A TCP connection starts with a 32-byte [`Preface`] that says what it is: control, data, or probes where UDP does not
+//! come through. The control connection then carries frames (32-bit length, JSON); a data connection carries payload
+//! until its half-close. Datagrams that open a UDP flow, and probes, are 64-byte [`Datagram`]s; a UDP flow starts only
+//! after its receiver's challenge was echoed. The normative text is `docs/reference/native-protocol.md`.
+
+mod client;
+mod datagram;
+mod frame;
+mod link;
+mod message;
+mod phase;
+mod preface;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use client::ClientSession;
+pub use datagram::{DATAGRAM_BYTES, Datagram, DatagramKind};
+pub use frame::{FRAME_LIMIT, Framer, HELLO_LIMIT};
+pub use preface::{Connection, PREFACE_BYTES, Preface, looks_like};
+pub use server::ServerSession;
+
+use crate::{Match, Protocol, StampLayout};
+
+/// Version of the protocol spoken here.
+pub const VERSION: u8 = 1;
+
+/// First bytes of every connection and of every datagram but data.
+pub const MAGIC: [u8; 8] = *b"LINERATE";
+
+/// The native protocol in the table.
+pub static NATIVE: Protocol = Protocol { name: "native", default_port: 5201, sniff };
+
+/// Where our datagrams carry what the receiver needs.
+pub const STAMP: StampLayout = StampLayout { tag_at: 0, seq_at: 8, time_at: 16, stream_at: 24, length: 32 };
+
+/// The 8 bytes at the start of every data datagram of a run: the cookie, folded so that it stays unknown on the wire.
+#[must_use]
+pub fn data_tag(cookie: &[u8; 16]) -> [u8; 8] {
+    let mut tag = [0; 8];
+    for (at, byte) in tag.iter_mut().enumerate() {
+        *byte = cookie[at] ^ cookie[at + 8].rotate_left(3);
+    }
+    tag
+}
+
+fn sniff(start: &[u8]) -> Match {
+    let known = start.len().min(MAGIC.len());
+    if start[..known] != MAGIC[..known] {
+        Match::No
+    } else if start.len() < MAGIC.len() {
+        Match::More
+    } else {
+        Match::Yes
+    }
+}

@@ -1,0 +1,243 @@
+//! The server's end of the dialogue.
+
+use linerate_units::{Span, Timestamp};
+
+use super::VERSION;
+use super::client::{misbehaved, name};
+use super::link::Link;
+use super::message::{Message, capabilities, cookie_to_text};
+use super::phase::Phase;
+use crate::PeerError;
+use crate::session::{Admission, FlowOrder, Hello, Input, Output, Session};
+
+/// Time for a stranger to say what it wants.
+const HELLO: Span = Span::from_secs(5);
+
+/// Time for the client's data connections to arrive, and then for its start.
+const OPENING: Span = Span::from_secs(30);
+
+/// How long a client may sit between phases; its idle latency is measured there.
+const PAUSE: Span = Span::from_secs(60);
+
+/// Most flows of one phase: one each way.
+const MOST_FLOWS: usize = 2;
+
+/// The server's end of the dialogue.
+#[derive(Debug)]
+pub struct ServerSession {
+    link: Link,
+    state: State,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The client has not said what it wants.
+    New,
+    /// The driver decides.
+    Asked,
+    /// Let in, between phases.
+    Ready,
+    /// Data sockets are arriving.
+    Opening,
+    /// They are all here; the client's start is awaited.
+    Opened,
+    /// Data move.
+    Running,
+    /// Over.
+    Over,
+}
+
+impl ServerSession {
+    /// A session that begins at `now`.
+    #[must_use]
+    pub fn new(now: Timestamp) -> Self {
+        let mut link = Link::new(now, "waiting for the client's greeting");
+        link.step(now, "waiting for the client's greeting", HELLO);
+        Self { link, state: State::New, phase: Phase::default() }
+    }
+
+    /// Whether the client was let in.
+    #[must_use]
+    pub fn admitted(&self) -> bool {
+        !matches!(self.state, State::New | State::Asked)
+    }
+
+    fn admit(&mut self, now: Timestamp, admission: &Admission) -> Result<(), PeerError> {
+        if self.state != State::Asked {
+            return Err(PeerError::Local { why: "a client was let in that had not asked".to_owned() });
+        }
+        self.link.send(
+            now,
+            &Message::Welcome {
+                version: VERSION,
+                capabilities: capabilities(),
+                host: admission.host.clone(),
+                cookie: cookie_to_text(&admission.cookie),
+                neighbours: admission.neighbours,
+            },
+        )?;
+        self.link.step(now, "waiting for the client's next phase", PAUSE);
+        self.state = State::Ready;
+        Ok(())
+    }
+
+    fn hello(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+        let Message::Hello { versions, host, spec, .. } = message else {
+            return Err(misbehaved("it did not say hello first"));
+        };
+        if !(versions[0]..=versions[1]).contains(&VERSION) {
+            self.link.send(now, &Message::Refused { why: format!("version {VERSION}") })?;
+            let theirs = format!("{} to {}", versions[0], versions[1]);
+            return Err(PeerError::Version { theirs, ours: VERSION.to_string() });
+        }
+        if let Err(error) = spec.check() {
+            self.link.send(now, &Message::Refused { why: error.to_string() })?;
+            return Err(misbehaved(&format!("it asked for what cannot be: {error}")));
+        }
+        self.link.trust(now);
+        self.link.rest("deciding");
+        self.state = State::Asked;
+        self.link.put(Output::Asked(Box::new(Hello { host, spec: *spec })));
+        Ok(())
+    }
+
+    fn prepare(&mut self, now: Timestamp, flows: Vec<FlowOrder>) -> Result<(), PeerError> {
+        if flows.is_empty() || flows.len() > MOST_FLOWS {
+            return Err(misbehaved(&format!("a phase of {} flows", flows.len())));
+        }
+        self.phase = Phase::new(flows.clone());
+        self.link.send(now, &Message::Prepared)?;
+        self.link.step(now, "waiting for the data connections", OPENING);
+        self.link.put(Output::Open(flows));
+        self.state = State::Opening;
+        Ok(())
+    }
+
+    fn message(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+        match (message, self.state) {
+            (message, State::New) => self.hello(now, message)?,
+            (Message::Heartbeat, _) => {}
+            (Message::Bye, _) => {
+                self.state = State::Over;
+                self.link.put(Output::Done);
+            }
+            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
+            (Message::Prepare { flows }, State::Ready) => self.prepare(now, flows)?,
+            (Message::Opened { flow, side, settings }, State::Opening | State::Opened) => {
+                if self.phase.side(flow, false) != Some(side.other()) {
+                    return Err(misbehaved("it opened a flow that was not asked for"));
+                }
+                self.link.put(Output::PeerOpened { flow, side, settings });
+            }
+            (Message::Start, State::Opened) => {
+                self.link.rest("measuring");
+                self.link.put(Output::Start);
+                self.state = State::Running;
+            }
+            (message, State::Running) => self.running(now, message)?,
+            // What the client sent before it knew that the phase was over here.
+            (Message::Stop | Message::Cut | Message::Progress(_), State::Ready) => {}
+            (other, _) => return Err(misbehaved(&format!("'{}' at the wrong time", name(&other)))),
+        }
+        Ok(())
+    }
+
+    fn running(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+        match message {
+            Message::Stop => self.link.put(Output::StopWriting),
+            Message::Cut => self.link.put(Output::Cut),
+            Message::Progress(progress) => self.link.put(Output::PeerProgress(progress)),
+            Message::Samples { flow, samples } => self.link.put(Output::PeerSamples { flow, samples }),
+            Message::SenderDone { flow, packets } => {
+                self.phase.sender_done(flow);
+                self.link.put(Output::PeerSenderDone { flow, packets });
+            }
+            Message::Ended(ended) => {
+                self.phase.peer_ended(ended.flow)?;
+                self.link.put(Output::PeerEnded(ended));
+                self.finish_phase(now);
+            }
+            other => return Err(misbehaved(&format!("'{}' while data move", name(&other)))),
+        }
+        Ok(())
+    }
+
+    fn finish_phase(&mut self, now: Timestamp) {
+        if self.state == State::Running && self.phase.over() {
+            self.state = State::Ready;
+            self.link.step(now, "waiting for the client's next phase", PAUSE);
+            self.link.put(Output::PhaseDone);
+        }
+    }
+}
+
+impl Session for ServerSession {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+        match input {
+            Input::Bytes(bytes) => {
+                self.link.bytes(now, bytes)?;
+                if self.link.known() {
+                    // Our preface tells the client that it reached a linerate server.
+                    self.link.send_preface(now);
+                }
+                while let Some(message) = self.link.pull()? {
+                    self.message(now, message)?;
+                }
+            }
+            Input::Closed => {
+                return if self.state == State::Over { Ok(()) } else { Err(self.link.closed()) };
+            }
+            Input::Tick if self.state == State::Over => {}
+            Input::Tick => self.link.tick(now)?,
+            Input::Admit(admission) => self.admit(now, &admission)?,
+            Input::Wait(place) => self.link.send(now, &Message::Busy(place))?,
+            Input::Refuse(why) => {
+                self.link.send(now, &Message::Refused { why })?;
+                self.state = State::Over;
+                self.link.put(Output::Done);
+            }
+            Input::FlowsOpen(opened) => {
+                for (flow, side, settings) in opened {
+                    self.link.send(now, &Message::Opened { flow, side, settings: Box::new(settings) })?;
+                }
+                self.phase.local_opened();
+                self.link.send(now, &Message::FlowsReady)?;
+                self.link.step(now, "waiting for the client's start", OPENING);
+                self.state = State::Opened;
+            }
+            Input::FlowsFailed(why) => {
+                self.link.send(now, &Message::Failed { why: why.clone() })?;
+                return Err(PeerError::Local { why });
+            }
+            Input::Progress(progress) => self.link.send(now, &Message::Progress(progress))?,
+            Input::Alive => self.link.alive(now),
+            Input::SenderDone { flow, packets } => {
+                self.phase.sender_done(flow);
+                self.link.send(now, &Message::SenderDone { flow, packets })?;
+            }
+            Input::Samples { flow, samples } => self.link.send(now, &Message::Samples { flow, samples })?,
+            Input::FlowEnded(ended) => {
+                self.phase.local_ended(ended.flow);
+                self.link.send(now, &Message::Ended(ended))?;
+                self.finish_phase(now);
+            }
+            Input::Stop => {
+                self.link.send(now, &Message::Failed { why: "the server was stopped".to_owned() })?;
+                return Err(PeerError::Local { why: "the server was stopped".to_owned() });
+            }
+            Input::Measure(_) | Input::Finish => {
+                return Err(PeerError::Local { why: "a client's wish reached a server".to_owned() });
+            }
+        }
+        Ok(())
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.link.pop()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        if self.state == State::Over { None } else { self.link.deadline() }
+    }
+}

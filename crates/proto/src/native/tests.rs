@@ -1,0 +1,404 @@
+//! Two ends in virtual time, and bytes that no peer of ours would send.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use linerate_model::{Direction, HostInfo, Side, SideSettings, Tally, TestSpec};
+use linerate_units::{Bytes, Span, Timestamp};
+use proptest::prelude::*;
+
+use super::*;
+use crate::session::{Admission, Ended, FlowOrder, Input, Output, Place, Session};
+use crate::{ALL, PeerError};
+
+const COOKIE: [u8; 16] = *b"0123456789abcdef";
+const DRAIN: Span = Span::from_secs(1);
+const TRANSFER: Span = Span::from_secs(2);
+
+/// Two sessions, a path with a delay between them, and hosts that open, move and close at once.
+struct World {
+    now: Timestamp,
+    delay: Span,
+    client: ClientSession,
+    server: ServerSession,
+    wire: VecDeque<(Timestamp, bool, Vec<u8>)>,
+    /// What the hosts do later: flow ends of one end (true is the client).
+    later: VecDeque<(Timestamp, bool, u16, Direction)>,
+    orders: BTreeMap<bool, Vec<FlowOrder>>,
+    log: Vec<String>,
+    /// Messages after which the path is cut.
+    cut_after: usize,
+    carried: usize,
+    /// Whether pumps end when the data have been sent; otherwise only when they are cut.
+    drains: bool,
+    failure: Option<(bool, Timestamp, PeerError)>,
+}
+
+impl World {
+    fn new(delay: Span) -> Self {
+        let start = Timestamp::START;
+        Self {
+            now: start,
+            delay,
+            client: ClientSession::new(start, HostInfo::default(), TestSpec::default(), DRAIN),
+            server: ServerSession::new(start),
+            wire: VecDeque::new(),
+            later: VecDeque::new(),
+            orders: BTreeMap::new(),
+            log: Vec::new(),
+            cut_after: usize::MAX,
+            carried: 0,
+            drains: true,
+            failure: None,
+        }
+    }
+
+    fn feed(&mut self, client: bool, input: Input<'_>) {
+        let result =
+            if client { self.client.input(self.now, input) } else { self.server.input(self.now, input) };
+        if let Err(error) = result {
+            self.failure.get_or_insert((client, self.now, error));
+        }
+        self.drain(client);
+    }
+
+    fn drain(&mut self, client: bool) {
+        while let Some(output) = if client { self.client.output() } else { self.server.output() } {
+            let who = if client { "client" } else { "server" };
+            match output {
+                Output::Send(bytes) => {
+                    self.carried += 1;
+                    if self.carried <= self.cut_after {
+                        self.wire.push_back((self.now + self.delay, !client, bytes));
+                    }
+                }
+                Output::Asked(hello) => {
+                    self.log.push(format!("server: asked for {} streams", hello.spec.traffic.streams));
+                    let host = HostInfo { name: "b".into(), ..HostInfo::default() };
+                    self.feed(
+                        false,
+                        Input::Admit(Box::new(Admission { host, cookie: COOKIE, neighbours: 1 })),
+                    );
+                }
+                Output::Welcomed(welcome) => {
+                    assert_eq!((welcome.cookie, welcome.host.name.as_str()), (COOKIE, "b"));
+                    self.log.push("client: welcomed".into());
+                }
+                Output::Open(flows) => {
+                    let opened =
+                        flows.iter().map(|f| (f.flow, side(f, client), SideSettings::default())).collect();
+                    self.orders.insert(client, flows);
+                    self.feed(client, Input::FlowsOpen(opened));
+                }
+                Output::Start => {
+                    self.log.push(format!("{who}: start"));
+                    for order in self.orders.get(&client).cloned().unwrap_or_default() {
+                        let span = if side(&order, client) == Side::Sender {
+                            TRANSFER
+                        } else {
+                            TRANSFER + self.delay
+                        };
+                        self.later.push_back((self.now + span, client, order.flow, order.direction));
+                    }
+                }
+                Output::Cut => {
+                    self.log.push(format!("{who}: cut"));
+                    for order in self.orders.get(&client).cloned().unwrap_or_default() {
+                        self.end(client, &order);
+                    }
+                }
+                Output::PhaseDone => self.log.push(format!("{who}: phase done")),
+                Output::PeerEnded(ended) => {
+                    self.log.push(format!(
+                        "{who}: peer ended {} with {}",
+                        ended.flow,
+                        ended.tally.total_bytes.get()
+                    ));
+                }
+                Output::Queued(place) => self.log.push(format!("{who}: place {}", place.place)),
+                Output::Done => self.log.push(format!("{who}: done")),
+                Output::PeerOpened { .. }
+                | Output::PeerSenderDone { .. }
+                | Output::StopWriting
+                | Output::PeerProgress(_)
+                | Output::PeerSamples { .. } => {}
+            }
+        }
+    }
+
+    fn end(&mut self, client: bool, order: &FlowOrder) {
+        let tally = Tally { total_bytes: Bytes::new(77), ..Tally::default() };
+        let ended = Ended { flow: order.flow, side: side(order, client), tally, caveats: Vec::new() };
+        self.feed(client, Input::FlowEnded(Box::new(ended)));
+    }
+
+    /// Advances to whatever happens next; false when nothing will.
+    fn step(&mut self) -> bool {
+        let arrival = self.wire.front().map(|w| w.0);
+        let host = self.later.front().map(|l| l.0);
+        let timers = [self.client.deadline(), self.server.deadline()];
+        let Some(next) = [arrival, host].into_iter().chain(timers).flatten().min() else { return false };
+        self.now = self.now.max(next);
+        if arrival == Some(next) {
+            if let Some((_, client, bytes)) = self.wire.pop_front() {
+                self.feed(client, Input::Bytes(&bytes));
+            }
+        } else if host == Some(next) {
+            if let Some((_, client, flow, direction)) = self.later.pop_front() {
+                let order = FlowOrder { flow, direction, length_bytes: Bytes::new(1) };
+                if side(&order, client) == Side::Sender {
+                    self.feed(client, Input::SenderDone { flow, packets: 0 });
+                }
+                if self.drains {
+                    self.end(client, &order);
+                }
+            }
+        } else {
+            self.feed(timers[0] == Some(next), Input::Tick);
+        }
+        true
+    }
+
+    fn run_until(&mut self, what: &str, limit: Span) {
+        while !self.log.iter().any(|line| line == what) && self.failure.is_none() {
+            assert!(self.step(), "nothing will happen before '{what}': {:?}", self.log);
+            assert!(self.now.since(Timestamp::START) < limit, "no '{what}' in time: {:?}", self.log);
+        }
+    }
+
+    fn measure(&mut self, directions: &[Direction]) {
+        let orders = directions.iter().zip(1..).map(|(direction, flow)| order(flow, *direction)).collect();
+        self.feed(true, Input::Measure(orders));
+    }
+}
+
+fn order(flow: u16, direction: Direction) -> FlowOrder {
+    FlowOrder { flow, direction, length_bytes: Bytes::new(1) }
+}
+
+fn side(order: &FlowOrder, client: bool) -> Side {
+    if (order.direction == Direction::Upload) == client { Side::Sender } else { Side::Receiver }
+}
+
+fn whole_run(delay: Span, directions: &[Direction]) -> World {
+    let mut world = World::new(delay);
+    world.drain(true);
+    world.run_until("client: welcomed", Span::from_secs(3));
+    world.measure(directions);
+    world.run_until("client: phase done", Span::from_secs(20));
+    world.feed(true, Input::Finish);
+    world.run_until("server: done", Span::from_secs(25));
+    world
+}
+
+#[test]
+fn both_ends_come_to_a_regular_end_in_every_direction() {
+    use Direction::{Download, Upload};
+    for directions in [&[Upload][..], &[Download], &[Upload, Download]] {
+        for delay in [Span::ZERO, Span::from_ms(300)] {
+            let world = whole_run(delay, directions);
+            assert!(world.failure.is_none(), "{:?}", world.failure);
+            for flow in 1..=directions.len() {
+                for who in ["client", "server"] {
+                    let line = format!("{who}: peer ended {flow} with 77");
+                    assert!(world.log.contains(&line), "{line} not in {:?}", world.log);
+                }
+            }
+            assert!(!world.log.iter().any(|line| line.ends_with("cut")), "{:?}", world.log);
+        }
+    }
+}
+
+#[test]
+fn a_drain_that_does_not_end_is_cut_at_both_ends() {
+    let mut world = World::new(Span::from_ms(10));
+    world.drains = false;
+    world.drain(true);
+    world.run_until("client: welcomed", Span::from_secs(1));
+    world.measure(&[Direction::Upload]);
+    world.run_until("client: phase done", Span::from_secs(10));
+    assert!(world.failure.is_none(), "{:?}", world.failure);
+    assert!(world.log.contains(&"client: cut".to_owned()) && world.log.contains(&"server: cut".to_owned()));
+    // Opening takes 3 round trips and a bit; the cut comes one drain after the sender's end.
+    let cut = world.now.since(Timestamp::START);
+    assert!(cut >= TRANSFER + DRAIN && cut < TRANSFER + DRAIN + Span::from_ms(200), "{cut}");
+}
+
+#[test]
+fn a_path_cut_at_any_message_ends_both_sides_in_time() {
+    let carried = whole_run(Span::from_ms(5), &[Direction::Upload, Direction::Download]).carried;
+    assert!(carried > 15);
+    for cut_after in 0..carried - 1 {
+        let mut world = World::new(Span::from_ms(5));
+        world.cut_after = cut_after;
+        world.drain(true);
+        let mut asked = false;
+        let mut cut_at = None;
+        while world.failure.is_none() && !world.log.contains(&"server: done".to_owned()) {
+            if world.carried > cut_after {
+                cut_at.get_or_insert(world.now);
+            }
+            if !asked && world.log.contains(&"client: welcomed".to_owned()) {
+                asked = true;
+                world.measure(&[Direction::Upload, Direction::Download]);
+            }
+            if world.log.contains(&"client: phase done".to_owned()) {
+                world.feed(true, Input::Finish);
+            }
+            if !world.step() {
+                break;
+            }
+        }
+        let (_, when, _) =
+            world.failure.clone().unwrap_or_else(|| panic!("cut after {cut_after}: {:?}", world.log));
+        let waited = when.since(cut_at.unwrap_or(Timestamp::START));
+        assert!(waited < Span::from_secs(8), "cut after {cut_after}: {waited}, {:?}", world.failure);
+    }
+}
+
+#[test]
+fn a_waiting_client_hears_its_place_and_then_begins() {
+    let mut server = ServerSession::new(Timestamp::START);
+    let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), TestSpec::default(), DRAIN);
+    let mut now = Timestamp::START;
+    let carry = |client: &mut ClientSession, server: &mut ServerSession, now: Timestamp| {
+        let mut seen = Vec::new();
+        loop {
+            let mut moved = false;
+            while let Some(output) = client.output() {
+                moved = true;
+                match output {
+                    Output::Send(bytes) => server.input(now, Input::Bytes(&bytes)).unwrap(),
+                    other => seen.push(format!("{other:?}")),
+                }
+            }
+            while let Some(output) = server.output() {
+                moved = true;
+                match output {
+                    Output::Send(bytes) => client.input(now, Input::Bytes(&bytes)).unwrap(),
+                    other => seen.push(format!("{other:?}")),
+                }
+            }
+            if !moved {
+                return seen.join(" ");
+            }
+        }
+    };
+    assert!(carry(&mut client, &mut server, now).contains("Asked"));
+    server.input(now, Input::Wait(Place { place: 2, wait_ns: Span::from_secs(30) })).unwrap();
+    assert!(carry(&mut client, &mut server, now).contains("Queued(Place { place: 2"));
+    // A minute in the queue, kept alive by heartbeats alone.
+    for _ in 0..600 {
+        now = now + Span::from_ms(100);
+        client.input(now, Input::Tick).unwrap();
+        server.input(now, Input::Tick).unwrap();
+        carry(&mut client, &mut server, now);
+    }
+    let admission = Admission { host: HostInfo::default(), cookie: COOKIE, neighbours: 0 };
+    server.input(now, Input::Admit(Box::new(admission))).unwrap();
+    assert!(carry(&mut client, &mut server, now).contains("Welcomed"));
+}
+
+#[test]
+fn other_services_are_named() {
+    let greet = |bytes: &[u8]| {
+        let mut client =
+            ClientSession::new(Timestamp::START, HostInfo::default(), TestSpec::default(), DRAIN);
+        client.input(Timestamp::START, Input::Bytes(bytes)).unwrap_err().to_string()
+    };
+    assert!(greet(b"HTTP/1.1 400 Bad Request\r\n").contains("HTTP server"));
+    assert!(greet(b"SSH-2.0-OpenSSH_9.2\r\n").contains("SSH server"));
+    assert!(greet(b"\x15\x03\x01\x00\x02").contains("TLS server"));
+    assert!(greet(b"what?").contains("unknown service"));
+    let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), TestSpec::default(), DRAIN);
+    let later = Timestamp::START + Span::from_secs(5);
+    let silent = client.input(later, Input::Tick).unwrap_err().to_string();
+    assert!(silent.contains("no answer"), "{silent}");
+}
+
+#[test]
+fn other_versions_are_told_apart_from_garbage() {
+    let mut preface = Preface::CONTROL.encode();
+    preface[8] = 9;
+    let error = Preface::decode(&preface).unwrap_err();
+    assert_eq!(error, PeerError::Version { theirs: "9".into(), ours: VERSION.to_string() });
+    let mut server = ServerSession::new(Timestamp::START);
+    let hello = br#"{"type":"hello","versions":[7,8],"capabilities":[],"host":{},"spec":{}}"#;
+    let mut bytes = Preface::CONTROL.encode().to_vec();
+    bytes.extend_from_slice(&u32::try_from(hello.len()).unwrap().to_be_bytes());
+    bytes.extend_from_slice(hello);
+    let error = server.input(Timestamp::START, Input::Bytes(&bytes)).unwrap_err();
+    assert!(matches!(error, PeerError::Version { .. }), "{error}");
+    let mut sent = Vec::new();
+    while let Some(Output::Send(bytes)) = server.output() {
+        sent.extend(bytes);
+    }
+    let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), TestSpec::default(), DRAIN);
+    let error = client.input(Timestamp::START, Input::Bytes(&sent)).unwrap_err();
+    assert!(error.to_string().contains("same version"), "{error}");
+}
+
+#[test]
+fn a_stranger_cannot_make_us_hold_much() {
+    let mut server = ServerSession::new(Timestamp::START);
+    let mut bytes = Preface::CONTROL.encode().to_vec();
+    bytes.extend_from_slice(&u32::try_from(HELLO_LIMIT + 1).unwrap().to_be_bytes());
+    let error = server.input(Timestamp::START, Input::Bytes(&bytes)).unwrap_err();
+    assert!(matches!(error, PeerError::Misbehaved { .. }), "{error}");
+    // Half a greeting is forgotten after its deadline.
+    let mut server = ServerSession::new(Timestamp::START);
+    server.input(Timestamp::START, Input::Bytes(&bytes[..20])).unwrap();
+    let deadline = server.deadline().unwrap();
+    assert!(server.input(deadline, Input::Tick).is_err());
+}
+
+#[test]
+fn the_table_tells_ours_from_others() {
+    let native = ALL[0];
+    assert_eq!((native.sniff)(b"LINE"), Match::More);
+    assert_eq!((native.sniff)(&Preface::CONTROL.encode()), Match::Yes);
+    assert_eq!((native.sniff)(b"GET / HTTP/1.1"), Match::No);
+    assert_ne!(data_tag(&COOKIE), COOKIE[..8]);
+}
+
+fn any_datagram() -> impl Strategy<Value = Datagram> {
+    let kind = prop_oneof![
+        Just(DatagramKind::Open),
+        Just(DatagramKind::Challenge),
+        Just(DatagramKind::Echo),
+        Just(DatagramKind::Ready),
+        Just(DatagramKind::Probe),
+        Just(DatagramKind::Reply),
+    ];
+    (kind, any::<u16>(), any::<u32>(), any::<[u8; 16]>(), any::<u64>(), any::<[u64; 3]>()).prop_map(
+        |(kind, flow, stream, cookie, number, times)| Datagram { kind, flow, stream, cookie, number, times },
+    )
+}
+
+proptest! {
+    #[test]
+    fn datagrams_round_trip(datagram in any_datagram()) {
+        prop_assert_eq!(Datagram::decode(&datagram.encode()), Some(datagram));
+    }
+
+    #[test]
+    fn prefaces_round_trip(flow in any::<u16>(), stream in any::<u32>(), cookie in any::<[u8; 16]>()) {
+        let preface = Preface { connection: Connection::Data, flow, stream, cookie };
+        prop_assert_eq!(Preface::decode(&preface.encode()), Ok(Some(preface)));
+    }
+
+    #[test]
+    fn noise_does_no_harm(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..8), preface: bool) {
+        let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), TestSpec::default(), DRAIN);
+        let mut server = ServerSession::new(Timestamp::START);
+        if preface {
+            let start = Preface::CONTROL.encode();
+            client.input(Timestamp::START, Input::Bytes(&start)).unwrap();
+            server.input(Timestamp::START, Input::Bytes(&start)).unwrap();
+        }
+        for chunk in &chunks {
+            let _ = Datagram::decode(chunk);
+            let _ = client.input(Timestamp::START, Input::Bytes(chunk));
+            let _ = server.input(Timestamp::START, Input::Bytes(chunk));
+        }
+    }
+}

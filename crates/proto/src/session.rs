@@ -1,0 +1,210 @@
+//! The contract of every protocol dialogue.
+//!
+//! A session does no I/O and reads no clock. *After every input, drain `output` until `None`; then wait for the next
+//! input or for `deadline`, at which the input is [`Input::Tick`].* The driver runs it over sockets, the tests run two
+//! ends against each other in virtual time, a fuzzer runs it with noise.
+
+use linerate_model::{Caveat, Direction, HostInfo, Sample, Side, SideSettings, Tally, TestSpec};
+use linerate_units::{Bytes, Span, Timestamp};
+
+use crate::error::PeerError;
+
+/// One end of a protocol dialogue.
+pub trait Session: Send {
+    /// Takes in what happened at `now`.
+    ///
+    /// # Errors
+    /// The peer broke the protocol or gave up; the session is over.
+    fn input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError>;
+
+    /// The next thing to do; absent when there is nothing to do before the next input.
+    fn output(&mut self) -> Option<Output>;
+
+    /// When the session wants a [`Input::Tick`] if nothing else happens.
+    fn deadline(&self) -> Option<Timestamp>;
+}
+
+/// What happens to a session.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Input<'a> {
+    /// Bytes arrived on the control connection.
+    Bytes(&'a [u8]),
+    /// The peer closed the control connection.
+    Closed,
+    /// The deadline has passed.
+    Tick,
+    /// Server: the client may begin.
+    Admit(Box<Admission>),
+    /// Server: the client has to wait.
+    Wait(Place),
+    /// Server: the client is turned away.
+    Refuse(String),
+    /// Client: measure these flows now.
+    Measure(Vec<FlowOrder>),
+    /// Client: nothing more to measure.
+    Finish,
+    /// Every data socket of the phase is open, set as told.
+    FlowsOpen(Vec<(u16, Side, SideSettings)>),
+    /// The data sockets could not be opened.
+    FlowsFailed(String),
+    /// The local receiver has counted.
+    Progress(Progress),
+    /// Data of the running flows arrived: the peer is alive even if its control messages are late.
+    Alive,
+    /// The local sender has written everything.
+    SenderDone {
+        /// The flow.
+        flow: u16,
+        /// Datagrams sent; 0 for TCP.
+        packets: u64,
+    },
+    /// Samples of the local side.
+    Samples {
+        /// The flow.
+        flow: u16,
+        /// Intervals, in order.
+        samples: Vec<Sample>,
+    },
+    /// The local side of a flow has closed its sockets.
+    FlowEnded(Box<Ended>),
+    /// Client: end the running flows early, keeping what was measured.
+    Stop,
+}
+
+/// What a session wants done.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Output {
+    /// Write these bytes to the control connection.
+    Send(Vec<u8>),
+    /// Server: a client asks to be measured; answer with `Admit`, `Wait` or `Refuse`.
+    Asked(Box<Hello>),
+    /// Client: the server is ready for phases.
+    Welcomed(Box<Welcome>),
+    /// Client: the server is busy.
+    Queued(Place),
+    /// Open (client) or await (server) the data sockets of these flows.
+    Open(Vec<FlowOrder>),
+    /// The peer's data sockets, as set.
+    PeerOpened {
+        /// The flow.
+        flow: u16,
+        /// Which end the peer is.
+        side: Side,
+        /// As the peer's kernel set them.
+        settings: Box<SideSettings>,
+    },
+    /// Start moving data.
+    Start,
+    /// Stop writing; the flows end as if their time was over.
+    StopWriting,
+    /// The peer's sender of this flow has written everything.
+    PeerSenderDone {
+        /// The flow.
+        flow: u16,
+        /// Datagrams sent; 0 for TCP.
+        packets: u64,
+    },
+    /// The drain is over: close with what has arrived.
+    Cut,
+    /// What the peer's receiver has counted so far.
+    PeerProgress(Progress),
+    /// Samples of the peer's side.
+    PeerSamples {
+        /// The flow.
+        flow: u16,
+        /// Intervals, in order.
+        samples: Vec<Sample>,
+    },
+    /// The peer's side of a flow has ended.
+    PeerEnded(Box<Ended>),
+    /// Both sides of every flow of the phase have ended.
+    PhaseDone,
+    /// The dialogue is over, regularly.
+    Done,
+}
+
+/// A flow to be measured, in words that both ends understand.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct FlowOrder {
+    /// Number of the flow in its run.
+    pub flow: u16,
+    /// Which way, seen from the client.
+    pub direction: Direction,
+    /// Payload of one datagram or block, resolved by the client.
+    pub length_bytes: Bytes,
+}
+
+/// What a client says first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hello {
+    /// The client's host.
+    pub host: HostInfo,
+    /// What shall be measured.
+    pub spec: TestSpec,
+}
+
+/// What a server answers when the client may begin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Welcome {
+    /// The server's host.
+    pub host: HostInfo,
+    /// Proves to data connections and datagrams that they belong to this run.
+    pub cookie: [u8; 16],
+    /// Other runs on the server at this moment.
+    pub neighbours: u32,
+}
+
+/// What the server decides when it lets a client in.
+#[derive(Debug, Clone)]
+pub struct Admission {
+    /// The server's host.
+    pub host: HostInfo,
+    /// An unguessable number for this run.
+    pub cookie: [u8; 16],
+    /// Other runs at this moment.
+    pub neighbours: u32,
+}
+
+/// A place in the server's queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Place {
+    /// 1 is next.
+    pub place: u32,
+    /// Longest expected wait.
+    pub wait_ns: Span,
+}
+
+/// A receiver's count while the flow runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Progress {
+    /// The flow.
+    pub flow: u16,
+    /// Which side counted.
+    pub side: Side,
+    /// Bytes read (written) since the start of the flow.
+    pub bytes: Bytes,
+    /// Time since the first read (write).
+    pub elapsed_ns: Span,
+    /// The sender's smoothed round-trip time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub srtt_ns: Option<Span>,
+    /// Segments sent again so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
+}
+
+/// One side's final word on a flow.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Ended {
+    /// The flow.
+    pub flow: u16,
+    /// Which end.
+    pub side: Side,
+    /// What it counted.
+    pub tally: Tally,
+    /// What weakens it.
+    #[serde(default)]
+    pub caveats: Vec<Caveat>,
+}
