@@ -12,18 +12,24 @@
 compile_error!("linerate runs on Linux only today; another system needs its own linerate-sock");
 
 pub mod affinity;
+pub mod batch;
 mod call;
 pub mod clock;
+pub mod cmsg;
 mod error;
+pub mod errqueue;
 mod ethtool;
 pub mod iface;
 pub mod limits;
+pub mod memcopy;
+pub mod netns;
 pub mod open;
 pub mod options;
 pub mod poll;
 pub mod proc;
 pub mod queues;
 pub mod sockopt;
+pub mod splice;
 pub mod stream;
 pub mod tcp_info;
 

@@ -44,6 +44,12 @@ switches! {
     set_drop_counter: SOL_SOCKET, libc::SO_RXQ_OVFL, "set SO_RXQ_OVFL";
     /// Permits [`crate::stream::send_zerocopy`].
     set_zerocopy: SOL_SOCKET, SO_ZEROCOPY, "set SO_ZEROCOPY";
+    /// Adds the traffic-class byte to every datagram received over IPv4.
+    set_receive_tos: IPPROTO_IP, libc::IP_RECVTOS, "set IP_RECVTOS";
+    /// Adds the traffic-class byte to every datagram received over IPv6.
+    set_receive_tclass: IPPROTO_IPV6, libc::IPV6_RECVTCLASS, "set IPV6_RECVTCLASS";
+    /// Collects ICMP answers to IPv4 packets in [`crate::errqueue`].
+    set_receive_errors: IPPROTO_IP, libc::IP_RECVERR, "set IP_RECVERR";
 }
 
 /// Send buffer, bytes as asked. The kernel doubles the number to cover its own bookkeeping and clamps it to

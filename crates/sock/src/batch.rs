@@ -1,0 +1,331 @@
+//! Many datagrams in one call: `sendmmsg`, `recvmmsg`, and one large buffer that the kernel cuts (GSO) or joins (GRO).
+//!
+//! A batch owns all memory that a call needs, allocated once.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::SockError;
+use crate::call::retry;
+use crate::cmsg::{self, Ancillary, ControlMessage};
+use crate::stream::{Moved, outcome};
+
+/// Most datagrams that every kernel with GSO cuts out of one buffer; recent ones allow 128.
+pub const MAX_SEGMENTS: usize = 64;
+
+/// Largest payload of one call to a UDP socket over IPv4, bytes.
+pub const MAX_DATAGRAM: usize = 65_507;
+
+/// Control messages of one datagram, aligned as the kernel's macros want them.
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+struct Control([u8; Control::SIZE]);
+
+impl Control {
+    const SIZE: usize = 192;
+    const EMPTY: Self = Self([0; Self::SIZE]);
+
+    /// One message that asks the kernel to cut into datagrams of this size.
+    fn segments_of(size: u16) -> (Self, usize) {
+        let mut control = Self::EMPTY;
+        let message =
+            ControlMessage { level: libc::SOL_UDP, kind: libc::UDP_SEGMENT, data: &size.to_ne_bytes() };
+        let length = cmsg::write(&mut control.0, &message).unwrap_or(0);
+        (control, length)
+    }
+}
+
+fn empty_header() -> libc::mmsghdr {
+    // SAFETY: all zero is a valid mmsghdr: null pointers with length 0.
+    unsafe { std::mem::zeroed() }
+}
+
+/// Sends `bytes` as datagrams of `segment_size` bytes each, the last one perhaps shorter, cut by the kernel or the
+/// card. The socket must be connected. At most [`MAX_SEGMENTS`] datagrams and [`MAX_DATAGRAM`] bytes.
+///
+/// # Errors
+/// `EINVAL` above those limits or when a segment exceeds the MTU; `EIO` when the interface cannot do checksums.
+pub fn send_segments(fd: &impl AsFd, bytes: &[u8], segment_size: u16) -> Result<Moved, SockError> {
+    let (mut control, control_length) = Control::segments_of(segment_size);
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut header = empty_header().msg_hdr;
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.0.as_mut_ptr().cast();
+    header.msg_controllen = control_length as _;
+    let raw = fd.as_fd().as_raw_fd();
+    outcome(retry("send segments", || {
+        // SAFETY: the header points to locals and to `bytes`, all alive; sending only reads them.
+        unsafe { libc::sendmsg(raw, &raw const header, libc::MSG_NOSIGNAL) }
+    }))
+}
+
+/// Datagrams to be sent together through a connected socket.
+pub struct SendBatch {
+    bytes: Vec<u8>,
+    room: usize,
+    lengths: Vec<usize>,
+    control: Control,
+    control_length: usize,
+    parts: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
+}
+
+// SAFETY: the pointers in `parts` and `headers` are rewritten before every use from buffers that the batch owns.
+unsafe impl Send for SendBatch {}
+
+impl SendBatch {
+    /// Room for `messages` datagrams of `bytes_each`, all zero.
+    #[must_use]
+    pub fn new(messages: usize, bytes_each: usize) -> Self {
+        Self {
+            bytes: vec![0; messages * bytes_each],
+            room: bytes_each,
+            lengths: vec![bytes_each; messages],
+            control: Control::EMPTY,
+            control_length: 0,
+            parts: vec![libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; messages],
+            headers: vec![empty_header(); messages],
+        }
+    }
+
+    /// Datagrams that fit.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// From now on each message is cut into datagrams of this size (GSO); `None` sends each whole.
+    pub fn set_segment_size(&mut self, size: Option<u16>) {
+        (self.control, self.control_length) = size.map_or((Control::EMPTY, 0), Control::segments_of);
+    }
+
+    /// The bytes of one message, to write to; empty beyond the capacity.
+    pub fn message_mut(&mut self, index: usize) -> &mut [u8] {
+        let start = index.saturating_mul(self.room).min(self.bytes.len());
+        let end = (start + self.room).min(self.bytes.len());
+        &mut self.bytes[start..end]
+    }
+
+    /// Sends only the first `length` bytes of a message, at most the room it has.
+    pub fn set_length(&mut self, index: usize, length: usize) {
+        if let Some(slot) = self.lengths.get_mut(index) {
+            *slot = length.min(self.room);
+        }
+    }
+
+    /// Sends messages `first..end`; returns how many went out, 0 when the socket would have to wait.
+    ///
+    /// # Errors
+    /// When the first of them is refused.
+    pub fn send(&mut self, fd: &impl AsFd, first: usize, end: usize) -> Result<usize, SockError> {
+        let end = end.min(self.capacity());
+        let first = first.min(end);
+        let control = self.control.0.as_mut_ptr();
+        for index in first..end {
+            let start = index * self.room;
+            let base = self.bytes[start..].as_mut_ptr();
+            self.parts[index] = libc::iovec { iov_base: base.cast(), iov_len: self.lengths[index] };
+            let header = &mut self.headers[index].msg_hdr;
+            header.msg_iov = &raw mut self.parts[index];
+            header.msg_iovlen = 1;
+            header.msg_control = if self.control_length > 0 { control.cast() } else { std::ptr::null_mut() };
+            header.msg_controllen = self.control_length as _;
+        }
+        let (raw, count) = (fd.as_fd().as_raw_fd(), (end - first) as u32);
+        let headers = self.headers[first..end].as_mut_ptr();
+        let result = retry("send a batch of datagrams", || {
+            // SAFETY: `count` headers, each pointing to bytes and control data that this batch owns and does not move.
+            unsafe { libc::sendmmsg(raw, headers, count, libc::MSG_NOSIGNAL) as isize }
+        });
+        outcome(result).map(Moved::bytes)
+    }
+}
+
+/// Datagrams received together.
+pub struct RecvBatch {
+    bytes: Vec<u8>,
+    room: usize,
+    names: Vec<Name>,
+    controls: Vec<Control>,
+    parts: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
+    filled: usize,
+}
+
+// SAFETY: the pointers in `parts` and `headers` are rewritten before every use from buffers that the batch owns.
+unsafe impl Send for RecvBatch {}
+
+/// A socket address of either family, as bytes.
+type Name = [u8; size_of::<libc::sockaddr_in6>()];
+
+/// One received datagram, or several that the kernel joined.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Datagram<'a> {
+    /// What was received of it.
+    pub bytes: &'a [u8],
+    /// How long it was; more than `bytes` when the room did not suffice.
+    pub length: usize,
+    /// Who sent it.
+    pub source: Option<SocketAddr>,
+    /// What the kernel said beside it.
+    pub ancillary: Ancillary,
+}
+
+impl<'a> Datagram<'a> {
+    /// The size of the datagrams that were joined, or the length of the only one.
+    #[must_use]
+    pub fn segment_size(&self) -> usize {
+        self.ancillary.segment_size.map_or(self.length, usize::from)
+    }
+
+    /// How many datagrams this is.
+    #[must_use]
+    pub fn segments(&self) -> usize {
+        self.length.div_ceil(self.segment_size().max(1)).max(1)
+    }
+
+    /// The datagrams one by one, as far as they were received.
+    pub fn split(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.bytes.chunks(self.segment_size().max(1))
+    }
+}
+
+impl RecvBatch {
+    /// Room for `messages` datagrams of `bytes_each`. For joined datagrams (GRO) each needs 64 KiB.
+    #[must_use]
+    pub fn new(messages: usize, bytes_each: usize) -> Self {
+        Self {
+            bytes: vec![0; messages * bytes_each],
+            room: bytes_each,
+            names: vec![[0; size_of::<Name>()]; messages],
+            controls: vec![Control::EMPTY; messages],
+            parts: vec![libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; messages],
+            headers: vec![empty_header(); messages],
+            filled: 0,
+        }
+    }
+
+    /// Waits for one datagram as the socket's mode and timeout say, takes what else is there, and returns how many
+    /// messages that is; 0 when there was nothing.
+    ///
+    /// # Errors
+    /// `ECONNREFUSED` when the peer of a connected socket answered "port unreachable".
+    pub fn recv(&mut self, fd: &impl AsFd) -> Result<usize, SockError> {
+        self.filled = 0;
+        for (index, header) in self.headers.iter_mut().enumerate() {
+            let base = self.bytes[index * self.room..].as_mut_ptr();
+            self.parts[index] = libc::iovec { iov_base: base.cast(), iov_len: self.room };
+            *header = empty_header();
+            header.msg_hdr.msg_name = self.names[index].as_mut_ptr().cast();
+            header.msg_hdr.msg_namelen = size_of::<Name>() as libc::socklen_t;
+            header.msg_hdr.msg_iov = &raw mut self.parts[index];
+            header.msg_hdr.msg_iovlen = 1;
+            header.msg_hdr.msg_control = self.controls[index].0.as_mut_ptr().cast();
+            header.msg_hdr.msg_controllen = Control::SIZE as _;
+        }
+        let (raw, count) = (fd.as_fd().as_raw_fd(), self.headers.len() as u32);
+        let headers = self.headers.as_mut_ptr();
+        // MSG_TRUNC asks for the true length of a datagram that does not fit.
+        let flags = libc::MSG_WAITFORONE | libc::MSG_TRUNC;
+        let result = retry("receive a batch of datagrams", || {
+            // SAFETY: `count` headers, each pointing to name, bytes and control room that this batch owns and does
+            // not move; a null timeout waits as the socket says.
+            unsafe { libc::recvmmsg(raw, headers, count, flags, std::ptr::null_mut()) as isize }
+        });
+        self.filled = outcome(result)?.bytes();
+        Ok(self.filled)
+    }
+
+    /// A message of the last call; `None` beyond what it returned.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<Datagram<'_>> {
+        if index >= self.filled {
+            return None;
+        }
+        let header = &self.headers[index];
+        let length = header.msg_len as usize;
+        let start = index * self.room;
+        Some(Datagram {
+            bytes: &self.bytes[start..start + length.min(self.room)],
+            length,
+            source: decode_address(cmsg::filled(&self.names[index], header.msg_hdr.msg_namelen)),
+            ancillary: Ancillary::parse(cmsg::filled(&self.controls[index].0, header.msg_hdr.msg_controllen)),
+        })
+    }
+
+    /// The messages of the last call.
+    pub fn iter(&self) -> impl Iterator<Item = Datagram<'_>> {
+        (0..self.filled).filter_map(|index| self.get(index))
+    }
+}
+
+/// Decodes a `sockaddr_in` or `sockaddr_in6`.
+fn decode_address(bytes: &[u8]) -> Option<SocketAddr> {
+    let family = u16::from_ne_bytes(*bytes.first_chunk()?);
+    let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?);
+    match i32::from(family) {
+        libc::AF_INET => {
+            let ip: [u8; 4] = *bytes.get(4..)?.first_chunk()?;
+            Some(SocketAddrV4::new(Ipv4Addr::from(ip), port).into())
+        }
+        libc::AF_INET6 => {
+            let flow = u32::from_be_bytes(*bytes.get(4..)?.first_chunk()?);
+            let ip: [u8; 16] = *bytes.get(8..)?.first_chunk()?;
+            let scope = u32::from_ne_bytes(*bytes.get(24..)?.first_chunk()?);
+            Some(SocketAddrV6::new(Ipv6Addr::from(ip), port, flow, scope).into())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn datagram(length: usize, segment_size: Option<u16>, bytes: &[u8]) -> Datagram<'_> {
+        let ancillary = Ancillary { segment_size, ..Ancillary::default() };
+        Datagram { bytes, length, source: None, ancillary }
+    }
+
+    #[test]
+    fn joined_datagrams_are_counted_and_split_at_their_size() {
+        let joined = datagram(10, Some(4), b"aaaabbbbcc");
+        assert_eq!(joined.segments(), 3);
+        assert_eq!(joined.split().collect::<Vec<_>>(), [&b"aaaa"[..], b"bbbb", b"cc"]);
+        assert_eq!(datagram(10, None, b"aaaabbbbcc").segments(), 1);
+        assert_eq!(datagram(0, None, b"").segments(), 1, "an empty datagram is one");
+        assert_eq!(datagram(9, Some(0), b"").segments(), 9, "nonsense does not divide by zero");
+    }
+
+    #[test]
+    fn addresses_of_both_families_are_decoded() {
+        let mut v4 = (libc::AF_INET as u16).to_ne_bytes().to_vec();
+        v4.extend([0x14, 0x51, 192, 0, 2, 7]);
+        assert_eq!(decode_address(&v4), Some("192.0.2.7:5201".parse().unwrap()));
+        let mut v6 = (libc::AF_INET6 as u16).to_ne_bytes().to_vec();
+        v6.extend([0x14, 0x51, 0, 0, 0, 0]);
+        v6.extend(Ipv6Addr::LOCALHOST.octets());
+        v6.extend(0u32.to_ne_bytes());
+        assert_eq!(decode_address(&v6), Some("[::1]:5201".parse().unwrap()));
+        assert_eq!(decode_address(&v6[..20]), None);
+        assert_eq!(decode_address(&[]), None);
+    }
+
+    #[test]
+    fn a_message_beyond_the_capacity_is_empty() {
+        let mut batch = SendBatch::new(2, 10);
+        assert_eq!(batch.message_mut(1).len(), 10);
+        assert!(batch.message_mut(2).is_empty());
+        assert!(batch.message_mut(usize::MAX).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_address_decoder_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let _ = decode_address(&bytes);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Sending without copying out of this program's memory: page references through a pipe, or a file in memory.
+//!
+//! Both send the same pattern over and over. The kernel keeps referring to its pages until the peer has acknowledged
+//! them and gives no notice, so the pattern is owned here and never changes.
+
+use std::fs::File;
+use std::io::Write;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use crate::SockError;
+use crate::call::{check, retry};
+use crate::stream::{Moved, outcome};
+
+/// Memory from the kernel, aligned and advised for huge pages, zero at first.
+pub struct HugeBuffer {
+    map: *mut libc::c_void,
+    mapped: usize,
+    offset: usize,
+    length: usize,
+    advised: bool,
+}
+
+// SAFETY: the mapping is private to this value and plain memory; moving the value to another thread moves the access.
+unsafe impl Send for HugeBuffer {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for HugeBuffer {}
+
+impl HugeBuffer {
+    const HUGE_PAGE: usize = 2 << 20;
+
+    /// `length` bytes that start at a huge page.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn new(length: usize) -> Result<Self, SockError> {
+        const OP: &str = "map memory";
+        let mapped = length
+            .checked_next_multiple_of(Self::HUGE_PAGE)
+            .and_then(|rounded| rounded.checked_add(Self::HUGE_PAGE))
+            .ok_or_else(|| SockError::errno(OP, libc::ENOMEM))?;
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches nothing of ours.
+        let map = unsafe { libc::mmap(std::ptr::null_mut(), mapped, access, kind, -1, 0) };
+        if map == libc::MAP_FAILED {
+            return Err(SockError::last(OP));
+        }
+        let offset = map.addr().next_multiple_of(Self::HUGE_PAGE) - map.addr();
+        let mut buffer = Self { map, mapped, offset, length, advised: false };
+        // SAFETY: the range lies in the mapping just made; the advice does not change its contents.
+        let advice = unsafe {
+            libc::madvise(buffer.as_mut_ptr().cast(), mapped - Self::HUGE_PAGE, libc::MADV_HUGEPAGE)
+        };
+        buffer.advised = advice == 0;
+        Ok(buffer)
+    }
+
+    /// True if the kernel took the advice; ordinary pages work too, only slower.
+    #[must_use]
+    pub fn is_advised(&self) -> bool {
+        self.advised
+    }
+}
+
+impl Deref for HugeBuffer {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `offset + length` lies in the mapping, which is readable, initialised (zero) and lives as long as
+        // `self`; nobody writes while the reference lives, as writing takes `&mut self`.
+        unsafe { std::slice::from_raw_parts(self.map.cast::<u8>().add(self.offset), self.length) }
+    }
+}
+
+impl DerefMut for HugeBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for reading, and `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.map.cast::<u8>().add(self.offset), self.length) }
+    }
+}
+
+impl Drop for HugeBuffer {
+    fn drop(&mut self) {
+        // SAFETY: unmaps what `new` mapped, once; pages that the network stack still refers to stay until it is done.
+        unsafe { libc::munmap(self.map, self.mapped) };
+    }
+}
+
+/// Sends a pattern by reference: `vmsplice` into a pipe, `splice` from there into the socket.
+pub struct Splicer {
+    pattern: HugeBuffer,
+    /// Where in the pattern the next byte for the pipe is.
+    next: usize,
+    in_pipe: usize,
+    inlet: OwnedFd,
+    outlet: OwnedFd,
+}
+
+impl Splicer {
+    const PIPE_BYTES: i32 = 1 << 20;
+
+    /// Takes the pattern, which from now on never changes. 256 KiB is a good size.
+    ///
+    /// # Errors
+    /// `EINVAL` for an empty pattern; `EMFILE` when the process is out of descriptors.
+    pub fn new(pattern: HugeBuffer) -> Result<Self, SockError> {
+        if pattern.is_empty() {
+            return Err(SockError::errno("splice an empty pattern", libc::EINVAL));
+        }
+        let mut ends = [0; 2];
+        // SAFETY: the kernel writes two descriptors to `ends`.
+        check("create a pipe", unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
+        // SAFETY: the kernel just gave us both descriptors; nobody else owns them.
+        let (outlet, inlet) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
+        // A larger pipe is faster; the user's quota of pipe memory may forbid it, and the default works.
+        // SAFETY: takes a number, touches no memory of ours.
+        unsafe { libc::fcntl(inlet.as_raw_fd(), libc::F_SETPIPE_SZ, Self::PIPE_BYTES) };
+        Ok(Self { pattern, next: 0, in_pipe: 0, inlet, outlet })
+    }
+
+    /// Sends the next bytes of the repeated pattern, as many as the pipe and the socket take at once.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn send(&mut self, fd: &impl AsFd) -> Result<Moved, SockError> {
+        if self.in_pipe == 0 {
+            self.fill()?;
+        }
+        let (outlet, socket) = (self.outlet.as_raw_fd(), fd.as_fd().as_raw_fd());
+        let (in_pipe, none) = (self.in_pipe, std::ptr::null_mut());
+        let moved = outcome(retry("splice to the socket", || {
+            // SAFETY: moves page references between two descriptors; null offsets are what pipes and sockets want.
+            unsafe { libc::splice(outlet, none, socket, none, in_pipe, libc::SPLICE_F_MOVE) }
+        }))?;
+        self.in_pipe -= moved.bytes().min(self.in_pipe);
+        Ok(moved)
+    }
+
+    fn fill(&mut self) -> Result<(), SockError> {
+        let rest = &self.pattern[self.next..];
+        let part = libc::iovec { iov_base: rest.as_ptr().cast_mut().cast(), iov_len: rest.len() };
+        let inlet = self.inlet.as_raw_fd();
+        // Non-blocking, because a pipe smaller than the pattern would wait for a reader: us.
+        let added = retry("vmsplice into the pipe", || {
+            // SAFETY: `part` describes part of the pattern, which lives as long as `self` and never changes; the
+            // kernel holds its own references to the pages beyond that.
+            unsafe { libc::vmsplice(inlet, &raw const part, 1, libc::SPLICE_F_NONBLOCK) }
+        })?;
+        self.in_pipe = added;
+        self.next = (self.next + added) % self.pattern.len();
+        Ok(())
+    }
+}
+
+/// Sends a pattern with `sendfile` from a file that exists only in memory.
+#[derive(Debug)]
+pub struct FileSender {
+    file: File,
+    length: usize,
+    next: usize,
+}
+
+impl FileSender {
+    /// Copies the pattern into a new file in memory.
+    ///
+    /// # Errors
+    /// `EINVAL` for an empty pattern; `ENOMEM`, `EMFILE`.
+    pub fn new(pattern: &[u8]) -> Result<Self, SockError> {
+        if pattern.is_empty() {
+            return Err(SockError::errno("send an empty pattern", libc::EINVAL));
+        }
+        // SAFETY: the name is a C string literal.
+        let raw = unsafe { libc::memfd_create(c"pattern".as_ptr(), libc::MFD_CLOEXEC) };
+        let raw = check("create a file in memory", raw)?;
+        // SAFETY: the kernel just gave us this descriptor; nobody else owns it.
+        let mut file = unsafe { File::from_raw_fd(raw) };
+        file.write_all(pattern).map_err(|source| SockError::new("write a file in memory", source))?;
+        Ok(Self { file, length: pattern.len(), next: 0 })
+    }
+
+    /// Sends the next bytes of the repeated pattern, at most to its end.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn send(&mut self, fd: &impl AsFd) -> Result<Moved, SockError> {
+        let (socket, file) = (fd.as_fd().as_raw_fd(), self.file.as_raw_fd());
+        let (next, rest) = (self.next, self.length - self.next);
+        let moved = outcome(retry("sendfile", || {
+            let mut offset = next as libc::off_t;
+            // SAFETY: the kernel reads and writes `offset` only.
+            unsafe { libc::sendfile(socket, file, &raw mut offset, rest) }
+        }))?;
+        self.next = (self.next + moved.bytes()) % self.length;
+        Ok(moved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_huge_buffer_is_aligned_zero_and_writable_to_its_last_byte() {
+        let mut buffer = HugeBuffer::new(3_000_001).unwrap();
+        assert_eq!(buffer.as_ptr().addr() % (2 << 20), 0);
+        assert_eq!(buffer.len(), 3_000_001);
+        assert!(buffer.iter().all(|&byte| byte == 0));
+        buffer[3_000_000] = 9;
+        assert_eq!(buffer.last(), Some(&9));
+        assert!(HugeBuffer::new(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn an_empty_pattern_is_refused() {
+        assert!(Splicer::new(HugeBuffer::new(0).unwrap()).is_err());
+        assert!(FileSender::new(&[]).is_err());
+    }
+}

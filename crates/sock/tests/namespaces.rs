@@ -1,0 +1,95 @@
+//! Tests that make network namespaces. Run them as root with `cargo test -p linerate-sock -- --ignored`.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::process::Command;
+
+use linerate_sock::iface::{LinkKind, addresses, link, towards};
+use linerate_sock::netns::with_netns;
+use linerate_sock::open::connect_udp;
+use linerate_sock::{Moved, SocketOptions, proc, stream};
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split_whitespace()).status().unwrap();
+    assert!(status.success(), "ip {arguments}");
+}
+
+/// Two namespaces joined by a cable; taken down again when dropped.
+struct Cable {
+    left: String,
+    right: String,
+}
+
+impl Cable {
+    fn new(name: &str) -> Self {
+        let id = std::process::id();
+        let cable = Self { left: format!("lr-{name}-{id}-l"), right: format!("lr-{name}-{id}-r") };
+        let (left, right) = (&cable.left, &cable.right);
+        ip(&format!("netns add {left}"));
+        ip(&format!("netns add {right}"));
+        ip(&format!("-n {left} link add end0 mtu 9000 type veth peer name end0 netns {right}"));
+        ip(&format!("-n {left} addr add 10.99.0.1/24 dev end0"));
+        ip(&format!("-n {right} addr add 10.99.0.2/24 dev end0"));
+        for end in [left, right] {
+            ip(&format!("-n {end} link set end0 up"));
+        }
+        cable
+    }
+}
+
+impl Drop for Cable {
+    fn drop(&mut self) {
+        for end in [&self.left, &self.right] {
+            let _ = Command::new("ip").args(["netns", "del", end]).status();
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_thread_in_a_namespace_sees_its_interfaces_and_counters_only() {
+    let cable = Cable::new("see");
+    let outside = addresses().unwrap();
+    let (info, names, devices) = with_netns(&cable.left, || {
+        let info = towards("10.99.0.2:9".parse().unwrap()).unwrap();
+        (info, addresses().unwrap(), proc::net::devices().unwrap())
+    })
+    .unwrap();
+    assert_eq!((info.name.as_str(), info.kind, info.mtu), ("end0", LinkKind::Veth, 9000));
+    assert_eq!(info.speed_bps, None, "a veth's speed is invented");
+    assert_eq!(info.offloads.tso, Some(true));
+    assert!(names.iter().any(|entry| entry.address.to_string() == "10.99.0.1"));
+    assert!(devices.contains_key("end0") && !devices.contains_key("eth0"));
+    assert_eq!(addresses().unwrap(), outside, "the caller's thread stayed outside");
+    assert!(link("end0").is_err());
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn an_offload_that_was_switched_off_is_seen() {
+    let cable = Cable::new("off");
+    with_netns(&cable.left, || {
+        let status =
+            Command::new("ethtool").args(["-K", "end0", "tso", "off", "gro", "on"]).status().unwrap();
+        assert!(status.success());
+        let offloads = link("end0").unwrap().offloads;
+        assert_eq!((offloads.tso, offloads.gro), (Some(false), Some(true)));
+    })
+    .unwrap();
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_datagram_above_the_mtu_is_refused_only_where_fragments_are_forbidden() {
+    let cable = Cable::new("df");
+    with_netns(&cable.left, || {
+        for (dont_fragment, expected) in [(false, None), (true, Some(libc::EMSGSIZE))] {
+            let wishes = SocketOptions { dont_fragment, ..SocketOptions::default() };
+            let client = connect_udp("10.99.0.2:9".parse().unwrap(), &wishes).unwrap();
+            // 9000 less 20 bytes of IP and 8 of UDP is the most that fits.
+            assert_eq!(stream::send(&client.socket, &[0; 8972]).unwrap(), Moved::Bytes(8972));
+            let answer = stream::send(&client.socket, &[0; 8973]);
+            assert_eq!(answer.err().and_then(|error| error.raw_os_error()), expected);
+        }
+    })
+    .unwrap();
+}
