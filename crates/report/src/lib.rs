@@ -1,1 +1,32 @@
-//! A run as text, JSON, CSV or Markdown.
+//! A run as text, JSON, CSV or Markdown: one format, one file.
+//!
+//! Every function here is pure: a folded run or its events in, a document out. Nothing is computed but changes of
+//! scale, the merging of adjacent intervals to the interval that is shown, and quotients of sums. Whatever comes from
+//! another host is shown without its control characters, so that no name can steer a terminal.
+
+pub mod csv;
+mod figure;
+mod history;
+pub mod intervals;
+pub mod json;
+mod layout;
+pub mod live;
+pub mod markdown;
+pub mod ndjson;
+mod quantity;
+mod rows;
+mod table;
+pub mod text;
+mod text_flow;
+
+pub use history::{RunRow, history_table};
+pub use json::{RESULT_SCHEMA, ResultDocument, document};
+pub use layout::View;
+pub use live::Live;
+pub use rows::IntervalRows;
+pub use text::text;
+
+#[cfg(feature = "schema")]
+pub use json::result_schema;
+#[cfg(test)]
+mod samples_of_runs;

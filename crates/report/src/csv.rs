@@ -1,0 +1,148 @@
+//! Tables for other programs: one row per sample, or one row per flow.
+//!
+//! Heads carry the unit; what was not measured is an empty cell.
+
+use std::io::Write;
+
+use linerate_model::metrics::{CATALOGUE, Entry};
+use linerate_model::{FlowRecord, RunRecord, Sample, Side};
+use thiserror::Error;
+
+use crate::figure::{Figure, datagrams};
+use crate::intervals;
+
+/// A table that could not be written.
+#[derive(Debug, Error)]
+#[error("cannot write the table; check that its reader still runs and its disk has room")]
+pub struct CsvError(#[from] csv::Error);
+
+impl From<std::io::Error> for CsvError {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.into())
+    }
+}
+
+/// Writes one row per sample, merged to the interval that was asked for; a column for every metric of the catalogue.
+///
+/// # Units
+/// Seconds for the interval, and for each metric the unit in its head.
+///
+/// # Errors
+/// When `out` takes no more.
+pub fn samples(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
+    let mut table = csv::Writer::from_writer(out);
+    let heads = ["run", "flow", "side", "start_s", "end_s", "outside"].map(str::to_owned);
+    table.write_record(heads.into_iter().chain(entries().map(head)))?;
+    for flow in &record.flows {
+        for sample in intervals::merged(&flow.samples, intervals::asked(record)) {
+            table.write_record(sample_row(record, flow, &sample))?;
+        }
+    }
+    Ok(table.flush()?)
+}
+
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    CATALOGUE.iter().flat_map(|entries| entries.iter())
+}
+
+fn head(entry: &Entry) -> String {
+    if entry.unit == "1" { entry.name.to_owned() } else { format!("{} [{}]", entry.name, entry.unit) }
+}
+
+fn sample_row(record: &RunRecord, flow: &FlowRecord, sample: &Sample) -> Vec<String> {
+    let side = match sample.side {
+        Side::Sender => "sender",
+        Side::Receiver => "receiver",
+    };
+    let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+    let mut row = vec![record.run.clone(), flow.plan.name.clone(), side.to_owned()];
+    row.extend([
+        seconds(sample.start_ns.as_ns()),
+        seconds(sample.end_ns.as_ns()),
+        sample.outside.to_string(),
+    ]);
+    row.extend(entries().map(|entry| match sample.readings.named(entry.name) {
+        Some(linerate_model::Value::Count(count)) => count.to_string(),
+        Some(linerate_model::Value::Real(real)) => real.to_string(),
+        None => String::new(),
+    }));
+    row
+}
+
+/// Heads of the table of [`summary`], in the order of its cells.
+const SUMMARY: [&str; 22] = [
+    "run",
+    "started_at",
+    "flow",
+    "from",
+    "to",
+    "transport",
+    "streams",
+    "bitrate_bps",
+    "received_bytes",
+    "seconds",
+    "impossible",
+    "ceiling_bps",
+    "share",
+    "retransmits",
+    "packets",
+    "lost",
+    "loss_ratio",
+    "jitter_ns",
+    "idle_p50_ns",
+    "loaded_p50_ns",
+    "cause",
+    "rule",
+];
+
+/// Writes one row per flow.
+///
+/// # Units
+/// As the heads say: bit/s, bytes, seconds, nanoseconds; shares and ratios are 1 for the whole.
+///
+/// # Errors
+/// When `out` takes no more.
+pub fn summary(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
+    let mut table = csv::Writer::from_writer(out);
+    table.write_record(SUMMARY)?;
+    for flow in &record.flows {
+        table.write_record(summary_row(record, flow))?;
+    }
+    Ok(table.flush()?)
+}
+
+fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 22] {
+    fn cell<T: ToString>(value: Option<T>) -> String {
+        value.map(|value| value.to_string()).unwrap_or_default()
+    }
+    let figure = Figure::of(flow);
+    let udp = flow.receiver.as_ref().and_then(|tally| tally.udp.as_ref());
+    let (packets, loss_ratio) = datagrams(flow).unzip();
+    let verdict = flow.verdict.as_ref();
+    let plan = &flow.plan;
+    let transport = serde_json::to_value(plan.transport).ok();
+    [
+        record.run.clone(),
+        cell(record.start.as_ref().map(|start| &start.started_at)),
+        plan.name.clone(),
+        plan.from.clone(),
+        plan.to.clone(),
+        cell(transport.as_ref().and_then(|name| name.as_str())),
+        plan.streams.to_string(),
+        cell(figure.and_then(|f| f.bitrate).map(linerate_units::Bitrate::bps)),
+        cell(figure.map(|f| f.bytes.get())),
+        cell(figure.map(|f| f.elapsed.as_secs_f64())),
+        cell(figure.map(|f| f.impossible)),
+        cell(flow.ceiling.as_ref().map(|ceiling| ceiling.bitrate_bps)),
+        cell(figure.and_then(|f| f.share).map(linerate_units::Ratio::get)),
+        cell(flow.sender.as_ref().and_then(|tally| tally.retransmits)),
+        cell(packets),
+        cell(udp.map(|udp| udp.lost)),
+        cell(loss_ratio.flatten().map(linerate_units::Ratio::get)),
+        cell(udp.and_then(|udp| udp.jitter).map(linerate_units::Span::as_ns)),
+        cell(record.idle.as_ref().filter(|idle| idle.rtt.count > 0).map(|idle| idle.rtt.p50_ns)),
+        cell(flow.loaded.as_ref().filter(|loaded| loaded.rtt.count > 0).map(|loaded| loaded.rtt.p50_ns)),
+        cell(verdict.map(|verdict| verdict.cause)),
+        cell(verdict.map(|verdict| &verdict.rule)),
+    ]
+}

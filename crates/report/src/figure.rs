@@ -1,0 +1,72 @@
+//! The result of a flow: the receiver's count, or what was last known of it.
+
+use linerate_model::{Cause, Caveat, CaveatKind, FlowRecord};
+use linerate_units::{Bitrate, Bytes, Ratio, Span};
+
+/// What a measurement may exceed its ceiling by before it is impossible: the error of two free-running clocks.
+const CLOCK_ERROR: f64 = 200e-6;
+
+/// The result of a flow, counted where the data arrived.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Figure {
+    /// Application bytes inside the window.
+    pub(crate) bytes: Bytes,
+    /// Time in which they arrived.
+    pub(crate) elapsed: Span,
+    /// Goodput; absent when no time passed between the first and the last read.
+    pub(crate) bitrate: Option<Bitrate>,
+    /// The bit rate as a share of the ceiling.
+    pub(crate) share: Option<Ratio>,
+    /// Whether more arrived than can arrive.
+    pub(crate) impossible: bool,
+}
+
+impl Figure {
+    /// The receiver's tally, or its last progress when the flow did not live to see one.
+    pub(crate) fn of(flow: &FlowRecord) -> Option<Self> {
+        let (bytes, elapsed, bitrate) = match (&flow.receiver, flow.progress) {
+            (Some(tally), _) => {
+                let known = tally.elapsed > Span::ZERO || tally.bitrate > Bitrate::ZERO;
+                (tally.bytes, tally.elapsed, known.then_some(tally.bitrate))
+            }
+            (None, Some((bytes, elapsed))) => (bytes, elapsed, Bitrate::of(bytes, elapsed)),
+            (None, None) => return None,
+        };
+        let share = flow.ceiling.as_ref().zip(bitrate).and_then(|(c, r)| Ratio::new(r.bps() / c.bitrate_bps));
+        let judged = flow.verdict.as_ref().is_some_and(|verdict| verdict.cause == Cause::Impossible);
+        let impossible = judged || share.is_some_and(|share| share.get() > 1.0 + CLOCK_ERROR);
+        Some(Self { bytes, elapsed, bitrate, share, impossible })
+    }
+}
+
+/// The caveats of a flow, with `partial` among them whenever the receiver's count is not a finished one.
+pub(crate) fn caveats(flow: &FlowRecord) -> Vec<Caveat> {
+    let mut caveats = flow.caveats.clone();
+    let said = caveats.iter().any(|caveat| caveat.kind == CaveatKind::Partial);
+    let finished = flow.receiver.as_ref().is_some_and(|tally| tally.complete);
+    if !said && !finished {
+        caveats.push(Caveat { kind: CaveatKind::Partial, text: partial_text(flow) });
+    }
+    caveats
+}
+
+fn partial_text(flow: &FlowRecord) -> String {
+    let trouble = flow.receiver.as_ref().and_then(|tally| tally.trouble.as_deref());
+    match (trouble, Figure::of(flow)) {
+        (Some(trouble), _) => format!("the flow ended early: {trouble}; the figures cover what was measured"),
+        (None, Some(figure)) => format!(
+            "the receiver's final count is missing; the figures are its last ones, {:.1} s after its first read",
+            figure.elapsed.as_secs_f64()
+        ),
+        (None, None) => "no count of the receiver was seen before the flow ended".to_owned(),
+    }
+}
+
+/// Datagrams whose fate the receiver knows, and the share of them that it never read (RFC 7680).
+///
+/// Both counts are the receiver's, so that they cover the same part of the flow.
+pub(crate) fn datagrams(flow: &FlowRecord) -> Option<(u64, Option<Ratio>)> {
+    let udp = flow.receiver.as_ref()?.udp.as_ref()?;
+    let packets = udp.packets.saturating_sub(udp.duplicates).saturating_add(udp.lost);
+    Some((packets, Ratio::new(udp.lost as f64 / packets as f64)))
+}

@@ -1,0 +1,56 @@
+//! The list of archived runs.
+
+use linerate_units::Bitrate;
+
+use crate::layout::{Ink, View, harmless};
+use crate::quantity::or_absent;
+use crate::table::{Cell, Table};
+
+/// One flow of one archived run, as far as the list shows it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunRow {
+    /// Name of the run, or its start as far as it is unique.
+    pub run: String,
+    /// Wall-clock time of its start.
+    pub started_at: String,
+    /// The server as typed.
+    pub target: String,
+    /// Name of the flow; empty when the run has none.
+    pub flow: String,
+    /// Goodput at the receiver; absent when none was measured.
+    pub bitrate: Option<Bitrate>,
+    /// Cause of the verdict; absent when there is none.
+    pub cause: Option<String>,
+    /// How the run ended; absent while it runs and when it was killed.
+    pub outcome: Option<String>,
+}
+
+/// The list as a table, rows in the order given; one sentence when it is empty.
+///
+/// An impossible figure is said to be impossible, as everywhere.
+#[must_use]
+pub fn history_table(rows: &[RunRow], view: &View) -> String {
+    if rows.is_empty() {
+        return "no runs are archived yet\n".to_owned();
+    }
+    let cells = |text: &dyn Fn(&RunRow) -> String| rows.iter().map(|row| Cell::plain(text(row))).collect();
+    let table = Table::of_columns(vec![
+        ("run", cells(&|row| harmless(&row.run))),
+        ("started", cells(&|row| harmless(&row.started_at))),
+        ("target", cells(&|row| harmless(&row.target))),
+        ("flow", cells(&|row| harmless(&row.flow))),
+        ("bitrate", rows.iter().map(bitrate).collect()),
+        ("cause", cells(&|row| or_absent(row.cause.as_deref().map(harmless)))),
+        ("outcome", cells(&|row| row.outcome.as_deref().map_or("unfinished".to_owned(), harmless))),
+    ]);
+    table.lines(view).join("\n") + "\n"
+}
+
+fn bitrate(row: &RunRow) -> Cell {
+    match row.bitrate {
+        Some(rate) if row.cause.as_deref() == Some("impossible") => {
+            Cell::new(Ink::Struck, format!("impossible: {rate}"))
+        }
+        rate => Cell::new(Ink::Result, or_absent(rate)),
+    }
+}

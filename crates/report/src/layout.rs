@@ -1,0 +1,127 @@
+//! Words on a page: width, colour, wrapping, and names that cannot steer a terminal.
+
+use anstyle::{AnsiColor, Style};
+
+/// How a text shall look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Columns of the page.
+    pub width: usize,
+    /// Whether escape sequences for colour may be written.
+    pub colour: bool,
+    /// Name under which the archive keeps the run; absent when it is not kept.
+    pub kept: Option<String>,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self { width: 100, colour: false, kept: None }
+    }
+}
+
+/// The narrowest page that is laid out for; a narrower one is written as if it were this wide.
+const NARROWEST: usize = 40;
+
+/// What a piece of text is, from which follows how it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Ink {
+    /// Running text.
+    #[default]
+    Plain,
+    /// The figure that was asked for.
+    Result,
+    /// Labels and column heads.
+    Faint,
+    /// Nothing is wrong.
+    Good,
+    /// To be read before the figure is believed.
+    Warning,
+    /// A figure that cannot be.
+    Struck,
+}
+
+impl Ink {
+    const fn style(self) -> Style {
+        match self {
+            Self::Plain => Style::new(),
+            Self::Result => Style::new().bold(),
+            Self::Faint => Style::new().dimmed(),
+            Self::Good => AnsiColor::Green.on_default(),
+            Self::Warning => AnsiColor::Yellow.on_default(),
+            Self::Struck => AnsiColor::Red.on_default().strikethrough(),
+        }
+    }
+}
+
+impl View {
+    /// The columns that may be filled.
+    pub(crate) fn columns(&self) -> usize {
+        self.width.max(NARROWEST)
+    }
+
+    /// `text` in the colour of its meaning, when colour is wanted.
+    pub(crate) fn ink(&self, ink: Ink, text: &str) -> String {
+        if !self.colour || ink == Ink::Plain || text.is_empty() {
+            return text.to_owned();
+        }
+        let style = ink.style();
+        format!("{style}{text}{style:#}")
+    }
+}
+
+/// `text` without control characters: line ends become spaces, everything else that a terminal obeys a question mark.
+pub(crate) fn harmless(text: &str) -> String {
+    let replaced = text.chars().map(|c| match c {
+        '\n' | '\r' | '\t' => ' ',
+        // Direction marks reorder what stands beside them.
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '?',
+        c if c.is_control() => '?',
+        c => c,
+    });
+    replaced.collect()
+}
+
+/// Columns that `text` takes, one per character.
+pub(crate) fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// `text` broken between words into lines of at most `columns`; a longer word stands alone and is cut.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(1);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && width(&line) + 1 + width(word) > columns {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        while width(&line) > columns {
+            let rest: String = line.chars().skip(columns).collect();
+            line = line.chars().take(columns).collect();
+            lines.push(std::mem::replace(&mut line, rest));
+        }
+    }
+    if !line.is_empty() || lines.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// Pieces joined by three spaces into lines of at most `columns`; a piece is only broken when it fills a line.
+pub(crate) fn flow_pieces(pieces: &[String], columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if width(line) + 3 + width(piece) <= columns => {
+                line.push_str("   ");
+                line.push_str(piece);
+            }
+            _ => lines.extend(wrap(piece, columns)),
+        }
+    }
+    lines
+}

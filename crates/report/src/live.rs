@@ -1,0 +1,205 @@
+//! The one line that moves on a terminal while a test runs.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use linerate_model::{Body, Event, ProbePhase, Side};
+use linerate_units::{Bitrate, Bytes, Span};
+
+use crate::layout::{Ink, View, harmless, width};
+
+/// What the line shows, folded from events.
+#[derive(Debug, Clone, Default)]
+pub struct Live {
+    stage: Stage,
+    total: Option<Span>,
+    flows: BTreeMap<u16, Moving>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+enum Stage {
+    #[default]
+    Connecting,
+    Queued(u32),
+    IdleLatency,
+    Flows,
+    Over,
+}
+
+/// One flow while it runs.
+#[derive(Debug, Clone, Default)]
+struct Moving {
+    name: String,
+    running: bool,
+    /// The receiver's last counts, oldest first.
+    counts: VecDeque<(Span, Bytes)>,
+    rates: VecDeque<f64>,
+    srtt: Option<Span>,
+    retransmits: Option<u64>,
+}
+
+/// The rate shown is that of at least this time: shorter ones jump too much to be read.
+const SMOOTH: Span = Span::from_ms(900);
+/// Rates kept for the sparkline.
+const KEPT: usize = 40;
+/// Narrowest sparkline worth its columns.
+const SPARK: usize = 5;
+const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+impl Live {
+    /// A line for a test that has not begun.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes an event in.
+    pub fn on(&mut self, event: &Event) {
+        match &event.body {
+            Body::RunStarted(start) => {
+                let traffic = &start.spec.traffic;
+                let timed = traffic.bytes.is_none() && traffic.blocks.is_none();
+                self.total = timed.then(|| traffic.measured() + traffic.omit.unwrap_or_default());
+                self.stage = Stage::IdleLatency;
+            }
+            Body::Queued { place, .. } => self.stage = Stage::Queued(*place),
+            Body::FlowPlanned(plan) => {
+                let moving = Moving { name: harmless(&plan.name), ..Moving::default() };
+                self.flows.insert(plan.flow, moving);
+            }
+            Body::FlowOpened { flow, .. } => self.start(*flow),
+            Body::Progress { flow, bytes, elapsed, srtt, retransmits } => {
+                self.start(*flow);
+                if let Some(moving) = self.flows.get_mut(flow) {
+                    moving.count(*elapsed, *bytes);
+                    moving.srtt = srtt.or(moving.srtt);
+                    moving.retransmits = retransmits.or(moving.retransmits);
+                }
+            }
+            Body::FlowEnded { flow, side: Side::Receiver, .. } => {
+                if let Some(moving) = self.flows.get_mut(flow) {
+                    moving.running = false;
+                }
+            }
+            Body::Latency { report, .. } if report.phase == ProbePhase::Idle => self.stage = Stage::Flows,
+            Body::RunEnded { .. } => self.stage = Stage::Over,
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, flow: u16) {
+        if let Some(moving) = self.flows.get_mut(&flow) {
+            moving.running = true;
+            self.stage = Stage::Flows;
+        }
+    }
+
+    /// The line, at most as wide as the page and without a line end; empty when the run is over.
+    ///
+    /// Colour and blocks are for terminals: without colour the line is plain ASCII as far as the names in it are.
+    #[must_use]
+    pub fn line(&self, view: &View) -> String {
+        let running: Vec<&Moving> = self.flows.values().filter(|flow| flow.running).collect();
+        let stage = match (&self.stage, running.is_empty()) {
+            (Stage::Over, _) => return String::new(),
+            (Stage::Connecting, _) => "connecting".to_owned(),
+            (Stage::Queued(place), _) => format!("waiting in the server's queue, place {place}"),
+            (Stage::IdleLatency, _) => "measuring idle latency".to_owned(),
+            (Stage::Flows, true) => "preparing".to_owned(),
+            (Stage::Flows, false) => return self.moving_line(&running, view),
+        };
+        fit(vec![Piece::plain(stage)], view)
+    }
+
+    fn moving_line(&self, running: &[&Moving], view: &View) -> String {
+        let elapsed =
+            running.iter().filter_map(|flow| flow.counts.back()).map(|(at, _)| *at).max().unwrap_or_default();
+        let seconds = elapsed.as_secs_f64();
+        let clock = match self.total {
+            Some(total) => format!("{seconds:.1}/{:.0} s", total.as_secs_f64()),
+            None => format!("{seconds:.1} s"),
+        };
+        let mut pieces = Vec::new();
+        for flow in running {
+            pieces.push(Piece::plain(flow.name.clone()));
+            let rate = flow.rate().map_or("starting".to_owned(), |rate| rate.to_string());
+            pieces.push(Piece { ink: Ink::Result, text: format!("{rate:>10}") });
+        }
+        pieces.insert(1, Piece::plain(clock));
+        if let [flow] = running {
+            pieces.extend(flow.retransmits.map(|n| Piece::plain(format!("retr {n}"))));
+            pieces.extend(flow.srtt.map(|srtt| Piece::plain(format!("rtt {srtt}"))));
+            let used: usize = pieces.iter().map(|piece| width(&piece.text) + 2).sum();
+            let room = view.width.saturating_sub(used).min(KEPT);
+            if view.colour && room >= SPARK {
+                pieces.push(Piece { ink: Ink::Faint, text: flow.sparkline(room) });
+            }
+        }
+        fit(pieces, view)
+    }
+}
+
+impl Moving {
+    fn count(&mut self, elapsed: Span, bytes: Bytes) {
+        if let Some(&(at, before)) = self.counts.back() {
+            // A count that comes late or twice says nothing new.
+            if elapsed <= at {
+                return;
+            }
+            let fresh = Bytes::new(bytes.get().saturating_sub(before.get()));
+            self.rates.extend(Bitrate::of(fresh, elapsed.saturating_sub(at)).map(Bitrate::bps));
+        }
+        self.counts.push_back((elapsed, bytes));
+        while self.counts.get(1).is_some_and(|(at, _)| elapsed.saturating_sub(*at) >= SMOOTH) {
+            self.counts.pop_front();
+        }
+        while self.rates.len() > KEPT {
+            self.rates.pop_front();
+        }
+    }
+
+    /// Bit rate over the last second or so.
+    fn rate(&self) -> Option<Bitrate> {
+        let ((from, before), (to, after)) = (self.counts.front()?, self.counts.back()?);
+        let bytes = Bytes::new(after.get().saturating_sub(before.get()));
+        Bitrate::of(bytes, to.saturating_sub(*from))
+    }
+
+    /// The last `columns` rates as blocks, the highest of them being the full one.
+    fn sparkline(&self, columns: usize) -> String {
+        let shown: Vec<f64> = self.rates.iter().rev().take(columns).rev().copied().collect();
+        let highest = shown.iter().copied().fold(0.0, f64::max);
+        let block = |rate: &f64| {
+            let step = if highest > 0.0 { (rate / highest * 7.0).round() as usize } else { 0 };
+            BLOCKS.get(step).copied().unwrap_or('█')
+        };
+        shown.iter().map(block).collect()
+    }
+}
+
+struct Piece {
+    ink: Ink,
+    text: String,
+}
+
+impl Piece {
+    const fn plain(text: String) -> Self {
+        Self { ink: Ink::Plain, text }
+    }
+}
+
+/// Pieces two spaces apart, as many from the front as the page holds; the first one is cut when it alone is too wide.
+fn fit(pieces: Vec<Piece>, view: &View) -> String {
+    let mut line = String::new();
+    let mut used = 0;
+    for piece in pieces {
+        let gap = if used == 0 { 0 } else { 2 };
+        if used > 0 && used + gap + width(&piece.text) > view.width {
+            break;
+        }
+        let text: String = piece.text.chars().take(view.width).collect();
+        used += gap + width(&text);
+        line.push_str(&" ".repeat(gap));
+        line.push_str(&view.ink(piece.ink, &text));
+    }
+    line
+}

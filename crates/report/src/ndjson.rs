@@ -1,0 +1,53 @@
+//! The event log, one JSON object per line: the raw form of a run, format `linerate.event/1`.
+
+use std::io::Write;
+
+use linerate_model::Event;
+use thiserror::Error;
+
+/// An event log that could not be written or read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum NdjsonError {
+    /// The output took no more.
+    #[error("cannot write the event log; check that its reader still runs and its disk has room")]
+    Write(#[source] std::io::Error),
+    /// A line is no event.
+    #[error("line {line} of the event log is no event; give a file written by --json-stream or export")]
+    Line {
+        /// Number of the line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+}
+
+/// Writes one event and its line end.
+///
+/// # Errors
+/// When `out` takes no more.
+pub fn write(event: &Event, out: &mut impl Write) -> Result<(), NdjsonError> {
+    let mut line = serde_json::to_vec(event).map_err(|error| NdjsonError::Write(error.into()))?;
+    line.push(b'\n');
+    // One call for the whole line: a reader never sees half an event of a writer that was killed between two calls.
+    out.write_all(&line).map_err(NdjsonError::Write)
+}
+
+/// Reads a log. A last line without its end is what a killed writer leaves behind, and is passed over.
+///
+/// # Errors
+/// The first complete line that is no event.
+pub fn read(text: &str) -> Result<Vec<Event>, NdjsonError> {
+    let mut events = Vec::new();
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        match serde_json::from_str(line) {
+            Ok(event) => events.push(event),
+            Err(_) if !line.ends_with('\n') => break,
+            Err(source) => return Err(NdjsonError::Line { line: number + 1, source }),
+        }
+    }
+    Ok(events)
+}

@@ -1,0 +1,58 @@
+//! Numbers for people, where the unit stands in a name or a column is wanted to line up.
+
+use linerate_units::{Bitrate, Bytes, Ratio, Span};
+
+/// What stands where nothing was measured.
+pub(crate) const ABSENT: &str = "-";
+
+/// A value, or the sign for a missing one.
+pub(crate) fn or_absent<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| ABSENT.to_owned(), |value| value.to_string())
+}
+
+/// A nominal rate without digits that say nothing: `1 Gb/s`, `2.5 Gb/s`.
+pub(crate) fn nominal(rate: Bitrate) -> String {
+    let text = rate.to_string();
+    let Some((number, unit)) = text.split_once(' ') else { return text };
+    if !number.contains('.') {
+        return text;
+    }
+    format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A whole number of percent, which is as well as a host's load is known.
+pub(crate) fn percent(ratio: Ratio) -> String {
+    format!("{:.0} %", ratio.get() * 100.0)
+}
+
+/// A named number of the evidence: the end of its name says the unit.
+pub(crate) fn named(name: &str, value: f64) -> String {
+    let (label, text) = if let Some(label) = name.strip_suffix("_bps") {
+        (label, Bitrate::from_bps(value).map(|v| v.to_string()))
+    } else if let Some(label) = name.strip_suffix("_bytes") {
+        let whole = (0.0..1.8e19).contains(&value).then_some(Bytes::new(value as u64));
+        (label, whole.map(|v| v.to_string()))
+    } else if let Some(label) = name.strip_suffix("_ns") {
+        (label, Span::from_secs_f64(value / 1e9).map(|v| v.to_string()))
+    } else {
+        (name, None)
+    };
+    format!("{} {}", label.replace(['_', '.'], " "), text.unwrap_or_else(|| number(value)))
+}
+
+/// Four digits that count.
+fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return ABSENT.to_owned();
+    }
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        return format!("{value:.0}");
+    }
+    let magnitude = value.abs().log10().floor();
+    if (-4.0..6.0).contains(&magnitude) {
+        let digits = (3.0 - magnitude).max(0.0) as usize;
+        let text = format!("{value:.digits$}");
+        return if digits == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() };
+    }
+    format!("{value:.3e}")
+}

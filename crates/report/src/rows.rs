@@ -1,0 +1,118 @@
+//! A row for each interval while a test runs, for logs and for `-i`.
+
+use std::collections::BTreeMap;
+
+use linerate_model::metrics::tcp;
+use linerate_model::{Body, Event, Side};
+use linerate_units::{Bitrate, Bytes, Span};
+
+use crate::layout::harmless;
+use crate::quantity::or_absent;
+
+/// Turns events into rows, one for each flow and interval.
+///
+/// Transfer and bit rate are the receiver's, over the time between two of its counts; the sender's retransmissions,
+/// congestion window and round-trip time stand beside them as far as they are known by then.
+#[derive(Debug, Clone)]
+pub struct IntervalRows {
+    interval: Span,
+    flows: BTreeMap<u16, FlowState>,
+    headed: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct FlowState {
+    name: String,
+    printed: Count,
+    last: Count,
+    srtt: Option<Span>,
+    cwnd: Option<Bytes>,
+}
+
+/// What had been counted at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Count {
+    bytes: Bytes,
+    elapsed: Span,
+    retransmits: Option<u64>,
+}
+
+impl Default for IntervalRows {
+    fn default() -> Self {
+        Self::new(Span::from_secs(1))
+    }
+}
+
+impl IntervalRows {
+    /// Rows every `interval`, until the specification in the log says otherwise.
+    #[must_use]
+    pub const fn new(interval: Span) -> Self {
+        Self { interval, flows: BTreeMap::new(), headed: false }
+    }
+
+    /// Takes an event in; answers the lines that it completes, without line ends.
+    pub fn on(&mut self, event: &Event) -> Vec<String> {
+        match &event.body {
+            Body::RunStarted(start) => self.interval = start.spec.traffic.interval,
+            Body::FlowPlanned(plan) => {
+                let state = FlowState { name: harmless(&plan.name), ..FlowState::default() };
+                self.flows.insert(plan.flow, state);
+            }
+            Body::Sample { flow, sample } if sample.side == Side::Sender => {
+                if let Some(state) = self.flows.get_mut(flow) {
+                    state.cwnd = sample.readings.get(tcp::CWND).or(state.cwnd);
+                    state.srtt = sample.readings.get(tcp::SRTT).or(state.srtt);
+                }
+            }
+            Body::Progress { flow, bytes, elapsed, srtt, retransmits } => {
+                let interval = self.interval;
+                let Some(state) = self.flows.get_mut(flow) else { return Vec::new() };
+                state.srtt = srtt.or(state.srtt);
+                state.last = Count { bytes: *bytes, elapsed: *elapsed, retransmits: *retransmits };
+                if due(*elapsed, interval) > due(state.printed.elapsed, interval) {
+                    return self.row(*flow);
+                }
+            }
+            Body::FlowEnded { flow, side: Side::Receiver, .. } => return self.row(*flow),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// The row from what was printed last up to now; none when no time has passed.
+    fn row(&mut self, flow: u16) -> Vec<String> {
+        let Some(state) = self.flows.get_mut(&flow) else { return Vec::new() };
+        let (from, to) = (state.printed, state.last);
+        let span = to.elapsed.saturating_sub(from.elapsed);
+        if span == Span::ZERO {
+            return Vec::new();
+        }
+        state.printed = to;
+        let bytes = Bytes::new(to.bytes.get().saturating_sub(from.bytes.get()));
+        let retransmits = to.retransmits.map(|now| now.saturating_sub(from.retransmits.unwrap_or_default()));
+        let row = line(&[
+            &state.name,
+            &format!("{:.2}-{:.2}", from.elapsed.as_secs_f64(), to.elapsed.as_secs_f64()),
+            &bytes.to_string(),
+            &or_absent(Bitrate::of(bytes, span)),
+            &or_absent(retransmits),
+            &or_absent(state.cwnd),
+            &or_absent(state.srtt),
+        ]);
+        let head =
+            (!self.headed).then(|| line(&["flow", "seconds", "received", "bitrate", "retr", "cwnd", "rtt"]));
+        self.headed = true;
+        head.into_iter().chain([row]).collect()
+    }
+}
+
+/// Number of rows due after `elapsed`; a count that comes up to a twentieth of an interval early completes a row.
+fn due(elapsed: Span, interval: Span) -> u64 {
+    let interval = interval.as_ns().max(1);
+    elapsed.as_ns().saturating_add(interval / 20) / interval
+}
+
+fn line(cells: &[&str; 7]) -> String {
+    let [flow, seconds, received, bitrate, retr, cwnd, rtt] = cells;
+    format!("{flow:<10} {seconds:>15} {received:>12} {bitrate:>12} {retr:>7} {cwnd:>11} {rtt:>9}")
+}

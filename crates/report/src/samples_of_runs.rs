@@ -1,0 +1,1 @@
+//! Runs written by hand, for the tests of every format.

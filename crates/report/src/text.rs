@@ -1,0 +1,194 @@
+//! What a person sees at the end of a test, and of an archived run.
+
+use linerate_model::{
+    Direction, FlowRecord, HostInfo, LatencyReport, LinkInfo, Outcome, ProbeTransport, RunRecord, World,
+};
+use linerate_units::{Ratio, Span};
+
+use crate::figure::{Figure, caveats, datagrams};
+use crate::layout::{Ink, View, flow_pieces, harmless, wrap};
+use crate::quantity::{ABSENT, nominal, or_absent, percent};
+use crate::table::{Cell, Table};
+use crate::text_flow;
+
+/// Columns of the labels at the left: `download` and what stands below it.
+pub(crate) const LABEL: usize = 12;
+
+/// The whole run for a person: hosts, idle latency, a row for each flow, verdicts, caveats, and where it is kept.
+#[must_use]
+pub fn text(record: &RunRecord, view: &View) -> String {
+    let mut lines = flow_pieces(&heading(record), view.columns());
+    if let Some(idle) = &record.idle {
+        lines.extend(flow_pieces(&idle_pieces(idle), view.columns()));
+    }
+    if !record.flows.is_empty() {
+        lines.push(String::new());
+        lines.extend(results(record).lines(view));
+        lines.push(String::new());
+        lines.push(view.ink(Ink::Faint, "Verdict"));
+        for flow in &record.flows {
+            lines.extend(text_flow::verdict(flow, view));
+        }
+    }
+    lines.extend(caveat_lines(record, view));
+    lines.push(String::new());
+    lines.extend(ending(record, view));
+    lines.join("\n") + "\n"
+}
+
+/// The pieces of the first line: who measured with whom, over what.
+pub(crate) fn heading(record: &RunRecord) -> Vec<String> {
+    let start = record.start.as_ref();
+    let mut pieces =
+        vec![start.map_or("linerate".to_owned(), |s| format!("linerate {}", harmless(&s.linerate)))];
+    pieces.push(match (record.hosts.first(), record.hosts.get(1)) {
+        (Some(client), Some(server)) => format!("{} -> {}", host(client), host(server)),
+        _ => start.map(|s| harmless(&s.target)).unwrap_or_default(),
+    });
+    pieces.extend(record.hosts.first().and_then(|client| client.link.as_ref()).map(link));
+    if let Some(start) = start {
+        if start.world != World::Hosts {
+            pieces.push(start.world.name().to_owned());
+        }
+        pieces.push(harmless(&start.started_at));
+    }
+    pieces
+}
+
+fn host(host: &HostInfo) -> String {
+    let name = if host.name.is_empty() { "unnamed".to_owned() } else { harmless(&host.name) };
+    host.address.as_deref().map_or(name.clone(), |address| format!("{name} ({})", harmless(address)))
+}
+
+pub(crate) fn link(link: &LinkInfo) -> String {
+    let rate = link.speed.map(|speed| format!("{}, ", nominal(speed))).unwrap_or_default();
+    let half = if link.full_duplex == Some(false) { "half duplex, " } else { "" };
+    format!("{}, {rate}{half}MTU {}", harmless(&link.name), link.mtu)
+}
+
+fn idle_pieces(idle: &LatencyReport) -> Vec<String> {
+    let over = match idle.over {
+        ProbeTransport::Udp => "UDP",
+        ProbeTransport::Tcp => "TCP",
+    };
+    let mut pieces = vec!["idle latency".to_owned()];
+    if idle.rtt.count > 0 {
+        let quantiles = [("p50", idle.rtt.p50_ns), ("p95", idle.rtt.p95_ns), ("p99", idle.rtt.p99_ns)];
+        pieces.extend(quantiles.map(|(name, ns)| format!("{name} {}", Span::from_ns(ns))));
+    } else {
+        pieces.push("no answer".to_owned());
+    }
+    pieces.push(format!("({over}, {} probes, {} lost)", idle.sent, idle.lost));
+    pieces
+}
+
+/// The results, one row for each flow; a column that no flow has a value for is left out.
+pub(crate) fn results(record: &RunRecord) -> Table {
+    let flows = &record.flows;
+    let column = |head, cell: &dyn Fn(&FlowRecord) -> Option<Cell>| {
+        let cells: Vec<Option<Cell>> = flows.iter().map(cell).collect();
+        let known = cells.iter().any(Option::is_some);
+        let filled = cells.into_iter().map(|cell| cell.unwrap_or_else(|| Cell::plain(ABSENT))).collect();
+        known.then_some((head, filled))
+    };
+    let names = flows.iter().map(|flow| Cell::plain(format!("{:<9}", harmless(&flow.plan.name)))).collect();
+    let mut columns = vec![("", names)];
+    columns.push(("bitrate", flows.iter().map(bitrate_cell).collect()));
+    columns.extend(column("of ceiling", &share_cell));
+    columns.extend(column("received", &|flow| Figure::of(flow).map(|f| Cell::plain(f.bytes.to_string()))));
+    columns.extend(column("retr", &|flow| {
+        flow.sender.as_ref()?.retransmits.map(|n| Cell::plain(n.to_string()))
+    }));
+    columns.extend(column("lost", &lost_cell));
+    columns.extend(column("jitter", &|flow| {
+        flow.receiver.as_ref()?.udp.as_ref()?.jitter.map(|jitter| Cell::plain(jitter.to_string()))
+    }));
+    columns.extend(column("loaded latency p50 / p95", &latency_cell));
+    columns.extend(column("cpu here / there", &busy_cell));
+    Table::of_columns(columns)
+}
+
+fn bitrate_cell(flow: &FlowRecord) -> Cell {
+    let Some(figure) = Figure::of(flow) else { return Cell::plain(ABSENT) };
+    match figure.bitrate {
+        Some(rate) if figure.impossible => Cell::new(Ink::Struck, format!("impossible: {rate}")),
+        rate => Cell::new(Ink::Result, or_absent(rate)),
+    }
+}
+
+fn share_cell(flow: &FlowRecord) -> Option<Cell> {
+    let figure = Figure::of(flow)?;
+    let ink = if figure.impossible { Ink::Struck } else { Ink::Plain };
+    figure.share.map(|share| Cell::new(ink, share.to_string()))
+}
+
+fn lost_cell(flow: &FlowRecord) -> Option<Cell> {
+    let lost = flow.receiver.as_ref()?.udp.as_ref()?.lost;
+    let (packets, ratio) = datagrams(flow)?;
+    let ink = if lost > 0 { Ink::Warning } else { Ink::Plain };
+    let share = ratio.map(|ratio| format!(" ({ratio})")).unwrap_or_default();
+    Some(Cell::new(ink, format!("{lost}/{packets}{share}")))
+}
+
+fn latency_cell(flow: &FlowRecord) -> Option<Cell> {
+    let rtt = flow.loaded.as_ref()?.rtt;
+    let quantiles = (Span::from_ns(rtt.p50_ns), Span::from_ns(rtt.p95_ns));
+    (rtt.count > 0).then(|| Cell::plain(format!("{} / {}", quantiles.0, quantiles.1)))
+}
+
+fn busy_cell(flow: &FlowRecord) -> Option<Cell> {
+    let sender = flow.sender.as_ref().and_then(|tally| tally.host_busy);
+    let receiver = flow.receiver.as_ref().and_then(|tally| tally.host_busy);
+    sender.or(receiver)?;
+    let show = |busy: Option<Ratio>| busy.map_or(ABSENT.to_owned(), percent);
+    let (here, there) = match flow.plan.direction {
+        Direction::Upload => (sender, receiver),
+        Direction::Download => (receiver, sender),
+    };
+    Some(Cell::plain(format!("{} / {}", show(here), show(there))))
+}
+
+fn caveat_lines(record: &RunRecord, view: &View) -> Vec<String> {
+    let of_flows = record
+        .flows
+        .iter()
+        .flat_map(|flow| caveats(flow).into_iter().map(|caveat| (harmless(&flow.plan.name), caveat)));
+    let of_run = record.caveats.iter().map(|caveat| ("run".to_owned(), caveat.clone()));
+    let mut lines = Vec::new();
+    for (name, caveat) in of_flows.chain(of_run) {
+        if lines.is_empty() {
+            lines.extend([String::new(), view.ink(Ink::Faint, "Caveats")]);
+        }
+        lines.extend(labelled(&name, &caveat.text, Ink::Warning, view));
+    }
+    lines
+}
+
+/// A name at the left and its text beside it, on as many lines as it takes.
+pub(crate) fn labelled(name: &str, text: &str, ink: Ink, view: &View) -> Vec<String> {
+    let wrapped = wrap(&harmless(text), view.columns() - LABEL - 2);
+    let lines = wrapped.iter().enumerate().map(|(number, line)| {
+        let label = if number == 0 { name } else { "" };
+        let label: String = label.chars().take(LABEL - 1).collect();
+        format!("  {label:<LABEL$}{}", view.ink(ink, line)).trim_end().to_owned()
+    });
+    lines.collect()
+}
+
+fn ending(record: &RunRecord, view: &View) -> Vec<String> {
+    let mut lines = Vec::new();
+    let reason = record.reason.as_deref().map(|reason| format!(": {}", harmless(reason))).unwrap_or_default();
+    let word = match record.outcome {
+        Some(Outcome::Completed) => None,
+        Some(Outcome::Interrupted) => Some(format!("interrupted{reason}")),
+        Some(Outcome::Failed) => Some(format!("failed{reason}")),
+        None => Some("not finished: the log has no end, so the run goes on or was killed".to_owned()),
+    };
+    if let Some(word) = word {
+        lines.extend(wrap(&word, view.columns()).iter().map(|line| view.ink(Ink::Warning, line)));
+    }
+    if let Some(kept) = &view.kept {
+        lines.push(view.ink(Ink::Faint, &format!("kept as {kept} (linerate show {kept})")));
+    }
+    lines
+}

@@ -1,0 +1,160 @@
+//! What is said about one flow below its figures: the verdict with its evidence, the ceiling, the settings.
+
+use linerate_model::{Confidence, Finding, FlowRecord, SideSettings, Transport};
+use linerate_units::{Bitrate, Bytes, Ratio};
+
+use crate::figure::Figure;
+use crate::layout::{Ink, View, harmless, wrap};
+use crate::quantity::{named, or_absent, percent};
+use crate::text::{LABEL, labelled};
+
+/// Columns of the second label: `settings`.
+const INNER: usize = 10;
+
+/// The verdict on a flow with everything that supports it.
+pub(crate) fn verdict(flow: &FlowRecord, view: &View) -> Vec<String> {
+    let said = match &flow.verdict {
+        Some(verdict) => verdict.text.as_str(),
+        None => "not judged: the flow ended before there was enough to judge by.",
+    };
+    let mut lines = labelled(&harmless(&flow.plan.name), said, ink_of(flow), view);
+    for (label, text) in details(flow) {
+        lines.extend(detail(label, &text, view));
+    }
+    lines
+}
+
+fn ink_of(flow: &FlowRecord) -> Ink {
+    match &flow.verdict {
+        Some(_) if Figure::of(flow).is_some_and(|figure| figure.impossible) => Ink::Warning,
+        Some(verdict) if verdict.confidence == Confidence::Confirmed => Ink::Good,
+        _ => Ink::Plain,
+    }
+}
+
+/// Everything below the verdict, as label and text, in reading order.
+pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
+    let mut details = Vec::new();
+    let figure = Figure::of(flow);
+    if figure.is_some_and(|f| f.impossible) {
+        details.push((
+            "figure",
+            "impossible: it exceeds what the path can carry, or the sender's own count.".to_owned(),
+        ));
+    }
+    if let Some(verdict) = &flow.verdict {
+        details.push(("cause", cause(verdict)));
+        details.extend(evidence(verdict).map(|text| ("evidence", text)));
+        details.extend(verdict.remedy.clone().map(|text| ("remedy", text)));
+    }
+    details
+        .extend(flow.ceiling.iter().map(|ceiling| ("ceiling", rung(ceiling.bitrate_bps, &ceiling.because))));
+    let unexplained = flow.verdict.as_ref().is_none_or(|v| v.confidence == Confidence::Unexplained);
+    if unexplained {
+        let others = flow.ladder.iter().filter(|rung| Some(*rung) != flow.ceiling.as_ref());
+        details
+            .extend(others.map(|r| ("limit", format!("{}: {}", r.limit, rung(r.bitrate_bps, &r.because)))));
+    }
+    details.extend(flow.also.iter().map(|also| ("also", format!("{} ({})", also.text, cause(also)))));
+    details.extend(steady(flow).map(|text| ("steady", text)));
+    details.extend(settings(flow).map(|text| ("settings", text)));
+    details.extend(books(flow).map(|text| ("books", text)));
+    details
+}
+
+fn detail(label: &str, text: &str, view: &View) -> Vec<String> {
+    let columns = view.columns().saturating_sub(LABEL + 2 + INNER);
+    let indent = " ".repeat(LABEL + 2);
+    let lines = wrap(&harmless(text), columns).into_iter().enumerate().map(|(number, line)| {
+        let label = view.ink(Ink::Faint, &format!("{:<INNER$}", if number == 0 { label } else { "" }));
+        format!("{indent}{label}{line}").trim_end().to_owned()
+    });
+    lines.collect()
+}
+
+fn cause(finding: &Finding) -> String {
+    let confidence = match finding.confidence {
+        Confidence::Confirmed => "confirmed",
+        Confidence::Probable => "probable",
+        Confidence::Unexplained => "unexplained",
+    };
+    let share =
+        finding.share_of_time.and_then(Ratio::new).map(|share| format!(", {} of the time", percent(share)));
+    format!("{}, rule {}, {confidence}{}", finding.cause, finding.rule, share.unwrap_or_default())
+}
+
+fn evidence(finding: &Finding) -> Option<String> {
+    let numbers: Vec<String> = finding.evidence.iter().map(|(name, value)| named(name, *value)).collect();
+    (!numbers.is_empty()).then(|| numbers.join(", "))
+}
+
+/// A limit with where it comes from.
+fn rung(bps: f64, because: &str) -> String {
+    format!("{}: {because}", or_absent(Bitrate::from_bps(bps)))
+}
+
+fn steady(flow: &FlowRecord) -> Option<String> {
+    let steady = flow.steady?;
+    let width = steady.half_width.map(|width| format!(" +/- {width} (95 % interval)")).unwrap_or_default();
+    Some(format!("{}{width} after a ramp-up of {}", steady.bitrate, steady.ramp_ns))
+}
+
+/// Asked, granted, effective, in one sentence.
+fn settings(flow: &FlowRecord) -> Option<String> {
+    let (sender, receiver) = (flow.sender_settings.as_ref(), flow.receiver_settings.as_ref());
+    let told = sender.or(receiver)?;
+    let mut words = vec![plural(u64::from(flow.plan.streams), "stream")];
+    words.push(window(told, sender, receiver));
+    if flow.plan.transport == Transport::Udp {
+        words.push(format!("datagrams of {}", told.length));
+    } else {
+        words.extend(effective("MSS", told.mss.asked, told.mss.effective));
+        let congestion = &told.congestion;
+        words.extend(effective(
+            "congestion control",
+            congestion.asked.as_ref(),
+            congestion.effective.as_ref(),
+        ));
+    }
+    let pacing = &told.pacing_bps;
+    if pacing.asked.is_some() {
+        words.extend(effective("pacing", pacing.asked, pacing.effective));
+    }
+    let zerocopy = &told.zerocopy;
+    if zerocopy.asked.is_some() {
+        words.extend(effective("zerocopy", zerocopy.asked.as_ref(), zerocopy.effective.as_ref()));
+    }
+    Some(words.join(", "))
+}
+
+fn window(told: &SideSettings, sender: Option<&SideSettings>, receiver: Option<&SideSettings>) -> String {
+    let asked = told.window.map_or("left to the kernel".to_owned(), |window| format!("{window} asked"));
+    let granted = |side: Option<Bytes>| or_absent(side);
+    format!(
+        "window {asked} (granted {} send, {} receive)",
+        granted(sender.and_then(|s| s.snd_buf)),
+        granted(receiver.and_then(|s| s.rcv_buf))
+    )
+}
+
+/// `name value`, with what was asked when that is something else.
+fn effective<T: PartialEq + ToString>(name: &str, asked: Option<T>, effective: Option<T>) -> Option<String> {
+    match (asked, effective) {
+        (Some(asked), Some(got)) if asked == got => Some(format!("{name} {}", got.to_string())),
+        (Some(asked), got) => Some(format!("{name} {} (asked {})", or_absent(got), asked.to_string())),
+        (None, got) => got.map(|got| format!("{name} {}", got.to_string())),
+    }
+}
+
+fn plural(count: u64, noun: &str) -> String {
+    if count == 1 { format!("{count} {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// What became of the bytes, where written and delivered differ.
+fn books(flow: &FlowRecord) -> Option<String> {
+    let books = flow.books.filter(|books| books.written_bytes != books.delivered_bytes)?;
+    Some(format!(
+        "written {}, delivered {}, never sent {}, unaccounted {}",
+        books.written_bytes, books.delivered_bytes, books.never_sent_bytes, books.unaccounted_bytes
+    ))
+}
