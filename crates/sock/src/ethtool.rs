@@ -90,6 +90,17 @@ impl Questions {
         Some((text(&words[1..9]), text(&words[25..33])))
     }
 
+    /// True if the card can stamp sent and received packets itself.
+    pub(crate) fn hardware_timestamps(&mut self) -> Option<bool> {
+        const GET_TIMESTAMPING: u32 = 0x41;
+        const SIZE_IN_WORDS: usize = 11;
+        const BOTH_WAYS: u32 = libc::SOF_TIMESTAMPING_TX_HARDWARE | libc::SOF_TIMESTAMPING_RX_HARDWARE;
+        let mut words = [0; SIZE_IN_WORDS];
+        words[0] = GET_TIMESTAMPING;
+        self.ask(&mut words)?;
+        Some(words[1] & BOTH_WAYS == BOTH_WAYS)
+    }
+
     /// Speed and duplex. The first call only learns how many words of link modes follow the head.
     pub(crate) fn wire(&mut self) -> Option<Wire> {
         const HEAD_IN_WORDS: usize = 12;

@@ -6,10 +6,10 @@
 use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::SockError;
 use crate::call::check;
 use crate::ethtool::Questions;
 use crate::open::source_towards;
+use crate::{SockError, netlink};
 
 /// What an interface is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +102,16 @@ pub struct LinkInfo {
     pub up: bool,
     /// A carrier is there.
     pub running: bool,
+    /// Queueing discipline at the root: "fq" obeys a UDP socket's pacing rate, others do not.
+    pub discipline: Option<String>,
+    /// Room of the sending queue, packets.
+    pub queue_packets: Option<u32>,
+    /// Largest bundle of segments handed to the driver, bytes; above 65536 with BIG TCP.
+    pub gso_max_bytes: Option<u32>,
+    /// Largest bundle that received segments are joined to, bytes.
+    pub gro_max_bytes: Option<u32>,
+    /// The card can stamp packets itself, both ways.
+    pub hardware_timestamps: Option<bool>,
     /// Offloads in force.
     pub offloads: Offloads,
 }
@@ -125,6 +135,7 @@ pub fn link(name: &str) -> Result<LinkInfo, SockError> {
     let driver = driver.filter(|name| !name.is_empty());
     let kind = LinkKind::of(flags & libc::IFF_LOOPBACK != 0, driver.as_deref(), &bus.unwrap_or_default());
     let wire = if kind.has_line_rate() { ask.wire().unwrap_or_default() } else { Default::default() };
+    let sizes = netlink::link_sizes(index)?;
     Ok(LinkInfo {
         name: name.to_owned(),
         index,
@@ -135,6 +146,11 @@ pub fn link(name: &str) -> Result<LinkInfo, SockError> {
         driver,
         up: flags & libc::IFF_UP != 0,
         running: flags & libc::IFF_RUNNING != 0,
+        discipline: netlink::root_discipline(index)?,
+        queue_packets: sizes.queue_packets,
+        gso_max_bytes: sizes.gso_max_bytes,
+        gro_max_bytes: sizes.gro_max_bytes,
+        hardware_timestamps: ask.hardware_timestamps(),
         offloads: Offloads {
             rx_checksum: ask.setting(RX_CHECKSUM),
             tx_checksum: ask.setting(TX_CHECKSUM),
@@ -234,6 +250,7 @@ mod tests {
         assert_eq!((lo.kind, lo.speed_bps, lo.full_duplex), (LinkKind::Loopback, None, None));
         assert!(lo.mtu >= 1280 && lo.up && lo.index > 0);
         assert_eq!(lo.offloads.gso, Some(true));
+        assert_eq!((lo.discipline.as_deref(), lo.hardware_timestamps), (Some("noqueue"), Some(false)));
     }
 
     #[test]

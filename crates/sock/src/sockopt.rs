@@ -180,7 +180,7 @@ pub fn set_device(fd: &impl AsFd, interface: &str) -> Result<()> {
 /// Upper bound of the sending rate, bytes/s; `u64::MAX` lifts it.
 ///
 /// TCP paces itself to it. UDP obeys only where the interface has the `fq` queueing discipline, see
-/// [`crate::features`].
+/// [`crate::iface::LinkInfo::discipline`].
 ///
 /// # Errors
 /// When the descriptor is not a socket.
@@ -280,6 +280,9 @@ pub struct Timestamping {
 }
 
 /// Asks for software timestamps.
+///
+/// The first socket of a host that asks for receive stamps makes the kernel switch them on in the background; packets
+/// that arrive before that carry none.
 ///
 /// # Errors
 /// When the kernel does not have them.

@@ -79,6 +79,20 @@ fn an_offload_that_was_switched_off_is_seen() {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
+fn large_bundles_and_the_queueing_discipline_are_seen() {
+    let cable = Cable::new("big");
+    let left = &cable.left;
+    ip(&format!("-n {left} link set end0 gso_max_size 196608 gro_max_size 131072 txqueuelen 77"));
+    let status =
+        Command::new("tc").args(["-n", left, "qdisc", "add", "dev", "end0", "root", "pfifo"]).status();
+    assert!(status.unwrap().success());
+    let info = with_netns(left, || link("end0").unwrap()).unwrap();
+    assert_eq!((info.gso_max_bytes, info.gro_max_bytes), (Some(196_608), Some(131_072)));
+    assert_eq!((info.queue_packets, info.discipline.as_deref()), (Some(77), Some("pfifo")));
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
 fn a_datagram_above_the_mtu_is_refused_only_where_fragments_are_forbidden() {
     let cable = Cable::new("df");
     with_netns(&cable.left, || {

@@ -102,8 +102,16 @@ fn an_empty_socket_is_no_message_and_no_error() {
 fn packets_are_stamped_between_sending_and_receiving() {
     let (client, server) = pair();
     sockopt::set_timestamping(&server, Timestamping { receive: true, ..Timestamping::default() }).unwrap();
-    sockopt::set_timestamping(&client, Timestamping { send: true, ..Timestamping::default() }).unwrap();
     let mut batch = RecvBatch::new(1, 100);
+    // The kernel switches receive stamps on in the background; packets before that carry none.
+    let (mut stamped, deadline) = (false, soon());
+    while !stamped {
+        assert!(!deadline.has_passed(), "no packet was ever stamped");
+        stream::send(&client, b"stamped yet?").unwrap();
+        assert_eq!(batch.recv(&server).unwrap(), 1);
+        stamped = batch.get(0).unwrap().ancillary.arrived_at_ns.is_some();
+    }
+    sockopt::set_timestamping(&client, Timestamping { send: true, ..Timestamping::default() }).unwrap();
     for number in 0..3 {
         stream::send(&client, b"stamp me").unwrap();
         assert_eq!(batch.recv(&server).unwrap(), 1);

@@ -1,0 +1,128 @@
+//! What this kernel can do, found out by asking it, not by its version.
+
+use std::fs;
+use std::os::fd::AsFd;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::call::{get_bytes, set};
+use crate::sockopt::{self, Timestamping};
+
+/// One thing that a kernel may be able to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Feature {
+    /// Its name in the kernel's own words.
+    pub name: &'static str,
+    /// True if this process can use it now.
+    pub available: bool,
+    /// What more there is to say: a length, a list, or why it is missing.
+    pub detail: Option<String>,
+}
+
+impl Feature {
+    fn new(name: &'static str, available: bool) -> Self {
+        Self { name, available, detail: None }
+    }
+
+    /// Available if asking for it succeeded; else with the kernel's reason.
+    fn tried<T, E: std::error::Error>(name: &'static str, attempt: &Result<T, E>) -> Self {
+        let detail = attempt
+            .as_ref()
+            .err()
+            .map(|error| error.source().map_or_else(|| error.to_string(), ToString::to_string));
+        Self { name, available: attempt.is_ok(), detail }
+    }
+}
+
+/// Asks for everything that a measurement can make use of. Opens a few sockets and sends nothing.
+#[must_use]
+pub fn features() -> Vec<Feature> {
+    let mut found = vec![congestion_controls(), mptcp(), io_uring(), huge_pages()];
+    if let Ok(tcp) = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)) {
+        found.push(tcp_info_length(&tcp));
+        found.push(Feature::tried("MSG_ZEROCOPY (TCP)", &sockopt::set_zerocopy(&tcp, true)));
+        found.push(Feature::tried("SO_MAX_PACING_RATE", &sockopt::set_max_pacing_rate(&tcp, u64::MAX)));
+    }
+    if let Ok(udp) = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)) {
+        let stamps = Timestamping { receive: true, send: true, acknowledged: false };
+        found.push(Feature::tried("UDP_SEGMENT (GSO)", &udp_segment(&udp)));
+        found.push(Feature::tried("UDP_GRO", &sockopt::set_udp_gro(&udp, true)));
+        found.push(Feature::tried("MSG_ZEROCOPY (UDP)", &sockopt::set_zerocopy(&udp, true)));
+        found.push(Feature::tried("SO_RXQ_OVFL", &sockopt::set_drop_counter(&udp, true)));
+        found.push(Feature::tried("SO_TIMESTAMPING (software)", &sockopt::set_timestamping(&udp, stamps)));
+        found.push(Feature::tried("SO_TXTIME", &txtime(&udp)));
+        found.push(Feature::tried("CAP_NET_ADMIN", &sockopt::force_rcv_buf(&udp, 1 << 20)));
+    }
+    found
+}
+
+fn congestion_controls() -> Feature {
+    let list = crate::proc::sysctl("net.ipv4.tcp_available_congestion_control");
+    Feature { name: "TCP congestion control", available: list.is_some(), detail: list }
+}
+
+fn mptcp() -> Feature {
+    Feature::tried("MPTCP", &Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)))
+}
+
+/// A ring of no entries is refused by every kernel: with `EINVAL` or `EFAULT` by one that would make a proper ring.
+fn io_uring() -> Feature {
+    // SAFETY: the kernel rejects the call for its null parameters before it makes anything.
+    unsafe { libc::syscall(libc::SYS_io_uring_setup, 0, std::ptr::null::<u8>()) };
+    let error = std::io::Error::last_os_error();
+    let available = matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EFAULT));
+    Feature { name: "io_uring", available, detail: (!available).then(|| error.to_string()) }
+}
+
+fn huge_pages() -> Feature {
+    let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let chosen = setting.split('[').nth(1).and_then(|rest| rest.split(']').next()).map(str::to_owned);
+    let available = matches!(chosen.as_deref(), Some("always" | "madvise"));
+    Feature { name: "transparent huge pages", available, detail: chosen }
+}
+
+fn tcp_info_length(tcp: &impl AsFd) -> Feature {
+    let mut buffer = [0; 512];
+    let filled = get_bytes("read TCP_INFO", tcp, libc::IPPROTO_TCP, libc::TCP_INFO, &mut buffer);
+    let length = filled.map_or(0, <[u8]>::len);
+    let detail = Some(format!("{length} bytes"));
+    Feature { detail, ..Feature::new("TCP_INFO", length > 0) }
+}
+
+fn udp_segment(udp: &impl AsFd) -> Result<(), crate::SockError> {
+    set("set UDP_SEGMENT", udp, libc::IPPROTO_UDP, libc::UDP_SEGMENT, 1400)
+}
+
+/// Accepted by every kernel that knows it; it works only where the interface has the `fq` or `etf` discipline.
+fn txtime(udp: &impl AsFd) -> Result<(), crate::SockError> {
+    let clock_and_flags = [libc::CLOCK_MONOTONIC, 0];
+    set("set SO_TXTIME", udp, libc::SOL_SOCKET, libc::SO_TXTIME, clock_and_flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_feature_is_named_once_and_a_missing_one_says_why() {
+        let found = features();
+        let mut names: Vec<&str> = found.iter().map(|feature| feature.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), found.len());
+        assert_eq!(found.len(), 14);
+        for feature in &found {
+            assert!(feature.available || feature.detail.is_some(), "{feature:?}");
+        }
+        let info = found.iter().find(|feature| feature.name == "TCP_INFO").unwrap();
+        assert!(info.available, "every Linux since 2.4 has it");
+    }
+
+    #[test]
+    fn a_refusal_carries_the_kernels_reason() {
+        let refused = Feature::tried("x", &Err::<(), _>(crate::SockError::errno("try", libc::ENOPROTOOPT)));
+        assert!(!refused.available);
+        assert!(refused.detail.unwrap().contains("Protocol not available"));
+    }
+}

@@ -1,0 +1,202 @@
+//! Questions to the kernel's routing socket: the few facts about an interface that no `ioctl` tells.
+//!
+//! Decoding is pure: messages and attributes are length-prefixed and padded to four bytes.
+
+use std::os::fd::AsRawFd;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::SockError;
+use crate::call::retry;
+
+const HEADER: usize = 16;
+const ANSWER_ROOM: usize = 64 << 10;
+
+/// One message of the kernel's answer: its type and what follows the header.
+struct Message<'a> {
+    kind: u16,
+    body: &'a [u8],
+}
+
+fn padded(length: usize) -> Option<usize> {
+    length.checked_next_multiple_of(4)
+}
+
+fn messages(mut rest: &[u8]) -> impl Iterator<Item = Message<'_>> {
+    std::iter::from_fn(move || {
+        let length = u32::from_ne_bytes(*rest.first_chunk()?) as usize;
+        let kind = u16::from_ne_bytes(*rest.get(4..)?.first_chunk()?);
+        let body = rest.get(HEADER..length)?;
+        rest = rest.get(padded(length)?..).unwrap_or_default();
+        Some(Message { kind, body })
+    })
+}
+
+/// Type and contents of each attribute.
+fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_ne_bytes(*rest.first_chunk()?));
+        let kind = u16::from_ne_bytes(*rest.get(2..)?.first_chunk()?);
+        let body = rest.get(4..length)?;
+        rest = rest.get(padded(length)?..).unwrap_or_default();
+        Some((kind, body))
+    })
+}
+
+/// Asks for a listing and calls `each` with every message of the answer until it says that it has found its own.
+fn dump(kind: u16, body: &[u8], mut each: impl FnMut(u16, &[u8]) -> bool) -> Result<(), SockError> {
+    const OP: &str = "ask the routing socket";
+    let fail = |source| SockError::new(OP, source);
+    let netlink = Domain::from(libc::AF_NETLINK);
+    let socket = Socket::new(netlink, Type::RAW, Some(Protocol::from(libc::NETLINK_ROUTE))).map_err(fail)?;
+    let mut request = Vec::with_capacity(HEADER + body.len());
+    request.extend(((HEADER + body.len()) as u32).to_ne_bytes());
+    request.extend(kind.to_ne_bytes());
+    request.extend(((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes());
+    request.extend([0; 8]);
+    request.extend(body);
+    socket.send(&request).map_err(fail)?;
+    let mut answer = vec![0u8; ANSWER_ROOM];
+    loop {
+        let raw = socket.as_raw_fd();
+        let filled = retry(OP, || {
+            // SAFETY: pointer and length describe `answer`, which is exclusively ours.
+            unsafe { libc::recv(raw, answer.as_mut_ptr().cast(), answer.len(), 0) }
+        })?;
+        if filled == 0 {
+            return Ok(());
+        }
+        for message in messages(&answer[..filled]) {
+            if message.kind == libc::NLMSG_ERROR as u16 {
+                let errno = word(message.body, 0).map_or(libc::EPROTO, |word| -word.cast_signed());
+                return Err(SockError::errno(OP, errno));
+            }
+            if message.kind == libc::NLMSG_DONE as u16 || each(message.kind, message.body) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// What a link message says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LinkSizes {
+    pub(crate) gso_max_bytes: Option<u32>,
+    pub(crate) gro_max_bytes: Option<u32>,
+    pub(crate) queue_packets: Option<u32>,
+}
+
+/// Looks up the largest aggregates and the queue length of an interface.
+pub(crate) fn link_sizes(index: u32) -> Result<LinkSizes, SockError> {
+    const IFINFOMSG: usize = 16;
+    let mut found = LinkSizes::default();
+    dump(libc::RTM_GETLINK, &[0; IFINFOMSG], |kind, body| {
+        let ours = kind == libc::RTM_NEWLINK && word(body, 4) == Some(index);
+        if ours {
+            found = decode_link(body.get(IFINFOMSG..).unwrap_or_default());
+        }
+        ours
+    })?;
+    Ok(found)
+}
+
+fn decode_link(body: &[u8]) -> LinkSizes {
+    const IFLA_GSO_MAX_SIZE: u16 = 41;
+    const IFLA_GRO_MAX_SIZE: u16 = 58;
+    let mut sizes = LinkSizes::default();
+    for (kind, body) in attributes(body) {
+        match kind {
+            libc::IFLA_TXQLEN => sizes.queue_packets = word(body, 0),
+            IFLA_GSO_MAX_SIZE => sizes.gso_max_bytes = word(body, 0),
+            IFLA_GRO_MAX_SIZE => sizes.gro_max_bytes = word(body, 0),
+            _ => {}
+        }
+    }
+    sizes
+}
+
+/// Looks up the queueing discipline at the root of an interface, by its name: "fq", "fq_codel", "noqueue".
+pub(crate) fn root_discipline(index: u32) -> Result<Option<String>, SockError> {
+    const TCMSG: usize = 20;
+    let mut found = None;
+    dump(libc::RTM_GETQDISC, &[0; TCMSG], |kind, body| {
+        if kind == libc::RTM_NEWQDISC && found.is_none() {
+            found = decode_root_discipline(body, index);
+        }
+        found.is_some()
+    })?;
+    Ok(found)
+}
+
+fn decode_root_discipline(body: &[u8], index: u32) -> Option<String> {
+    const TCMSG: usize = 20;
+    const PARENT_AT: usize = 12;
+    const TC_H_ROOT: u32 = 0xffff_ffff;
+    const TCA_KIND: u16 = 1;
+    if word(body, 4) != Some(index) || word(body, PARENT_AT) != Some(TC_H_ROOT) {
+        return None;
+    }
+    let (_, name) = attributes(body.get(TCMSG..)?).find(|&(kind, _)| kind == TCA_KIND)?;
+    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn attribute(kind: u16, body: &[u8]) -> Vec<u8> {
+        let mut bytes = ((4 + body.len()) as u16).to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(body);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    #[test]
+    fn the_root_discipline_is_told_from_those_below_it_and_of_other_interfaces() {
+        let message = |index: u32, parent: u32| {
+            let mut body = vec![0; 20];
+            body[4..8].copy_from_slice(&index.to_ne_bytes());
+            body[12..16].copy_from_slice(&parent.to_ne_bytes());
+            body.extend(attribute(12, &[1, 2, 3]));
+            body.extend(attribute(1, b"fq_codel\0"));
+            body
+        };
+        assert_eq!(decode_root_discipline(&message(4, u32::MAX), 4).as_deref(), Some("fq_codel"));
+        assert_eq!(decode_root_discipline(&message(4, 0x10000), 4), None);
+        assert_eq!(decode_root_discipline(&message(5, u32::MAX), 4), None);
+    }
+
+    #[test]
+    fn link_attributes_are_found_behind_odd_lengths() {
+        let mut body = attribute(3, b"eth0\0");
+        body.extend(attribute(13, &1000u32.to_ne_bytes()));
+        body.extend(attribute(41, &196_608u32.to_ne_bytes()));
+        let expected =
+            LinkSizes { gso_max_bytes: Some(196_608), gro_max_bytes: None, queue_packets: Some(1000) };
+        assert_eq!(decode_link(&body), expected);
+    }
+
+    #[test]
+    fn loopback_has_a_link_message() {
+        let index = crate::iface::link("lo").unwrap().index;
+        assert!(link_sizes(index).unwrap().gso_max_bytes.unwrap() >= 65_536);
+        assert_eq!(root_discipline(index).unwrap().as_deref(), Some("noqueue"));
+        assert_eq!(link_sizes(u32::MAX).unwrap(), LinkSizes::default());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_decoders_panic_or_loop(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(messages(&bytes).count() <= bytes.len() / HEADER);
+            prop_assert!(attributes(&bytes).count() <= bytes.len() / 4);
+            let _ = (decode_link(&bytes), decode_root_discipline(&bytes, 0));
+        }
+    }
+}
