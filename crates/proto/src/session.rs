@@ -44,8 +44,8 @@ pub enum Input<'a> {
     Measure(Vec<FlowOrder>),
     /// Client: nothing more to measure.
     Finish,
-    /// Every data socket of the phase is open, set as told.
-    FlowsOpen(Vec<(u16, Side, SideSettings)>),
+    /// Every data socket of the phase is open.
+    FlowsOpen,
     /// The data sockets could not be opened.
     FlowsFailed(String),
     /// The local receiver has counted.
@@ -56,8 +56,6 @@ pub enum Input<'a> {
     SenderDone {
         /// The flow.
         flow: u16,
-        /// Datagrams sent; 0 for TCP.
-        packets: u64,
     },
     /// Samples of the local side.
     Samples {
@@ -86,15 +84,6 @@ pub enum Output {
     Queued(Place),
     /// Open (client) or await (server) the data sockets of these flows.
     Open(Vec<FlowOrder>),
-    /// The peer's data sockets, as set.
-    PeerOpened {
-        /// The flow.
-        flow: u16,
-        /// Which end the peer is.
-        side: Side,
-        /// As the peer's kernel set them.
-        settings: Box<SideSettings>,
-    },
     /// Start moving data.
     Start,
     /// Stop writing; the flows end as if their time was over.
@@ -103,8 +92,6 @@ pub enum Output {
     PeerSenderDone {
         /// The flow.
         flow: u16,
-        /// Datagrams sent; 0 for TCP.
-        packets: u64,
     },
     /// The drain is over: close with what has arrived.
     Cut,
@@ -202,6 +189,9 @@ pub struct Ended {
     pub flow: u16,
     /// Which end.
     pub side: Side,
+    /// What its sockets were set to.
+    #[serde(default)]
+    pub settings: SideSettings,
     /// What it counted.
     pub tally: Tally,
     /// What weakens it.

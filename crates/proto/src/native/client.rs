@@ -148,12 +148,6 @@ impl ClientSession {
                 let flows = self.phase.flows().to_vec();
                 self.link.put(Output::Open(flows));
             }
-            (Message::Opened { flow, side, settings }, State::Opening) => {
-                if self.phase.side(flow, true) != Some(side.other()) {
-                    return Err(misbehaved("it opened a flow that was not asked for"));
-                }
-                self.link.put(Output::PeerOpened { flow, side, settings });
-            }
             (Message::FlowsReady, State::Opening) => {
                 self.phase.peer_opened();
                 self.start_when_open(now)?;
@@ -168,9 +162,9 @@ impl ClientSession {
         match message {
             Message::Progress(progress) => self.link.put(Output::PeerProgress(progress)),
             Message::Samples { flow, samples } => self.link.put(Output::PeerSamples { flow, samples }),
-            Message::SenderDone { flow, packets } => {
+            Message::SenderDone { flow } => {
                 self.sender_done(now, flow);
-                self.link.put(Output::PeerSenderDone { flow, packets });
+                self.link.put(Output::PeerSenderDone { flow });
             }
             Message::Ended(ended) => {
                 self.phase.peer_ended(ended.flow)?;
@@ -227,10 +221,7 @@ impl Session for ClientSession {
                 self.state = State::Over;
                 self.link.put(Output::Done);
             }
-            Input::FlowsOpen(opened) => {
-                for (flow, side, settings) in opened {
-                    self.link.send(now, &Message::Opened { flow, side, settings: Box::new(settings) })?;
-                }
+            Input::FlowsOpen => {
                 self.phase.local_opened();
                 self.start_when_open(now)?;
             }
@@ -240,8 +231,8 @@ impl Session for ClientSession {
             }
             Input::Progress(progress) => self.link.send(now, &Message::Progress(progress))?,
             Input::Alive => self.link.alive(now),
-            Input::SenderDone { flow, packets } => {
-                self.link.send(now, &Message::SenderDone { flow, packets })?;
+            Input::SenderDone { flow } => {
+                self.link.send(now, &Message::SenderDone { flow })?;
                 self.sender_done(now, flow);
             }
             Input::Samples { flow, samples } => self.link.send(now, &Message::Samples { flow, samples })?,

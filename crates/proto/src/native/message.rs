@@ -2,7 +2,7 @@
 //!
 //! Fields that a version does not know are passed over, so that a newer peer can say more.
 
-use linerate_model::{HostInfo, Sample, Side, SideSettings, TestSpec};
+use linerate_model::{HostInfo, Sample, TestSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::session::{Ended, FlowOrder, Place, Progress};
@@ -25,14 +25,12 @@ pub(super) enum Message {
     Prepared,
     /// Server: they are all here.
     FlowsReady,
-    /// Either: how my sockets of a flow are set.
-    Opened { flow: u16, side: Side, settings: Box<SideSettings> },
     /// Client: go.
     Start,
     /// Client: stop writing early.
     Stop,
     /// Either: my sender has written everything.
-    SenderDone { flow: u16, packets: u64 },
+    SenderDone { flow: u16 },
     /// Client: the drain is over.
     Cut,
     /// Either: what my receiver has counted so far.

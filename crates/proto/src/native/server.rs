@@ -124,12 +124,6 @@ impl ServerSession {
             }
             (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
             (Message::Prepare { flows }, State::Ready) => self.prepare(now, flows)?,
-            (Message::Opened { flow, side, settings }, State::Opening | State::Opened) => {
-                if self.phase.side(flow, false) != Some(side.other()) {
-                    return Err(misbehaved("it opened a flow that was not asked for"));
-                }
-                self.link.put(Output::PeerOpened { flow, side, settings });
-            }
             (Message::Start, State::Opened) => {
                 self.link.rest("measuring");
                 self.link.put(Output::Start);
@@ -149,9 +143,9 @@ impl ServerSession {
             Message::Cut => self.link.put(Output::Cut),
             Message::Progress(progress) => self.link.put(Output::PeerProgress(progress)),
             Message::Samples { flow, samples } => self.link.put(Output::PeerSamples { flow, samples }),
-            Message::SenderDone { flow, packets } => {
+            Message::SenderDone { flow } => {
                 self.phase.sender_done(flow);
-                self.link.put(Output::PeerSenderDone { flow, packets });
+                self.link.put(Output::PeerSenderDone { flow });
             }
             Message::Ended(ended) => {
                 self.phase.peer_ended(ended.flow)?;
@@ -197,10 +191,7 @@ impl Session for ServerSession {
                 self.state = State::Over;
                 self.link.put(Output::Done);
             }
-            Input::FlowsOpen(opened) => {
-                for (flow, side, settings) in opened {
-                    self.link.send(now, &Message::Opened { flow, side, settings: Box::new(settings) })?;
-                }
+            Input::FlowsOpen => {
                 self.phase.local_opened();
                 self.link.send(now, &Message::FlowsReady)?;
                 self.link.step(now, "waiting for the client's start", OPENING);
@@ -212,9 +203,9 @@ impl Session for ServerSession {
             }
             Input::Progress(progress) => self.link.send(now, &Message::Progress(progress))?,
             Input::Alive => self.link.alive(now),
-            Input::SenderDone { flow, packets } => {
+            Input::SenderDone { flow } => {
                 self.phase.sender_done(flow);
-                self.link.send(now, &Message::SenderDone { flow, packets })?;
+                self.link.send(now, &Message::SenderDone { flow })?;
             }
             Input::Samples { flow, samples } => self.link.send(now, &Message::Samples { flow, samples })?,
             Input::FlowEnded(ended) => {

@@ -116,8 +116,7 @@ impl World {
                 }
                 Output::Queued(place) => self.log.push(format!("{who}: place {}", place.place)),
                 Output::Done => self.log.push(format!("{who}: done")),
-                Output::PeerOpened { .. }
-                | Output::PeerSenderDone { .. }
+                Output::PeerSenderDone { .. }
                 | Output::StopWriting
                 | Output::PeerProgress(_)
                 | Output::PeerSamples { .. } => {}
@@ -127,7 +126,9 @@ impl World {
 
     fn end(&mut self, client: bool, order: &FlowOrder) {
         let tally = Tally { total_bytes: Bytes::new(77), ..Tally::default() };
-        let ended = Ended { flow: order.flow, side: side(order, client), tally, caveats: Vec::new() };
+        let settings = SideSettings::default();
+        let ended =
+            Ended { flow: order.flow, side: side(order, client), settings, tally, caveats: Vec::new() };
         self.feed(client, Input::FlowEnded(Box::new(ended)));
     }
 
@@ -146,7 +147,7 @@ impl World {
             if let Some((_, client, flow, direction)) = self.later.pop_front() {
                 let order = FlowOrder { flow, direction, length_bytes: Bytes::new(1) };
                 if side(&order, client) == Side::Sender {
-                    self.feed(client, Input::SenderDone { flow, packets: 0 });
+                    self.feed(client, Input::SenderDone { flow });
                 }
                 if self.drains {
                     self.end(client, &order);
