@@ -15,8 +15,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("report", &["units", "model"]),
     ("sock", &[]),
     ("engine", &["units", "model", "proto", "sock"]),
+    ("control", &["units", "model", "proto", "sock", "engine", "theory"]),
     ("archive", &["units", "model"]),
-    ("app", &["units", "model", "proto", "theory", "report", "sock", "engine", "archive"]),
+    ("app", &["units", "model", "proto", "theory", "report", "sock", "engine", "control", "archive"]),
     ("xtask", &[]),
 ];
 
