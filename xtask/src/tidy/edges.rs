@@ -32,7 +32,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("clap_mangen", &["app"]),
     ("signal-hook", &["app"]),
     ("tracing-subscriber", &["app"]),
-    // No async runtime in the data path; the rooms that may wait on many things do not exist yet.
+    // No async runtime: everything waits with poll(2) in plain threads, see docs/design.
     ("tokio", &[]),
     ("smol", &[]),
     ("async-std", &[]),
