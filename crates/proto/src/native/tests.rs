@@ -84,10 +84,8 @@ impl World {
                     self.log.push("client: welcomed".into());
                 }
                 Output::Open(flows) => {
-                    let opened =
-                        flows.iter().map(|f| (f.flow, side(f, client), SideSettings::default())).collect();
                     self.orders.insert(client, flows);
-                    self.feed(client, Input::FlowsOpen(opened));
+                    self.feed(client, Input::FlowsOpen);
                 }
                 Output::Start => {
                     self.log.push(format!("{who}: start"));
