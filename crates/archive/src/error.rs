@@ -1,0 +1,148 @@
+//! What can go wrong with an archive: which file, and what to do.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+use thiserror::Error;
+
+/// Why an archive could not be opened, written or read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// There is no home directory to put an archive in.
+    #[error(
+        "no home directory is known, so there is no place for the archive; name a file with --archive or set HOME"
+    )]
+    NoHome,
+    /// A kind of archive that this build cannot use.
+    #[error("an archive at {url} is not in this build yet; give the path of an SQLite file")]
+    Unsupported {
+        /// The location as typed, without a password.
+        url: String,
+    },
+    /// The folder of the archive cannot be made.
+    #[error("cannot make the folder {} of the archive; make it yourself or name another file with --archive", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The file cannot be opened.
+    #[error("cannot open the archive {}; check that it is a file that you may read and write, or name another with --archive", path.display())]
+    Open {
+        /// The archive.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// The file was written by a later version.
+    #[error("the archive {} has format {found} and this version knows formats up to {known}; use a newer linerate or name another file with --archive", path.display())]
+    Newer {
+        /// The archive.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The newest format known here.
+        known: u32,
+    },
+    /// The file is a database of another program.
+    #[error("{} is a database of another program; name another file with --archive", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is damaged or is no database.
+    #[error("the archive {} is damaged or is no database; move it away (a new one is made) or restore it from a copy", path.display())]
+    Corrupt {
+        /// The archive.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// There is no room left.
+    #[error("no room is left for the archive {}; free some, or name a file on another disk with --archive", path.display())]
+    Full {
+        /// The archive.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// It may not be written.
+    #[error("the archive {} may not be written; check its permissions and its folder's, or name another file with --archive", path.display())]
+    ReadOnly {
+        /// The archive.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// Another process keeps it locked.
+    #[error("the archive {} is locked by another process; wait for it to end, or name another file with --archive", path.display())]
+    Locked {
+        /// The archive.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// Anything else that SQLite refuses.
+    #[error("the archive {} failed; check its disk, or name another file with --archive", path.display())]
+    Sqlite {
+        /// The archive.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// An event has no serialised form.
+    #[error(
+        "event {seq} of run {run} cannot be written down; this is a defect of linerate, please report it"
+    )]
+    Encode {
+        /// The run.
+        run: String,
+        /// The event.
+        seq: u64,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// The archive could not be written for so long that events had to be let go.
+    #[error("{events} events could not be archived in time and are lost; the log of this run has a gap")]
+    Dropped {
+        /// How many.
+        events: u64,
+    },
+    /// No run has this name.
+    #[error("no run in the archive begins with '{prefix}'; `linerate history` lists them")]
+    NotFound {
+        /// The name as typed.
+        prefix: String,
+    },
+    /// Several runs have names that begin so.
+    #[error("'{prefix}' is the beginning of several runs ({}); give more letters", examples.join(", "))]
+    Ambiguous {
+        /// The name as typed.
+        prefix: String,
+        /// Some of the runs.
+        examples: Vec<String>,
+    },
+}
+
+impl ArchiveError {
+    /// The error of an archive at `path` that `source` stands for.
+    pub(crate) fn of(path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt { path, source },
+            Some(ErrorCode::DiskFull) => Self::Full { path, source },
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly { path, source },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path, source },
+            Some(ErrorCode::CannotOpen) => Self::Open { path, source },
+            _ => Self::Sqlite { path, source },
+        }
+    }
+
+    /// Whether trying again may help without anybody's doing.
+    #[must_use]
+    pub const fn is_passing(&self) -> bool {
+        matches!(self, Self::Locked { .. })
+    }
+}

@@ -1,0 +1,30 @@
+//! Where an archive is.
+
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+
+use crate::{ArchiveError, SqliteArchive};
+
+/// The archive of this user: `linerate/archive.sqlite` in the data directory (`$XDG_DATA_HOME`, else
+/// `~/.local/share`).
+///
+/// # Errors
+/// When the user has no home directory.
+pub fn default_path() -> Result<PathBuf, ArchiveError> {
+    let strategy = etcetera::choose_base_strategy().map_err(|_| ArchiveError::NoHome)?;
+    Ok(strategy.data_dir().join("linerate").join("archive.sqlite"))
+}
+
+/// Opens the archive at `location`: the path of an SQLite file, which is made when it is missing.
+///
+/// # Errors
+/// When `location` is the URL of a server, and as for [`SqliteArchive::open`].
+pub fn open(location: &str) -> Result<SqliteArchive, ArchiveError> {
+    if let Some((scheme, rest)) = location.split_once("://") {
+        // What stands before the last @ of the authority is a name and perhaps a password.
+        let shown = rest.rsplit_once('@').map_or(rest, |(_, server)| server);
+        return Err(ArchiveError::Unsupported { url: format!("{scheme}://{shown}") });
+    }
+    SqliteArchive::open(Path::new(location))
+}

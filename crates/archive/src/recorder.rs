@@ -1,0 +1,102 @@
+//! The sink between a running measurement and its archive.
+
+use linerate_model::{Body, Event};
+use linerate_units::{Span, Timestamp};
+
+use crate::{ArchiveError, Store};
+
+/// Appends events as they happen, in short transactions.
+///
+/// Events that nobody wants to lose (the start, the end of a flow, a verdict, the end) are committed at once; the
+/// others wait up to half a second of run time, so that a commit is rare beside a measurement.
+#[derive(Debug)]
+pub struct Recorder<S: Store> {
+    store: S,
+    waiting: Vec<Event>,
+    /// When the waiting events are committed, on the clock of the events.
+    due: Timestamp,
+    failing: bool,
+    dropped: u64,
+}
+
+/// Longest time that an event waits, as seen by the next event.
+const PATIENCE: Span = Span::from_ms(500);
+/// Time between two tries while the archive fails: each may have to wait for a lock.
+const RETRY: Span = Span::from_secs(5);
+/// Most events of one transaction, while the archive does not fail.
+const BATCH: usize = 256;
+/// Most events that are kept in memory while it does.
+const MOST_WAITING: usize = 65_536;
+
+impl<S: Store> Recorder<S> {
+    /// A recorder that writes into `store`.
+    #[must_use]
+    pub const fn new(store: S) -> Self {
+        Self { store, waiting: Vec::new(), due: Timestamp::START, failing: false, dropped: 0 }
+    }
+
+    /// Takes an event in; commits when it is time.
+    ///
+    /// # Errors
+    /// When events could not be committed. They wait and are tried again with a later event; the caller may go on, or
+    /// drop the recorder and note that the run is not archived. A lock that another process holds is an error only
+    /// when an event had to be committed at once.
+    pub fn on(&mut self, event: &Event) -> Result<(), ArchiveError> {
+        if self.waiting.is_empty() {
+            self.due = event.at + PATIENCE;
+        }
+        if self.waiting.len() < MOST_WAITING {
+            self.waiting.push(event.clone());
+        } else {
+            self.dropped += 1;
+        }
+        let urgent = is_urgent(&event.body);
+        let full = self.waiting.len() >= BATCH && !self.failing;
+        if !urgent && !full && event.at < self.due {
+            return Ok(());
+        }
+        match self.flush() {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.due = event.at + RETRY;
+                if error.is_passing() && !urgent { Ok(()) } else { Err(error) }
+            }
+        }
+    }
+
+    /// Commits what waits.
+    ///
+    /// # Errors
+    /// When it cannot be committed; it then still waits. When events had to be let go before, once.
+    pub fn flush(&mut self) -> Result<(), ArchiveError> {
+        self.failing = true;
+        if !self.waiting.is_empty() {
+            self.store.append(&self.waiting)?;
+            self.waiting.clear();
+        }
+        self.failing = false;
+        match std::mem::take(&mut self.dropped) {
+            0 => Ok(()),
+            events => Err(ArchiveError::Dropped { events }),
+        }
+    }
+
+    /// The archive that is written into.
+    pub const fn store(&self) -> &S {
+        &self.store
+    }
+}
+
+impl<S: Store> Drop for Recorder<S> {
+    fn drop(&mut self) {
+        // Whoever wants to know calls flush before; what can still be saved is saved here.
+        let _ = self.flush();
+    }
+}
+
+const fn is_urgent(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::RunStarted(_) | Body::FlowEnded { .. } | Body::Verdict { .. } | Body::RunEnded { .. }
+    )
+}

@@ -1,0 +1,353 @@
+//! The archive in one SQLite file.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_model::{Body, Caveat, CaveatKind, Event, RunRecord};
+use linerate_units::{Bitrate, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, named_params, params};
+
+use crate::ArchiveError;
+use crate::derive::{self, serialised_name};
+use crate::store::{Filter, FlowHead, RunHead, Store};
+
+/// Steps from one format of the file to the next; the number of steps taken is `PRAGMA user_version`.
+const MIGRATIONS: [&str; 1] = [include_str!("../schema/0001_runs.sql")];
+/// Marks the file as ours (`PRAGMA application_id`): the letters `lnrt`.
+const APPLICATION: i32 = 0x6c6e_7274;
+/// How long a statement waits for another process. Its transactions last milliseconds, and while this one waits,
+/// events queue up.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Fewest letters of a short name.
+const SHORTEST: usize = 4;
+
+/// An archive in one SQLite file, in write-ahead mode: readers and one writer at a time, from any number of processes.
+#[derive(Debug)]
+pub struct SqliteArchive {
+    path: PathBuf,
+    connection: Connection,
+}
+
+impl SqliteArchive {
+    /// Opens the archive at `path`; makes it and its folder when they are missing.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, is damaged, another program's, or of a newer format.
+    pub fn open(path: &Path) -> Result<Self, ArchiveError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder)
+                .map_err(|source| ArchiveError::Folder { path: folder.to_owned(), source })?;
+        }
+        let fail = |source| ArchiveError::of(path, source);
+        let mut connection = Connection::open(path).map_err(fail)?;
+        connection.busy_timeout(PATIENCE).map_err(fail)?;
+        connection.pragma_update(None, "foreign_keys", true).map_err(fail)?;
+        migrate(&mut connection, path)?;
+        prepare(&connection).map_err(fail)?;
+        Ok(Self { path: path.to_owned(), connection })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The shortest beginning of the name `run` that no other run shares, at least four letters.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub fn short_name(&self, run: &str) -> Result<String, ArchiveError> {
+        let neighbours = self.with(|connection| {
+            let below = "SELECT max(id) FROM run WHERE id < ?1";
+            let above = "SELECT min(id) FROM run WHERE id > ?1";
+            let one = |sql| connection.query_row(sql, [run], |row| row.get::<_, Option<String>>(0));
+            Ok([one(below)?, one(above)?])
+        })?;
+        let shared = neighbours
+            .iter()
+            .flatten()
+            .map(|other| run.chars().zip(other.chars()).take_while(|(a, b)| a == b).count());
+        let letters = shared.max().map_or(0, |shared| shared + 1).max(SHORTEST);
+        Ok(run.chars().take(letters).collect())
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, ArchiveError> {
+        work(&self.connection).map_err(|source| ArchiveError::of(&self.path, source))
+    }
+
+    /// Does `work` in one transaction that has the write lock from its start, so that it cannot fail half-way for one.
+    fn write<T>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, ArchiveError> {
+        let Self { path, connection } = self;
+        let done =
+            connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
+                let value = work(&transaction)?;
+                transaction.commit()?;
+                Ok(value)
+            });
+        done.map_err(|source| ArchiveError::of(path, source))
+    }
+
+    fn number(&self, run: &str) -> Result<i64, ArchiveError> {
+        let id = self.find(run)?;
+        self.with(|connection| {
+            connection.query_row("SELECT number FROM run WHERE id = ?1", [id], |row| row.get(0))
+        })
+    }
+
+    fn log(&self, number: i64) -> Result<Vec<Event>, ArchiveError> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, seq, at_ns, host, body FROM event JOIN run ON number = run WHERE run = ?1 ORDER BY seq",
+            )?;
+            statement.query_map([number], read_event)?.collect()
+        })
+    }
+
+    fn flows_of(&self, number: i64) -> Result<Vec<FlowHead>, ArchiveError> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT flow, name, direction, transport, bitrate_bps, cause FROM flow WHERE run = ?1 ORDER BY flow",
+            )?;
+            statement.query_map([number], read_flow)?.collect()
+        })
+    }
+
+    fn derive(&mut self, number: i64) -> Result<(), ArchiveError> {
+        let log = self.log(number)?;
+        let record = RunRecord::fold(&log);
+        let (flows, summary) = (derive::flow_heads(&record), derive::summary(&record));
+        self.write(|transaction| {
+            transaction.execute("DELETE FROM flow WHERE run = ?1", [number])?;
+            transaction.execute("DELETE FROM summary WHERE run = ?1", [number])?;
+            // A log may plan a flow twice; the record keeps both, the list the first.
+            let mut insert = transaction
+                .prepare_cached("INSERT OR IGNORE INTO flow VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+            for head in flows {
+                let bitrate = head.bitrate.map(Bitrate::bps);
+                insert.execute(params![
+                    number,
+                    head.flow,
+                    head.name,
+                    head.direction,
+                    head.transport,
+                    bitrate,
+                    head.cause
+                ])?;
+            }
+            let mut insert = transaction
+                .prepare_cached("INSERT OR IGNORE INTO summary VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+            for row in summary {
+                insert.execute(params![number, row.flow, row.side, row.metric, row.statistic, row.value])?;
+            }
+            let derived_at = log.len() as i64;
+            transaction
+                .execute("UPDATE run SET derived_at = ?2 WHERE number = ?1", params![number, derived_at])
+        })?;
+        Ok(())
+    }
+}
+
+impl Store for SqliteArchive {
+    fn append(&mut self, events: &[Event]) -> Result<(), ArchiveError> {
+        let encoded: Vec<(&Event, String)> = events.iter().map(encode).collect::<Result<_, _>>()?;
+        self.write(|transaction| {
+            encoded.iter().try_for_each(|(event, body)| insert(transaction, event, body))
+        })?;
+        // The log is safe by now. What derives from it can wait for whoever reads, so its failure is none of the run's.
+        for ended in events.iter().filter(|event| matches!(event.body, Body::RunEnded { .. })) {
+            let _ = self.number(&ended.run).and_then(|number| self.derive(number));
+        }
+        Ok(())
+    }
+
+    fn runs(&self, filter: &Filter) -> Result<Vec<RunHead>, ArchiveError> {
+        let heads: Vec<(i64, bool, RunHead)> = self.with(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT number, derived_at = event_count, id, started_at, target, world, linerate, outcome, event_count
+                 FROM run
+                 WHERE (:target IS NULL OR target = :target) AND (:world IS NULL OR world = :world)
+                   AND (:since IS NULL OR started_at >= :since)
+                 ORDER BY number DESC LIMIT :limit",
+            )?;
+            let parameters = named_params! {
+                ":target": filter.target, ":world": filter.world, ":since": filter.since,
+                ":limit": filter.limit.map_or(-1, i64::from),
+            };
+            statement.query_map(parameters, read_head)?.collect()
+        })?;
+        let complete = heads.into_iter().map(|(number, derived, mut head)| {
+            head.flows = if derived {
+                self.flows_of(number)?
+            } else {
+                derive::flow_heads(&RunRecord::fold(&self.log(number)?))
+            };
+            Ok(head)
+        });
+        complete.collect()
+    }
+
+    fn find(&self, prefix: &str) -> Result<String, ArchiveError> {
+        let found: Vec<String> = self.with(|connection| {
+            if prefix == "latest" {
+                let newest = "SELECT id FROM run ORDER BY number DESC LIMIT 1";
+                return Ok(connection
+                    .query_row(newest, [], |row| row.get(0))
+                    .optional()?
+                    .into_iter()
+                    .collect());
+            }
+            let mut statement = connection.prepare_cached(
+                "SELECT id FROM run WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id <> ?1, id LIMIT 4",
+            )?;
+            statement.query_map([prefix], |row| row.get(0))?.collect()
+        })?;
+        match found.as_slice() {
+            [] => Err(ArchiveError::NotFound { prefix: prefix.to_owned() }),
+            [only] => Ok(only.clone()),
+            [exact, ..] if exact == prefix => Ok(exact.clone()),
+            several => Err(ArchiveError::Ambiguous { prefix: prefix.to_owned(), examples: several.to_vec() }),
+        }
+    }
+
+    fn events(&self, run: &str) -> Result<Vec<Event>, ArchiveError> {
+        self.log(self.number(run)?)
+    }
+
+    fn rebuild(&mut self, run: &str) -> Result<(), ArchiveError> {
+        self.derive(self.number(run)?)
+    }
+
+    fn delete(&mut self, run: &str) -> Result<(), ArchiveError> {
+        let number = self.number(run)?;
+        self.write(|transaction| transaction.execute("DELETE FROM run WHERE number = ?1", [number]))?;
+        Ok(())
+    }
+}
+
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), ArchiveError> {
+    let fail = |source| ArchiveError::of(path, source);
+    let known = MIGRATIONS.len() as u32;
+    if format_of(connection, path)? == known {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+    // Once more with the lock: another process may have taken the steps in between.
+    let found = format_of(&transaction, path)?;
+    for step in MIGRATIONS.iter().skip(found as usize) {
+        transaction.execute_batch(step).map_err(fail)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION).map_err(fail)?;
+    transaction.pragma_update(None, "user_version", known).map_err(fail)?;
+    transaction.commit().map_err(fail)
+}
+
+/// The number of steps that the file has behind it.
+fn format_of(connection: &Connection, path: &Path) -> Result<u32, ArchiveError> {
+    let fail = |source| ArchiveError::of(path, source);
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(fail);
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let empty = connection.query_row(tables, [], |row| row.get::<_, i64>(0)).map_err(fail)? == 0;
+    if empty {
+        return Ok(0);
+    }
+    if pragma("application_id")? != i64::from(APPLICATION) {
+        return Err(ArchiveError::Foreign { path: path.to_owned() });
+    }
+    let (found, known) = (pragma("user_version")? as u32, MIGRATIONS.len() as u32);
+    if found > known {
+        return Err(ArchiveError::Newer { path: path.to_owned(), found, known });
+    }
+    Ok(found)
+}
+
+/// Write-ahead mode survives a kill without a sync for every commit; where a file system cannot have it, the rollback
+/// journal does the same more slowly.
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    if mode != "wal" {
+        // Refused while another process opens the same new file; that one then sets it.
+        let _ = connection.pragma_update(None, "journal_mode", "wal");
+    }
+    connection.pragma_update(None, "synchronous", "normal")
+}
+
+fn encode(event: &Event) -> Result<(&Event, String), ArchiveError> {
+    match serde_json::to_string(&event.body) {
+        Ok(body) => Ok((event, body)),
+        Err(source) => Err(ArchiveError::Encode { run: event.run.clone(), seq: event.seq, source }),
+    }
+}
+
+fn insert(transaction: &Transaction<'_>, event: &Event, body: &str) -> rusqlite::Result<()> {
+    transaction.prepare_cached("INSERT OR IGNORE INTO run (id) VALUES (?1)")?.execute([&event.run])?;
+    // SQLite counts with a sign; the bits are the same.
+    let added = transaction
+        .prepare_cached("INSERT OR IGNORE INTO event SELECT number, ?2, ?3, ?4, ?5 FROM run WHERE id = ?1")?
+        .execute(params![event.run, event.seq as i64, event.at.as_ns() as i64, event.host, body])?;
+    transaction
+        .prepare_cached("UPDATE run SET event_count = event_count + ?2 WHERE id = ?1")?
+        .execute(params![event.run, added as i64])?;
+    match &event.body {
+        Body::RunStarted(start) => {
+            transaction
+                .prepare_cached(
+                    "UPDATE run SET started_at = ?2, target = ?3, world = ?4, linerate = ?5 WHERE id = ?1",
+                )?
+                .execute(params![
+                    event.run,
+                    start.started_at,
+                    start.target,
+                    start.world.name(),
+                    start.linerate
+                ])?;
+        }
+        Body::RunEnded { outcome, .. } => {
+            transaction
+                .prepare_cached("UPDATE run SET outcome = ?2 WHERE id = ?1")?
+                .execute(params![event.run, serialised_name(outcome)])?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn read_event(row: &Row<'_>) -> rusqlite::Result<Event> {
+    let seq = row.get::<_, i64>(1)? as u64;
+    let body: String = row.get(4)?;
+    let body = serde_json::from_str(&body).unwrap_or_else(|error| {
+        let text = format!("event {seq} of the log cannot be read by this version and is left out: {error}");
+        Body::Caveat { flow: None, caveat: Caveat { kind: CaveatKind::EventsDropped, text } }
+    });
+    let at = Timestamp::from_ns(row.get::<_, i64>(2)? as u64);
+    Ok(Event { run: row.get(0)?, host: row.get(3)?, seq, at, body })
+}
+
+fn read_head(row: &Row<'_>) -> rusqlite::Result<(i64, bool, RunHead)> {
+    let outcome: Option<String> = row.get(7)?;
+    let head = RunHead {
+        id: row.get(2)?,
+        started_at: row.get(3)?,
+        target: row.get(4)?,
+        world: row.get(5)?,
+        linerate: row.get(6)?,
+        outcome: outcome.and_then(|name| serde_json::from_value(name.into()).ok()),
+        event_count: row.get::<_, i64>(8)? as u64,
+        flows: Vec::new(),
+    };
+    Ok((row.get(0)?, row.get(1)?, head))
+}
+
+fn read_flow(row: &Row<'_>) -> rusqlite::Result<FlowHead> {
+    Ok(FlowHead {
+        flow: row.get(0)?,
+        name: row.get(1)?,
+        direction: row.get(2)?,
+        transport: row.get(3)?,
+        bitrate: row.get::<_, Option<f64>>(4)?.and_then(Bitrate::from_bps),
+        cause: row.get(5)?,
+    })
+}

@@ -1,0 +1,101 @@
+//! What an archive can do, whatever keeps it.
+
+use linerate_model::{Event, Outcome};
+use linerate_units::Bitrate;
+
+use crate::ArchiveError;
+
+/// An archive of event logs.
+pub trait Store {
+    /// Adds events, all or none. An event whose run and number are there already is passed over: a log is never
+    /// rewritten, and importing it twice does no harm. Events may belong to several runs.
+    ///
+    /// # Errors
+    /// When they cannot be kept; nothing of them is then in the archive.
+    fn append(&mut self, events: &[Event]) -> Result<(), ArchiveError>;
+
+    /// The runs that match, newest first.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    fn runs(&self, filter: &Filter) -> Result<Vec<RunHead>, ArchiveError>;
+
+    /// The full name of the one run whose name begins with `prefix`, or of the newest for `latest`.
+    ///
+    /// # Errors
+    /// When no run or more than one matches, or the archive cannot be read.
+    fn find(&self, prefix: &str) -> Result<String, ArchiveError>;
+
+    /// The log of the run that [`Store::find`] finds for `run`, in order.
+    ///
+    /// An event that this version cannot read stands in it as a caveat that says so.
+    ///
+    /// # Errors
+    /// As for [`Store::find`].
+    fn events(&self, run: &str) -> Result<Vec<Event>, ArchiveError>;
+
+    /// Derives the tables for queries from the log once more.
+    ///
+    /// # Errors
+    /// As for [`Store::find`], and when the archive cannot be written.
+    fn rebuild(&mut self, run: &str) -> Result<(), ArchiveError>;
+
+    /// Removes a run and everything derived from it.
+    ///
+    /// # Errors
+    /// As for [`Store::find`], and when the archive cannot be written.
+    fn delete(&mut self, run: &str) -> Result<(), ArchiveError>;
+}
+
+/// Which runs to list. The default is all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only runs against this server, as typed.
+    pub target: Option<String>,
+    /// Only runs in this world, by its name in results.
+    pub world: Option<String>,
+    /// Only runs that started at this RFC 3339 time in UTC or later; a date alone is its first second.
+    pub since: Option<String>,
+    /// Not more than so many, the newest.
+    pub limit: Option<u32>,
+}
+
+/// A run as a list shows it.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct RunHead {
+    /// Its name.
+    pub id: String,
+    /// Wall-clock time of its start, RFC 3339; absent when the beginning of the log is lost.
+    pub started_at: Option<String>,
+    /// The server as typed.
+    pub target: Option<String>,
+    /// Where it ran.
+    pub world: Option<String>,
+    /// Version of linerate.
+    pub linerate: Option<String>,
+    /// How it ended; absent while it runs and when it was killed.
+    pub outcome: Option<Outcome>,
+    /// Number of events in its log.
+    pub event_count: u64,
+    /// Its flows.
+    pub flows: Vec<FlowHead>,
+}
+
+/// A flow as a list shows it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct FlowHead {
+    /// Number of the flow in its run.
+    pub flow: u16,
+    /// Its name, for people.
+    pub name: String,
+    /// Which way, seen from the client, by its name in results.
+    pub direction: String,
+    /// What carried the data, by its name in results.
+    pub transport: String,
+    /// Goodput at the receiver; absent when none was measured.
+    pub bitrate: Option<Bitrate>,
+    /// Cause of the verdict, by its name in results; absent when there is none.
+    pub cause: Option<String>,
+}
