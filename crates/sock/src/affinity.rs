@@ -12,13 +12,7 @@ const WORDS: usize = 8192 / u64::BITS as usize;
 /// `EINVAL` when none of them exists or is allowed to this process.
 pub fn set_thread_affinity(cpus: &[usize]) -> Result<(), SockError> {
     const OP: &str = "set CPU affinity";
-    let mut mask = [0u64; WORDS];
-    for &cpu in cpus {
-        match mask.get_mut(cpu / 64) {
-            Some(word) => *word |= 1 << (cpu % 64),
-            None => return Err(SockError::errno(OP, libc::EINVAL)),
-        }
-    }
+    let mask = mask_of(cpus).ok_or_else(|| SockError::errno(OP, libc::EINVAL))?;
     // SAFETY: the kernel reads `size_of_val(&mask)` bytes; `cpu_set_t` is an array of words like ours.
     let ret = unsafe { libc::sched_setaffinity(0, size_of_val(&mask), mask.as_ptr().cast()) };
     check(OP, ret).map(|_| ())
@@ -33,7 +27,20 @@ pub fn thread_affinity() -> Result<Vec<usize>, SockError> {
     // SAFETY: the kernel writes at most `size_of_val(&mask)` bytes; `cpu_set_t` is an array of words like ours.
     let ret = unsafe { libc::sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr().cast()) };
     check("read CPU affinity", ret)?;
-    Ok((0..WORDS * 64).filter(|cpu| mask[cpu / 64] >> (cpu % 64) & 1 == 1).collect())
+    Ok(cpus_in(&mask))
+}
+
+/// `None` when a CPU has a number that no Linux knows.
+fn mask_of(cpus: &[usize]) -> Option<[u64; WORDS]> {
+    let mut mask = [0; WORDS];
+    for &cpu in cpus {
+        *mask.get_mut(cpu / 64)? |= 1 << (cpu % 64);
+    }
+    Some(mask)
+}
+
+fn cpus_in(mask: &[u64; WORDS]) -> Vec<usize> {
+    (0..WORDS * 64).filter(|cpu| mask[cpu / 64] >> (cpu % 64) & 1 == 1).collect()
 }
 
 /// The CPU that the calling thread runs on at this moment.
@@ -54,6 +61,14 @@ pub fn online_cpus() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpu_64_is_the_first_bit_of_the_second_word() {
+        let mask = mask_of(&[0, 63, 64, 8191]).unwrap();
+        assert_eq!((mask[0], mask[1], mask[WORDS - 1]), (1 << 63 | 1, 1, 1 << 63));
+        assert_eq!(cpus_in(&mask), [0, 63, 64, 8191]);
+        assert_eq!(mask_of(&[8192]), None);
+    }
 
     #[test]
     fn a_pinned_thread_runs_where_it_was_put() {

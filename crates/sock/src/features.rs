@@ -120,6 +120,18 @@ mod tests {
     }
 
     #[test]
+    fn io_uring_is_available_exactly_if_a_ring_can_be_made() {
+        let mut parameters = [0u8; 120];
+        // SAFETY: `parameters` is as large as `struct io_uring_params`, which the kernel reads and writes.
+        let ring = unsafe { libc::syscall(libc::SYS_io_uring_setup, 4, parameters.as_mut_ptr()) };
+        assert_eq!(io_uring().available, ring >= 0);
+        if ring >= 0 {
+            // SAFETY: closes the descriptor that the kernel just gave us.
+            unsafe { libc::close(ring as i32) };
+        }
+    }
+
+    #[test]
     fn a_refusal_carries_the_kernels_reason() {
         let refused = Feature::tried("x", &Err::<(), _>(crate::SockError::errno("try", libc::ENOPROTOOPT)));
         assert!(!refused.available);

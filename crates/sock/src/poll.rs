@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::SockError;
 use crate::call::check;
-use crate::clock::{Mono, timespec};
+use crate::clock::{Mono, now, timespec};
 
 /// What to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,9 +149,10 @@ impl Poller {
         let room = i32::try_from(events.slots.len()).unwrap_or(i32::MAX);
         let slots = events.slots.as_mut_ptr();
         // SAFETY: the kernel writes at most `room` events to `slots`, which holds that many.
-        let ret = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), slots, room, timeout_ms(deadline)) };
+        let ret =
+            unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), slots, room, timeout_ms(deadline, now())) };
         events.filled = match check("wait for epoll", ret) {
-            Ok(filled) => filled.unsigned_abs() as usize,
+            Ok(filled) => filled as usize,
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => 0,
             Err(error) => return Err(error),
         };
@@ -160,11 +161,11 @@ impl Poller {
 }
 
 /// Rounded up, so that the waiter does not spin through the last millisecond.
-fn timeout_ms(deadline: Mono) -> i32 {
+fn timeout_ms(deadline: Mono, now: Mono) -> i32 {
     if deadline == Mono::FAR {
         return -1;
     }
-    let ms = deadline.remaining().as_nanos().div_ceil(1_000_000);
+    let ms = deadline.since(now).as_nanos().div_ceil(1_000_000);
     i32::try_from(ms).unwrap_or(i32::MAX)
 }
 
@@ -252,7 +253,6 @@ pub fn poll_few(fds: &[(BorrowedFd<'_>, Interest)], deadline: Mono) -> Result<Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock;
     use std::time::Duration;
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn waiting_ends_at_the_deadline_and_not_before() {
         let bell = EventFd::new().unwrap();
-        let deadline = clock::now() + Duration::from_millis(2);
+        let deadline = now() + Duration::from_millis(2);
         assert!(!wait_for(&bell, Interest::READ, deadline).unwrap());
         assert!(deadline.has_passed());
         assert!(wait_for(&bell, Interest::WRITE, Mono::FAR).unwrap());
@@ -294,8 +294,11 @@ mod tests {
 
     #[test]
     fn the_poll_timeout_rounds_up_and_knows_forever() {
-        assert_eq!(timeout_ms(Mono::FAR), -1);
-        assert_eq!(timeout_ms(Mono(0)), 0);
-        assert!(timeout_ms(clock::now() + Duration::from_secs(1)) > 0);
+        assert_eq!(timeout_ms(Mono::FAR, Mono(7)), -1);
+        assert_eq!(timeout_ms(Mono(7), Mono(7)), 0);
+        assert_eq!(timeout_ms(Mono(7), Mono(9)), 0);
+        assert_eq!(timeout_ms(Mono(1), Mono(0)), 1);
+        assert_eq!(timeout_ms(Mono(1_000_001), Mono(0)), 2);
+        assert_eq!(timeout_ms(Mono(u64::MAX - 1), Mono(0)), i32::MAX);
     }
 }

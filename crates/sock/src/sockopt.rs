@@ -303,6 +303,20 @@ pub fn set_timestamping(fd: &impl AsFd, wanted: Timestamping) -> Result<()> {
     set("set SO_TIMESTAMPING", fd, SOL_SOCKET, libc::SO_TIMESTAMPING, flags)
 }
 
+/// Datagrams that this socket has dropped so far for want of buffer or for a bad checksum; wraps at 2^32.
+///
+/// # Errors
+/// When the descriptor is not a socket, or the kernel is older than 4.12.
+pub fn dropped(fd: &impl AsFd) -> Result<u32> {
+    const OP: &str = "read SO_MEMINFO";
+    const SO_MEMINFO: i32 = 55;
+    const DROPS_AT: usize = 32;
+    let mut buffer = [0; 64];
+    let counters = get_bytes(OP, fd, SOL_SOCKET, SO_MEMINFO, &mut buffer)?;
+    let drops = counters.get(DROPS_AT..).and_then(|rest| rest.first_chunk());
+    drops.map(|bytes| u32::from_ne_bytes(*bytes)).ok_or_else(|| SockError::errno(OP, libc::ENOPROTOOPT))
+}
+
 /// The error that the kernel keeps for this socket, if any; reading clears it.
 ///
 /// # Errors

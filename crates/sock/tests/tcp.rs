@@ -5,16 +5,16 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_sock::open::{
-    ConnectOptions, Connected, IpVersion, Listening, connect_tcp, listen_tcp, resolve,
+    ConnectOptions, Connected, IpVersion, Listening, accept_until, connect_tcp, listen_tcp, resolve,
 };
 use linerate_sock::poll::{Interest, wait_for};
-use linerate_sock::{Moved, SocketOptions, clock, proc, queues, sockopt, stream, tcp_info};
+use linerate_sock::{Mono, Moved, SockError, SocketOptions, clock, proc, queues, sockopt, stream, tcp_info};
 
 fn listen(wishes: &SocketOptions) -> Listening {
     listen_tcp("127.0.0.1:0".parse().unwrap(), 16, wishes).unwrap()
 }
 
-fn dial(addresses: Vec<SocketAddr>, socket: SocketOptions) -> Result<Connected, linerate_sock::SockError> {
+fn dial(addresses: Vec<SocketAddr>, socket: SocketOptions) -> Result<Connected, SockError> {
     let deadline = clock::now() + Duration::from_secs(10);
     connect_tcp(&ConnectOptions { addresses, socket, deadline })
 }
@@ -162,22 +162,49 @@ fn a_refused_address_is_named_and_the_next_one_is_tried() {
     assert_eq!(connected.peer, listening.local);
 }
 
-#[test]
-fn connecting_to_nobody_ends_at_the_deadline() {
-    // A listener with a full backlog answers no further handshake.
+/// A listener whose backlog is full, so that it answers no further handshake, and what fills it.
+fn silent() -> (Listening, Vec<TcpStream>) {
     let listening = listen_tcp("127.0.0.1:0".parse().unwrap(), 0, &SocketOptions::default()).unwrap();
     let mut held = Vec::new();
-    let error = loop {
-        let deadline = clock::now() + Duration::from_millis(300);
-        let attempt =
-            ConnectOptions { addresses: vec![listening.local], socket: SocketOptions::default(), deadline };
-        match connect_tcp(&attempt) {
-            Ok(connected) => held.push(connected),
-            Err(error) => break error,
-        }
-    };
-    assert!(held.len() <= 4, "a backlog of 0 holds one or two");
+    while let Ok(connected) = dial_until(vec![listening.local], clock::now() + Duration::from_millis(200)) {
+        held.push(connected.stream);
+        assert!(held.len() <= 4, "a backlog of 0 holds one or two");
+    }
+    (listening, held)
+}
+
+fn dial_until(addresses: Vec<SocketAddr>, deadline: Mono) -> Result<Connected, SockError> {
+    connect_tcp(&ConnectOptions { addresses, socket: SocketOptions::default(), deadline })
+}
+
+#[test]
+fn connecting_to_nobody_ends_at_the_deadline() {
+    let (listening, _held) = silent();
+    let deadline = clock::now() + Duration::from_millis(50);
+    let error = dial_until(vec![listening.local], deadline).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT));
+    assert!(deadline.has_passed());
+}
+
+#[test]
+fn an_address_that_swallows_packets_leaves_time_for_the_next() {
+    let (swallowing, _held) = silent();
+    let listening = listen(&SocketOptions::default());
+    let deadline = clock::now() + Duration::from_secs(2);
+    let connected = dial_until(vec![swallowing.local, listening.local], deadline).unwrap();
+    assert_eq!(connected.peer, listening.local);
+    assert!(!deadline.has_passed());
+}
+
+#[test]
+fn accepting_ends_at_the_deadline_or_with_a_connection() {
+    let listening = listen(&SocketOptions::default());
+    let deadline = clock::now() + Duration::from_millis(5);
+    assert!(accept_until(&listening.listener, deadline).unwrap().is_none());
+    assert!(deadline.has_passed());
+    let client = dial(vec![listening.local], SocketOptions::default()).unwrap();
+    let (_, peer) = accept_until(&listening.listener, Mono::FAR).unwrap().unwrap();
+    assert_eq!(peer, client.stream.local_addr().unwrap());
 }
 
 #[test]

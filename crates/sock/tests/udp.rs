@@ -142,7 +142,9 @@ fn dropped_datagrams_are_counted() {
     // The counter rides on datagrams, as it stood when each was queued: the next one tells what was lost before it.
     stream::send(&client, &[0; 1000]).unwrap();
     assert_eq!(batch.recv(&server).unwrap(), 1);
-    assert_eq!(batch.get(0).unwrap().ancillary.dropped, Some((100 - queued) as u32));
+    let dropped = (100 - queued) as u32;
+    assert_eq!(batch.get(0).unwrap().ancillary.dropped, Some(dropped));
+    assert_eq!(sockopt::dropped(&server).unwrap(), dropped);
 }
 
 #[test]

@@ -11,8 +11,11 @@ use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::splice::{FileSender, HugeBuffer, Splicer};
 use linerate_sock::{Moved, SocketOptions, clock, queues, sockopt, stream};
 
-const PATTERN: usize = 100_003;
-const TOTAL: usize = 3_000_000;
+/// Fits into a pipe, ends inside a page.
+const SHORT: usize = 100_003;
+/// Fits neither into a pipe nor into a socket buffer.
+const LONG: usize = 5_000_011;
+const TOTAL: usize = 12_000_000;
 
 fn pair() -> (TcpStream, TcpStream) {
     let wishes = SocketOptions::default();
@@ -23,22 +26,36 @@ fn pair() -> (TcpStream, TcpStream) {
     (client.stream, listening.listener.accept().unwrap().0)
 }
 
-/// The byte at a place of the stream: neither 256 nor the page size divides 251, nor does it divide the pattern.
-fn byte_at(place: usize) -> u8 {
-    (place % PATTERN % 251) as u8
+/// The byte at a place of a stream that repeats a pattern. 251 divides neither a page nor a pattern, so that bytes
+/// left out, doubled or swapped show.
+fn byte_at(place: usize, pattern: usize) -> u8 {
+    (place % pattern % 251) as u8
+}
+
+fn splicer(pattern: usize) -> Splicer {
+    let mut buffer = HugeBuffer::new(pattern).unwrap();
+    for (place, byte) in buffer.iter_mut().enumerate() {
+        *byte = byte_at(place, pattern);
+    }
+    Splicer::new(buffer).unwrap()
+}
+
+/// Checks received bytes against the pattern and moves the place on.
+fn check(received: &[u8], place: &mut usize, pattern: usize) {
+    for &byte in received {
+        assert_eq!(byte, byte_at(*place, pattern), "at {place}");
+        *place += 1;
+    }
 }
 
 /// Sends with `send` until TOTAL bytes have gone, and checks every byte at the other end.
-fn deliver(mut send: impl FnMut(&TcpStream) -> Moved) {
+fn deliver(pattern: usize, mut send: impl FnMut(&TcpStream) -> Moved) {
     let (client, server) = pair();
     thread::scope(|scope| {
         let receiver = scope.spawn(move || {
             let (mut place, mut buffer) = (0, vec![0; 65_536]);
             while let Moved::Bytes(count) = stream::recv(&server, &mut buffer).unwrap() {
-                for &byte in &buffer[..count] {
-                    assert_eq!(byte, byte_at(place), "at {place}");
-                    place += 1;
-                }
+                check(&buffer[..count], &mut place, pattern);
             }
             place
         });
@@ -53,28 +70,24 @@ fn deliver(mut send: impl FnMut(&TcpStream) -> Moved) {
 
 #[test]
 fn splicing_repeats_the_pattern_exactly() {
-    let mut pattern = HugeBuffer::new(PATTERN).unwrap();
-    for (place, byte) in pattern.iter_mut().enumerate() {
-        *byte = byte_at(place);
+    for pattern in [SHORT, LONG] {
+        let mut splicer = splicer(pattern);
+        deliver(pattern, |client| splicer.send(client).unwrap());
     }
-    let mut splicer = Splicer::new(pattern).unwrap();
-    deliver(|client| splicer.send(client).unwrap());
 }
 
 #[test]
 fn sendfile_repeats_the_pattern_exactly() {
-    let pattern: Vec<u8> = (0..PATTERN).map(byte_at).collect();
-    let mut sender = FileSender::new(&pattern).unwrap();
-    deliver(|client| sender.send(client).unwrap());
+    for pattern in [SHORT, LONG] {
+        let bytes: Vec<u8> = (0..pattern).map(|place| byte_at(place, pattern)).collect();
+        let mut sender = FileSender::new(&bytes).unwrap();
+        deliver(pattern, |client| sender.send(client).unwrap());
+    }
 }
 
 #[test]
 fn a_full_socket_makes_splicing_pending_and_loses_nothing() {
-    let mut pattern = HugeBuffer::new(PATTERN).unwrap();
-    for (place, byte) in pattern.iter_mut().enumerate() {
-        *byte = byte_at(place);
-    }
-    let mut splicer = Splicer::new(pattern).unwrap();
+    let mut splicer = splicer(LONG);
     let (client, server) = pair();
     stream::set_nonblocking(&client, true).unwrap();
     while splicer.send(&client).unwrap() != Moved::Pending {}
@@ -83,10 +96,7 @@ fn a_full_socket_makes_splicing_pending_and_loses_nothing() {
     while place < TOTAL {
         splicer.send(&client).unwrap();
         let Moved::Bytes(count) = stream::recv(&server, &mut buffer).unwrap() else { panic!("closed") };
-        for &byte in &buffer[..count] {
-            assert_eq!(byte, byte_at(place), "at {place}");
-            place += 1;
-        }
+        check(&buffer[..count], &mut place, LONG);
     }
 }
 
@@ -94,7 +104,7 @@ fn a_full_socket_makes_splicing_pending_and_loses_nothing() {
 fn zero_copy_sends_are_completed_in_order_and_loopback_says_it_copied() {
     let (client, server) = pair();
     sockopt::set_zerocopy(&client, true).unwrap();
-    let bytes: Vec<u8> = (0..50_000).map(byte_at).collect();
+    let bytes: Vec<u8> = (0..50_000).map(|place| byte_at(place, SHORT)).collect();
     const SENDS: u32 = 5;
     let mut sent = 0;
     for _ in 0..SENDS {
