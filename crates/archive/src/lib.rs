@@ -8,6 +8,7 @@
 
 mod derive;
 mod error;
+mod migrate;
 mod place;
 mod recorder;
 mod sqlite;

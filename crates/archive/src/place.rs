@@ -28,3 +28,15 @@ pub fn open(location: &str) -> Result<SqliteArchive, ArchiveError> {
     }
     SqliteArchive::open(Path::new(location))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_a_file_of_ours_in_the_data_directory() {
+        let path = default_path().unwrap();
+        assert!(path.ends_with("linerate/archive.sqlite"), "{}", path.display());
+        assert!(path.is_absolute());
+    }
+}

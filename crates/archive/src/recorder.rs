@@ -100,3 +100,109 @@ const fn is_urgent(body: &Body) -> bool {
         Body::RunStarted(_) | Body::FlowEnded { .. } | Body::Verdict { .. } | Body::RunEnded { .. }
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Filter, RunHead};
+    use linerate_model::Outcome;
+    use linerate_units::Bytes;
+    use std::path::PathBuf;
+
+    /// Notes the size of each transaction; refuses while told to.
+    #[derive(Debug, Default)]
+    struct Notes {
+        batches: Vec<usize>,
+        tries: usize,
+        refuses: bool,
+    }
+
+    impl Store for Notes {
+        fn append(&mut self, events: &[Event]) -> Result<(), ArchiveError> {
+            self.tries += 1;
+            if self.refuses {
+                let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+                let source = rusqlite::Error::SqliteFailure(busy, None);
+                return Err(ArchiveError::Locked { path: PathBuf::new(), source });
+            }
+            self.batches.push(events.len());
+            Ok(())
+        }
+
+        fn runs(&self, _: &Filter) -> Result<Vec<RunHead>, ArchiveError> {
+            Ok(Vec::new())
+        }
+
+        fn find(&self, prefix: &str) -> Result<String, ArchiveError> {
+            Ok(prefix.to_owned())
+        }
+
+        fn events(&self, _: &str) -> Result<Vec<Event>, ArchiveError> {
+            Ok(Vec::new())
+        }
+
+        fn rebuild(&mut self, _: &str) -> Result<(), ArchiveError> {
+            Ok(())
+        }
+
+        fn delete(&mut self, _: &str) -> Result<(), ArchiveError> {
+            Ok(())
+        }
+    }
+
+    fn progress(at_ms: u64) -> Event {
+        let body = Body::Progress {
+            flow: 0,
+            bytes: Bytes::new(1),
+            elapsed: Span::from_ms(at_ms),
+            srtt: None,
+            retransmits: None,
+        };
+        Event { run: "r".into(), host: 0, seq: at_ms, at: Timestamp::START + Span::from_ms(at_ms), body }
+    }
+
+    fn ended(at_ms: u64) -> Event {
+        Event { body: Body::RunEnded { outcome: Outcome::Completed, reason: None }, ..progress(at_ms) }
+    }
+
+    #[test]
+    fn events_wait_for_half_a_second_for_a_full_batch_or_for_one_that_matters() {
+        let mut recorder = Recorder::new(Notes::default());
+        for at_ms in [0, 100, 499, 500, 600] {
+            recorder.on(&progress(at_ms)).unwrap();
+        }
+        assert_eq!(recorder.store().batches, [4]);
+        recorder.on(&ended(700)).unwrap();
+        assert_eq!(recorder.store().batches, [4, 2]);
+        for _ in 0..300 {
+            recorder.on(&progress(800)).unwrap();
+        }
+        assert_eq!(recorder.store().batches, [4, 2, 256]);
+    }
+
+    #[test]
+    fn while_the_archive_is_locked_it_is_tried_rarely_and_nothing_is_lost() {
+        let mut recorder = Recorder::new(Notes { refuses: true, ..Notes::default() });
+        for tenth in 0..100 {
+            recorder.on(&progress(tenth * 100)).unwrap();
+        }
+        // At 0.5 s and at 5.5 s.
+        assert_eq!(recorder.store().tries, 2);
+        assert!(recorder.on(&ended(10_000)).is_err());
+        recorder.store.refuses = false;
+        recorder.flush().unwrap();
+        assert_eq!(recorder.store().batches, [101]);
+    }
+
+    #[test]
+    fn what_had_to_be_let_go_is_counted_and_said_once() {
+        let mut recorder = Recorder::new(Notes { refuses: true, ..Notes::default() });
+        for _ in 0..MOST_WAITING + 7 {
+            recorder.on(&progress(0)).unwrap();
+        }
+        recorder.store.refuses = false;
+        assert!(matches!(recorder.flush(), Err(ArchiveError::Dropped { events: 7 })));
+        assert_eq!(recorder.store().batches, [MOST_WAITING]);
+        recorder.flush().unwrap();
+    }
+}

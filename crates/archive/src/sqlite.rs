@@ -9,12 +9,9 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 
 use crate::ArchiveError;
 use crate::derive::{self, serialised_name};
+use crate::migrate::{migrate, prepare};
 use crate::store::{Filter, FlowHead, RunHead, Store};
 
-/// Steps from one format of the file to the next; the number of steps taken is `PRAGMA user_version`.
-const MIGRATIONS: [&str; 1] = [include_str!("../schema/0001_runs.sql")];
-/// Marks the file as ours (`PRAGMA application_id`): the letters `lnrt`.
-const APPLICATION: i32 = 0x6c6e_7274;
 /// How long a statement waits for another process. Its transactions last milliseconds, and while this one waits,
 /// events queue up.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -228,53 +225,6 @@ impl Store for SqliteArchive {
     }
 }
 
-fn migrate(connection: &mut Connection, path: &Path) -> Result<(), ArchiveError> {
-    let fail = |source| ArchiveError::of(path, source);
-    let known = MIGRATIONS.len() as u32;
-    if format_of(connection, path)? == known {
-        return Ok(());
-    }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-    // Once more with the lock: another process may have taken the steps in between.
-    let found = format_of(&transaction, path)?;
-    for step in MIGRATIONS.iter().skip(found as usize) {
-        transaction.execute_batch(step).map_err(fail)?;
-    }
-    transaction.pragma_update(None, "application_id", APPLICATION).map_err(fail)?;
-    transaction.pragma_update(None, "user_version", known).map_err(fail)?;
-    transaction.commit().map_err(fail)
-}
-
-/// The number of steps that the file has behind it.
-fn format_of(connection: &Connection, path: &Path) -> Result<u32, ArchiveError> {
-    let fail = |source| ArchiveError::of(path, source);
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(fail);
-    let tables = "SELECT count(*) FROM sqlite_schema";
-    let empty = connection.query_row(tables, [], |row| row.get::<_, i64>(0)).map_err(fail)? == 0;
-    if empty {
-        return Ok(0);
-    }
-    if pragma("application_id")? != i64::from(APPLICATION) {
-        return Err(ArchiveError::Foreign { path: path.to_owned() });
-    }
-    let (found, known) = (pragma("user_version")? as u32, MIGRATIONS.len() as u32);
-    if found > known {
-        return Err(ArchiveError::Newer { path: path.to_owned(), found, known });
-    }
-    Ok(found)
-}
-
-/// Write-ahead mode survives a kill without a sync for every commit; where a file system cannot have it, the rollback
-/// journal does the same more slowly.
-fn prepare(connection: &Connection) -> rusqlite::Result<()> {
-    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
-    if mode != "wal" {
-        // Refused while another process opens the same new file; that one then sets it.
-        let _ = connection.pragma_update(None, "journal_mode", "wal");
-    }
-    connection.pragma_update(None, "synchronous", "normal")
-}
-
 fn encode(event: &Event) -> Result<(&Event, String), ArchiveError> {
     match serde_json::to_string(&event.body) {
         Ok(body) => Ok((event, body)),
@@ -350,4 +300,47 @@ fn read_flow(row: &Row<'_>) -> rusqlite::Result<FlowHead> {
         bitrate: row.get::<_, Option<f64>>(4)?.and_then(Bitrate::from_bps),
         cause: row.get(5)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::Outcome;
+
+    fn in_memory() -> SqliteArchive {
+        SqliteArchive::open(Path::new(":memory:")).unwrap()
+    }
+
+    fn ended(seq: u64) -> Event {
+        let body = Body::RunEnded { outcome: Outcome::Failed, reason: Some("x".repeat(1000)) };
+        Event { run: "r".into(), host: 0, seq, at: Timestamp::from_ns(seq), body }
+    }
+
+    #[test]
+    fn a_full_archive_says_so_and_keeps_what_it_has() {
+        let mut archive = in_memory();
+        archive.append(&[ended(0)]).unwrap();
+        let pages: i64 = archive.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        archive.connection.pragma_update_and_check(None, "max_page_count", pages + 1, |_| Ok(())).unwrap();
+        let error = archive.append(&(1..100).map(ended).collect::<Vec<_>>()).unwrap_err();
+        assert!(matches!(error, ArchiveError::Full { .. }), "{error:?}");
+        assert_eq!(archive.events("r").unwrap(), [ended(0)]);
+    }
+
+    #[test]
+    fn an_archive_that_may_not_be_written_says_so() {
+        let mut archive = in_memory();
+        archive.connection.pragma_update(None, "query_only", true).unwrap();
+        let error = archive.append(&[ended(0)]).unwrap_err();
+        assert!(matches!(error, ArchiveError::ReadOnly { .. }), "{error:?}");
+    }
+
+    #[test]
+    fn numbers_beyond_the_signed_range_keep_their_bits() {
+        let mut archive = in_memory();
+        let mut event = ended(0);
+        event.at = Timestamp::from_ns(u64::MAX);
+        archive.append(std::slice::from_ref(&event)).unwrap();
+        assert_eq!(archive.events("r").unwrap(), [event]);
+    }
 }

@@ -1,0 +1,59 @@
+//! The format of the file, and the way from an older one to the newest.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::ArchiveError;
+
+/// Steps from one format of the file to the next; the number of steps taken is `PRAGMA user_version`.
+const MIGRATIONS: [&str; 1] = [include_str!("../schema/0001_runs.sql")];
+/// Marks the file as ours (`PRAGMA application_id`): the letters `lnrt`.
+const APPLICATION: i32 = 0x6c6e_7274;
+/// Brings the file to the newest format.
+pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), ArchiveError> {
+    let fail = |source| ArchiveError::of(path, source);
+    let known = MIGRATIONS.len() as u32;
+    if format_of(connection, path)? == known {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+    // Once more with the lock: another process may have taken the steps in between.
+    let found = format_of(&transaction, path)?;
+    for step in MIGRATIONS.iter().skip(found as usize) {
+        transaction.execute_batch(step).map_err(fail)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION).map_err(fail)?;
+    transaction.pragma_update(None, "user_version", known).map_err(fail)?;
+    transaction.commit().map_err(fail)
+}
+
+/// The number of steps that the file has behind it.
+fn format_of(connection: &Connection, path: &Path) -> Result<u32, ArchiveError> {
+    let fail = |source| ArchiveError::of(path, source);
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(fail);
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let empty = connection.query_row(tables, [], |row| row.get::<_, i64>(0)).map_err(fail)? == 0;
+    if empty {
+        return Ok(0);
+    }
+    if pragma("application_id")? != i64::from(APPLICATION) {
+        return Err(ArchiveError::Foreign { path: path.to_owned() });
+    }
+    let (found, known) = (pragma("user_version")? as u32, MIGRATIONS.len() as u32);
+    if found > known {
+        return Err(ArchiveError::Newer { path: path.to_owned(), found, known });
+    }
+    Ok(found)
+}
+
+/// Write-ahead mode survives a kill without a sync for every commit; where a file system cannot have it, the rollback
+/// journal does the same more slowly.
+pub(crate) fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    if mode != "wal" {
+        // Refused while another process opens the same new file; that one then sets it.
+        let _ = connection.pragma_update(None, "journal_mode", "wal");
+    }
+    connection.pragma_update(None, "synchronous", "normal")
+}
