@@ -54,13 +54,20 @@ pub fn raise_open_files(needed: u64) -> Result<u64, SockError> {
 mod tests {
     use super::*;
 
+    // One test, because the limit belongs to the whole process.
     #[test]
-    fn enough_is_left_alone_and_more_than_the_kernel_can_is_explained() {
+    fn a_limit_is_raised_as_far_as_needed_and_as_far_as_the_kernel_goes() {
         let before = open_files().unwrap();
-        assert_eq!(raise_open_files(1).unwrap(), before.soft);
+        assert_eq!(raise_open_files(1).unwrap(), before.soft, "enough is left alone");
         // Above fs.nr_open, which is an int, not even root may go.
         let error = raise_open_files(1 << 40).unwrap_err();
         assert!(error.source.to_string().contains("ulimit -Hn"), "{}", error.source);
+        assert_eq!(open_files().unwrap(), before);
+
+        let lowered = libc::rlimit { rlim_cur: before.soft - 1, rlim_max: before.hard };
+        // SAFETY: the kernel reads one rlimit from `lowered`.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const lowered) }, 0);
+        assert_eq!(raise_open_files(before.soft).unwrap(), before.soft);
         assert_eq!(open_files().unwrap(), before);
     }
 }

@@ -91,7 +91,7 @@ pub struct Connected {
 /// # Errors
 /// That of the last address tried; `ETIMEDOUT` when the deadline passed.
 pub fn connect_tcp(options: &ConnectOptions) -> Result<Connected, SockError> {
-    let mut last = SockError::errno("connect: no address given,", libc::EDESTADDRREQ);
+    let mut last = SockError::errno("connect without an address", libc::EDESTADDRREQ);
     for (index, &addr) in options.addresses.iter().enumerate() {
         let left = (options.addresses.len() - index) as u32;
         let until = clock::now() + options.deadline.remaining() / left;

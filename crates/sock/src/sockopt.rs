@@ -238,13 +238,15 @@ pub fn set_keepalive(fd: &impl AsFd, idle: Duration, interval: Duration, probes:
 /// # Errors
 /// When the socket has no such option.
 pub fn set_dont_fragment(fd: &impl AsFd, on: bool) -> Result<()> {
+    let v4 = if on { libc::IP_PMTUDISC_DO } else { libc::IP_PMTUDISC_DONT };
+    let v6 = if on { libc::IPV6_PMTUDISC_DO } else { libc::IPV6_PMTUDISC_DONT };
     if family(fd)? == libc::AF_INET6 {
-        let mode = if on { libc::IPV6_PMTUDISC_DO } else { libc::IPV6_PMTUDISC_DONT };
-        set("set IPV6_MTU_DISCOVER", fd, IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, mode)
-    } else {
-        let mode = if on { libc::IP_PMTUDISC_DO } else { libc::IP_PMTUDISC_DONT };
-        set("set IP_MTU_DISCOVER", fd, IPPROTO_IP, libc::IP_MTU_DISCOVER, mode)
+        set("set IPV6_MTU_DISCOVER", fd, IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, v6)?;
+        // For IPv4 peers of a dual-stack socket, as with the traffic class.
+        let _ = set("set IP_MTU_DISCOVER", fd, IPPROTO_IP, libc::IP_MTU_DISCOVER, v4);
+        return Ok(());
     }
+    set("set IP_MTU_DISCOVER", fd, IPPROTO_IP, libc::IP_MTU_DISCOVER, v4)
 }
 
 /// The path MTU that the kernel knows for a connected socket, bytes with the IP header.

@@ -98,7 +98,8 @@ fn a_datagram_above_the_mtu_is_refused_only_where_fragments_are_forbidden() {
     with_netns(&cable.left, || {
         for (dont_fragment, expected) in [(false, None), (true, Some(libc::EMSGSIZE))] {
             let wishes = SocketOptions { dont_fragment, ..SocketOptions::default() };
-            let client = connect_udp("10.99.0.2:9".parse().unwrap(), &wishes).unwrap();
+            // Mapped, so that the socket is of IPv6 and the packets are of IPv4.
+            let client = connect_udp("[::ffff:10.99.0.2]:9".parse().unwrap(), &wishes).unwrap();
             // 9000 less 20 bytes of IP and 8 of UDP is the most that fits.
             assert_eq!(stream::send(&client.socket, &[0; 8972]).unwrap(), Moved::Bytes(8972));
             let answer = stream::send(&client.socket, &[0; 8973]);
