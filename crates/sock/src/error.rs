@@ -57,6 +57,18 @@ impl SockError {
         self.source.raw_os_error()
     }
 
+    /// True if the kernel had no buffer for it at this moment; a later attempt may succeed.
+    #[must_use]
+    pub fn is_out_of_buffers(&self) -> bool {
+        matches!(self.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM))
+    }
+
+    /// True if the path cannot take datagrams that the kernel shall cut (GSO); whole ones may pass.
+    #[must_use]
+    pub fn refuses_segments(&self) -> bool {
+        matches!(self.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
+    }
+
     /// What the user can do about it, for the errors with a known remedy.
     #[must_use]
     pub fn remedy(&self) -> Option<&'static str> {
@@ -104,6 +116,13 @@ mod tests {
         assert_eq!(error.to_string(), "connect 192.0.2.1:5201 failed");
         assert!(error.source().unwrap().to_string().contains("refused"));
         assert!(error.remedy().unwrap().contains("start the server"));
+    }
+
+    #[test]
+    fn what_may_be_tried_again_and_how_is_told_apart() {
+        let errno = |errno| SockError::errno("send", errno);
+        assert!(errno(libc::ENOBUFS).is_out_of_buffers() && !errno(libc::EIO).is_out_of_buffers());
+        assert!(errno(libc::EIO).refuses_segments() && !errno(libc::ECONNREFUSED).refuses_segments());
     }
 
     #[test]
