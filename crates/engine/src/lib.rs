@@ -1,10 +1,22 @@
 //! The measuring engine: pumps, pacing, sampling, and the driver of a protocol session.
 
 // The data plane: one side of a flow.
+mod caveats;
+mod control;
+mod counters;
 mod error;
+mod flow;
+mod pacer;
+mod plan;
+mod prepare;
+mod pump;
 mod run;
+mod sampler;
+mod settings;
 mod setup;
+mod tally;
 
 pub use error::EngineError;
-pub use run::{FlowHandle, FlowReport, Progress, settle_udp, start};
-pub use setup::{Endian, FlowSetup, Sockets, StampLayout};
+pub use run::{FlowHandle, FlowReport, Progress, start};
+pub use setup::{FlowSetup, Sockets};
+pub use tally::settle_udp;

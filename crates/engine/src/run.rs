@@ -1,18 +1,35 @@
 //! A running flow, as its driver sees it.
 
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
 use linerate_model::{Caveat, Sample, SideSettings, Tally};
-use linerate_sock::Mono;
 use linerate_sock::poll::EventFd;
+use linerate_sock::{Mono, sockopt, tcp_info};
 use linerate_units::{Bytes, Span, Timestamp};
 
+use crate::caveats;
+use crate::counters::Counts;
 use crate::error::EngineError;
+use crate::flow::Flow;
+use crate::prepare;
+use crate::pump::{self, PumpEnd};
+use crate::sampler::{self, SampleLog, Sampled};
 use crate::setup::{FlowSetup, Sockets};
+use crate::tally;
 
 /// A running flow. Dropping it aborts the flow and waits for its threads, which takes at most some 200 ms.
 #[derive(Debug)]
 pub struct FlowHandle {
-    bell: EventFd,
+    flow: Arc<Flow>,
+    log: Arc<SampleLog>,
+    pumps: Vec<JoinHandle<PumpEnd>>,
+    sampler: Option<JoinHandle<Sampled>>,
     settings: SideSettings,
+    caveats: Vec<Caveat>,
+    /// Segments that each stream had sent again before the flow (its handshake).
+    retransmitted: Vec<u64>,
+    epoch: Mono,
 }
 
 /// How far a flow has come.
@@ -54,58 +71,164 @@ pub struct FlowReport {
 /// # Errors
 /// When a socket or thread cannot be had; nothing runs then and the sockets are closed.
 pub fn start(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHandle, EngineError> {
-    let _ = (setup, epoch);
-    if sockets.is_empty() {
-        return Err(EngineError::NoSockets);
+    prepare::check(&setup, &sockets)?;
+    let flow = Arc::new(Flow::new(setup, sockets)?);
+    prepare::sockets(&flow)?;
+    let prepared = prepare::jobs(&flow)?;
+    let mut handle = FlowHandle {
+        log: Arc::new(SampleLog::default()),
+        pumps: Vec::with_capacity(flow.plan.pumps),
+        sampler: None,
+        settings: prepared.settings,
+        caveats: prepared.caveats,
+        retransmitted: retransmits(&flow.sockets),
+        epoch,
+        flow,
+    };
+    let (flow, log) = (Arc::clone(&handle.flow), Arc::clone(&handle.log));
+    handle.sampler = Some(spawn("sampler".to_owned(), move || sampler::run(&flow, &log))?);
+    for (pump, job) in prepared.jobs.into_iter().enumerate() {
+        let flow = Arc::clone(&handle.flow);
+        handle.pumps.push(spawn(format!("pump {pump}"), move || pump::run(&flow, pump, job))?);
     }
-    Ok(FlowHandle { bell: EventFd::new()?, settings: SideSettings::default() })
+    Ok(handle)
+}
+
+fn spawn<T: Send + 'static>(
+    name: String,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, EngineError> {
+    thread::Builder::new().name(name).spawn(body).map_err(EngineError::Thread)
+}
+
+/// Segments sent again so far, of each stream; empty when a kernel does not say, and for datagrams.
+fn retransmits(sockets: &Sockets) -> Vec<u64> {
+    let of = |socket| tcp_info(&socket).ok()?.total_retrans.map(u64::from);
+    sockets.iter().map(of).collect::<Option<_>>().unwrap_or_default()
 }
 
 impl FlowHandle {
     /// What the sockets are set to: as asked and as in effect, of the first stream.
     #[must_use]
-    pub fn settings(&self) -> &SideSettings {
+    pub const fn settings(&self) -> &SideSettings {
         &self.settings
     }
 
     /// How far the flow has come.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        Progress::default()
+        let counts = Counts::of(&self.flow.counters);
+        let (srtt, retransmits) = self.log.latest();
+        let elapsed = counts.begun().map_or(0, |begun| counts.last_at.saturating_sub(begun.as_ns()));
+        Progress {
+            bytes: Bytes::new(counts.total),
+            elapsed: Span::from_ns(elapsed),
+            srtt,
+            retransmits,
+            finished_writing: self.flow.writes() && self.flow.control.all_written(),
+            ended: self.flow.control.all_ended(),
+        }
     }
 
     /// The samples taken since the last call. The report has all of them.
     #[must_use]
     pub fn new_samples(&self) -> Vec<Sample> {
-        Vec::new()
+        self.log.fresh()
     }
 
     /// Rings when the sender has finished writing and when every stream has ended; poll it for reading.
     #[must_use]
     pub fn bell(&self) -> &EventFd {
-        &self.bell
+        &self.flow.control.driver
     }
 
     /// The sender stops at once and half-closes; what is in its queue is still sent.
-    pub fn stop_writing(&self) {}
+    pub fn stop_writing(&self) {
+        self.flow.control.stop_writing();
+    }
 
     /// The receiver reads until `deadline` at most; of datagrams also not beyond 200 ms of silence.
     pub fn stop_reading(&self, deadline: Mono) {
-        let _ = deadline;
+        self.flow.control.stop_reading(deadline);
     }
 
     /// Ends the flow at once: connections are reset, what is in their queues is lost and counted.
-    pub fn abort(&self) {}
+    pub fn abort(&self) {
+        self.flow.control.abort();
+    }
 
     /// Waits for the end of every stream and reports. Does not end a flow that still runs: whoever sets time limits
     /// calls [`FlowHandle::stop_reading`] or [`FlowHandle::abort`] first.
     #[must_use]
-    pub fn finish(self) -> FlowReport {
-        FlowReport::default()
+    pub fn finish(mut self) -> FlowReport {
+        let (ends, sampled) = self.join();
+        let retransmits = self.retransmits();
+        let copied = ends.iter().any(|end| end.copied);
+        let unpinned = ends.iter().any(|end| end.unpinned);
+        let streams = ends.into_iter().flat_map(|end| end.streams).collect();
+        let mut tally = tally::assemble(&self.flow, streams, retransmits.as_deref());
+        tally.readings = sampled.readings.clone();
+        tally.cpu_seconds = sampled.cpu.as_secs_f64();
+        tally.host_busy = sampled.host_busy;
+        let mut settings = std::mem::take(&mut self.settings);
+        let mut caveats = std::mem::take(&mut self.caveats);
+        if copied {
+            settings.zerocopy.effective = Some("copy".to_owned());
+            caveats.push(caveats::zerocopy_copied());
+        }
+        if unpinned {
+            settings.affinity = None;
+        }
+        caveats.extend(caveats::at_end(&self.flow, &tally, &sampled, unpinned));
+        let epoch = self.epoch.as_ns();
+        FlowReport {
+            tally,
+            samples: self.log.take(),
+            settings,
+            caveats,
+            first_byte: self
+                .flow
+                .window
+                .begun()
+                .map(|first| Timestamp::from_ns(first.as_ns().saturating_sub(epoch))),
+        }
+    }
+
+    /// Waits for every thread. One that panicked has left its counts and is reported by their tally.
+    fn join(&mut self) -> (Vec<PumpEnd>, Sampled) {
+        let ends = self.pumps.drain(..).filter_map(|pump| pump.join().ok()).collect();
+        let sampled = self.sampler.take().and_then(|sampler| sampler.join().ok()).unwrap_or_default();
+        if self.flow.control.aborted() {
+            self.reset();
+        }
+        (ends, sampled)
+    }
+
+    /// Makes the closing of the sockets a reset. Those that ended well are closed already, and no harm is done.
+    fn reset(&self) {
+        if let Sockets::Tcp(streams) = &self.flow.sockets {
+            for stream in streams {
+                let _ = sockopt::set_linger_abort(stream);
+            }
+        }
+    }
+
+    /// Segments that each stream of a sender has sent again in this flow.
+    fn retransmits(&self) -> Option<Vec<u64>> {
+        let now = retransmits(&self.flow.sockets);
+        let known = self.flow.writes() && !now.is_empty() && now.len() == self.retransmitted.len();
+        known.then(|| {
+            now.iter().zip(&self.retransmitted).map(|(now, then)| now.saturating_sub(*then)).collect()
+        })
     }
 }
 
-/// Completes the receiver's datagram counts once the sender's are known.
-pub fn settle_udp(sender: &Tally, receiver: &mut Tally) {
-    let _ = (sender, receiver);
+impl Drop for FlowHandle {
+    fn drop(&mut self) {
+        if self.pumps.is_empty() && self.sampler.is_none() {
+            return;
+        }
+        self.flow.control.abort_unstarted(self.flow.plan.pumps - self.pumps.len());
+        self.join();
+    }
 }

@@ -3,6 +3,7 @@
 use std::net::{TcpStream, UdpSocket};
 
 use linerate_model::{Limit, Side, Transport, ZeroCopy};
+use linerate_proto::StampLayout;
 use linerate_units::{Bitrate, Bytes, Span};
 
 /// What one side of a flow is asked to do.
@@ -76,7 +77,7 @@ impl FlowSetup {
             affinity: None,
             tick: Span::from_ms(100),
             interface: None,
-            stamp: StampLayout::default(),
+            stamp: StampLayout { tag_at: 0, seq_at: 8, time_at: 16, stream_at: 24, length: 32 },
             tag: [0; 8],
         }
     }
@@ -85,39 +86,6 @@ impl FlowSetup {
     #[must_use]
     pub fn datagram_length(&self) -> usize {
         self.length.map_or(1448, |length| length.get().min(65_507) as usize)
-    }
-}
-
-/// Where the header of a datagram has its fields: byte offsets, and their common byte order.
-///
-/// The tag has 8 bytes, the sequence number 8, the send time 8 (nanoseconds of the sender's monotonic clock), the
-/// stream number 4.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StampLayout {
-    /// Offset of the tag.
-    pub tag_at: usize,
-    /// Offset of the sequence number, which counts the datagrams of a stream from 0.
-    pub seq_at: usize,
-    /// Offset of the send time.
-    pub time_at: usize,
-    /// Offset of the stream number.
-    pub stream_at: usize,
-    /// Byte order of the three numbers.
-    pub endian: Endian,
-}
-
-/// Byte order of numbers on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Endian {
-    /// Most significant byte first (network order).
-    Big,
-    /// Least significant byte first.
-    Little,
-}
-
-impl Default for StampLayout {
-    fn default() -> Self {
-        Self { tag_at: 0, seq_at: 8, time_at: 16, stream_at: 24, endian: Endian::Big }
     }
 }
 

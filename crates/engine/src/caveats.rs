@@ -1,0 +1,68 @@
+//! What weakens the result of a side, found while it ran.
+
+use linerate_model::{Caveat, CaveatKind, Side, Tally, Transport};
+use linerate_units::Bitrate;
+
+use crate::flow::Flow;
+use crate::sampler::Sampled;
+
+fn caveat(kind: CaveatKind, text: String) -> Caveat {
+    Caveat { kind, text }
+}
+
+/// The kernel copied although MSG_ZEROCOPY asked it not to.
+pub(crate) fn zerocopy_copied() -> Caveat {
+    let text = "zero-copy sending by msg had no effect: the kernel copied the bytes after all, as it does on \
+                loopback and on interfaces without scatter-gather";
+    caveat(CaveatKind::SettingIneffective, text.to_owned())
+}
+
+/// What is known once every thread has ended.
+pub(crate) fn at_end(flow: &Flow, tally: &Tally, sampled: &Sampled, unpinned: bool) -> Vec<Caveat> {
+    let mut found = Vec::new();
+    let setup = &flow.setup;
+    if setup.side == Side::Receiver && setup.skip_rx_copy && setup.transport != Transport::Udp {
+        let text = "the receiving kernel discarded the bytes (MSG_TRUNC) instead of copying them to the program: this \
+                    measures the stack and is no full transfer";
+        found.push(caveat(CaveatKind::RxCopySkipped, text.to_owned()));
+    }
+    if let Some(cpu) = setup.affinity.filter(|_| unpinned) {
+        let text =
+            format!("CPU {cpu} is not there or not allowed: the data threads ran on any CPU; see --affinity");
+        found.push(caveat(CaveatKind::SettingIneffective, text));
+    }
+    if let Some(late) = sampled.late {
+        let text = format!(
+            "the interval sampler was up to {late} late: this host was paused or overloaded, and single intervals are \
+             not reliable"
+        );
+        found.push(caveat(CaveatKind::TimerLate, text));
+    }
+    if let Some(step) = sampled.stepped_ns {
+        let text = format!(
+            "the wall clock of this host jumped by {:+.3} s during the flow; rates use the monotonic clock and are not \
+             affected, times of day are",
+            step as f64 / 1e9
+        );
+        found.push(caveat(CaveatKind::ClockStepped, text));
+    }
+    found.extend(missed_pace(flow, tally));
+    found
+}
+
+/// A datagram sender that offered less than 99 % of what was asked.
+fn missed_pace(flow: &Flow, tally: &Tally) -> Option<Caveat> {
+    let udp = tally.udp.as_ref().filter(|_| flow.writes())?;
+    let asked = flow.setup.offered?.bps() * flow.plan.streams as f64;
+    let offered = tally.bitrate.bps();
+    (udp.packets > 1 && offered < 0.99 * asked).then(|| {
+        let text = format!(
+            "the sender offered {} of {} asked ({:.1} %): this host could not keep the pace; ask for less or for larger \
+             datagrams (-l)",
+            tally.bitrate,
+            Bitrate::from_bps(asked).unwrap_or_default(),
+            offered / asked * 100.0
+        );
+        caveat(CaveatKind::PacingMissed, text)
+    })
+}

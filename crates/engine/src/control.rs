@@ -1,0 +1,125 @@
+//! How the driver's thread, the pumps and the sampler tell each other what shall happen and what has.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use linerate_sock::poll::EventFd;
+use linerate_sock::{Mono, SockError, clock};
+
+/// The longest that a pump waits before it looks at what it shall do.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Orders to the pumps, and the news of their ends.
+#[derive(Debug)]
+pub(crate) struct Control {
+    stop_writing: AtomicBool,
+    abort: AtomicBool,
+    read_until: AtomicU64,
+    writing: AtomicUsize,
+    running: AtomicUsize,
+    /// Rings for the driver: writing is finished, or everything has ended.
+    pub(crate) driver: EventFd,
+    /// Rings for the sampler: the first byte, the end of writing, the end of everything.
+    pub(crate) sampler: EventFd,
+}
+
+impl Control {
+    /// For so many pumps; `writing` says whether they write.
+    pub(crate) fn new(pumps: usize, writing: bool) -> Result<Self, SockError> {
+        Ok(Self {
+            stop_writing: AtomicBool::new(false),
+            abort: AtomicBool::new(false),
+            read_until: AtomicU64::new(Mono::FAR.as_ns()),
+            writing: AtomicUsize::new(if writing { pumps } else { 0 }),
+            running: AtomicUsize::new(pumps),
+            driver: EventFd::new()?,
+            sampler: EventFd::new()?,
+        })
+    }
+
+    pub(crate) fn stop_writing(&self) {
+        self.stop_writing.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn stop_reading(&self, deadline: Mono) {
+        self.read_until.store(deadline.as_ns(), Ordering::Release);
+    }
+
+    pub(crate) fn abort(&self) {
+        self.abort.store(true, Ordering::Release);
+        self.sampler.ring();
+    }
+
+    /// Aborts, and counts pumps that never started as ended, so that nobody waits for them.
+    pub(crate) fn abort_unstarted(&self, pumps: usize) {
+        self.abort();
+        self.running.fetch_sub(pumps, Ordering::AcqRel);
+        self.sampler.ring();
+    }
+
+    /// Whether a pump may go on writing.
+    #[inline]
+    pub(crate) fn may_write(&self) -> bool {
+        !self.stop_writing.load(Ordering::Acquire) && !self.aborted()
+    }
+
+    #[inline]
+    pub(crate) fn aborted(&self) -> bool {
+        self.abort.load(Ordering::Acquire)
+    }
+
+    /// Until when a pump may go on reading; [`Mono::FAR`] until [`Control::stop_reading`].
+    #[inline]
+    pub(crate) fn read_until(&self) -> Mono {
+        Mono(self.read_until.load(Ordering::Acquire))
+    }
+
+    /// Whether a pump may go on reading at `now`.
+    #[inline]
+    pub(crate) fn may_read(&self, now: Mono) -> bool {
+        !self.aborted() && now < self.read_until()
+    }
+
+    /// Sleeps until `due`, looking up often enough to see an order; false when `go_on` said no before.
+    pub(crate) fn rest_until(&self, due: Mono, go_on: impl Fn(&Self) -> bool) -> bool {
+        while go_on(self) {
+            let now = clock::now();
+            if now >= due {
+                return true;
+            }
+            clock::sleep_until(due.min(now + PATIENCE));
+        }
+        false
+    }
+
+    /// A pump tells the sampler that the first byte of the flow has passed.
+    pub(crate) fn tell_begun(&self) {
+        self.sampler.ring();
+    }
+
+    /// A pump tells that it has finished writing.
+    pub(crate) fn tell_written(&self) {
+        if self.writing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.driver.ring();
+            self.sampler.ring();
+        }
+    }
+
+    /// A pump tells that all its streams have ended. Its last act.
+    pub(crate) fn tell_ended(&self) {
+        if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.driver.ring();
+            self.sampler.ring();
+        }
+    }
+
+    /// Whether every pump has finished writing; true where none writes.
+    pub(crate) fn all_written(&self) -> bool {
+        self.writing.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether every pump has ended.
+    pub(crate) fn all_ended(&self) -> bool {
+        self.running.load(Ordering::Acquire) == 0
+    }
+}

@@ -1,0 +1,304 @@
+//! What the pumps count, each where no other pump writes, and the window that decides what belongs to the result.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use linerate_sock::Mono;
+use linerate_units::Span;
+
+/// Stands for an instant that has not come yet.
+const NEVER: u64 = u64::MAX;
+
+/// The measured part of a flow: from its first byte plus the omitted part, for as long as asked.
+///
+/// # Source
+/// RFC 2647 §3.17 wants goodput over a stated interval; the interval is counted from the first byte of the side.
+#[derive(Debug)]
+pub(crate) struct Window {
+    origin: AtomicU64,
+    omit: Span,
+    measured: Option<Span>,
+}
+
+impl Window {
+    pub(crate) const fn new(omit: Span, measured: Option<Span>) -> Self {
+        Self { origin: AtomicU64::new(NEVER), omit, measured }
+    }
+
+    /// Notes a first byte; the earliest over all streams counts. True for the call that came first.
+    pub(crate) fn begin(&self, now: Mono) -> bool {
+        self.origin.fetch_min(now.as_ns(), Relaxed) == NEVER
+    }
+
+    /// The first byte of the flow; [`Mono::FAR`] before it.
+    #[inline]
+    pub(crate) fn origin(&self) -> Mono {
+        Mono(self.origin.load(Relaxed))
+    }
+
+    /// The first byte of the flow; absent before it.
+    pub(crate) fn begun(&self) -> Option<Mono> {
+        Some(self.origin()).filter(|&origin| origin != Mono::FAR)
+    }
+
+    /// Where the omitted part ends.
+    #[inline]
+    pub(crate) fn opens(&self) -> Mono {
+        self.origin() + self.omit.as_duration()
+    }
+
+    /// Where the tail begins; [`Mono::FAR`] when the end of the flow ends the window.
+    #[inline]
+    pub(crate) fn closes(&self) -> Mono {
+        self.measured.map_or(Mono::FAR, |measured| self.opens() + measured.as_duration())
+    }
+
+    /// Whether a part is omitted.
+    pub(crate) fn omits(&self) -> bool {
+        self.omit > Span::ZERO
+    }
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// One pump's counters on cache lines of their own: one writer, any number of readers. They never go back.
+        #[derive(Debug)]
+        #[repr(align(128))]
+        pub(crate) struct Counters { $($name: AtomicU64,)+ }
+
+        /// The counters at one moment.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub(crate) struct Counts { $($(#[$doc])* pub(crate) $name: u64,)+ }
+
+        impl Counters {
+            pub(crate) fn new() -> Self {
+                let counters = Self { $($name: AtomicU64::new(0),)+ };
+                counters.first_at.store(NEVER, Relaxed);
+                counters
+            }
+
+            pub(crate) fn read(&self) -> Counts {
+                Counts { $($name: self.$name.load(Relaxed),)+ }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Application bytes read or written.
+    total,
+    /// Calls that moved them.
+    calls,
+    /// Bytes before the window.
+    omitted,
+    /// Bytes inside the window.
+    inside,
+    /// When the first byte came, ns; all ones before it.
+    first_at,
+    /// Bytes of the first read.
+    first_bytes,
+    /// When the last byte inside the window came, ns.
+    last_inside,
+    /// When the last byte came, ns.
+    last_at,
+    /// Datagrams.
+    packets,
+    /// Datagrams missing so far.
+    lost,
+    /// Datagrams that came after a later one.
+    out_of_order,
+    /// Datagrams that came more than once.
+    duplicates,
+    /// Datagrams that the kernel dropped at the socket.
+    socket_drops,
+    /// Sum over streams of the jitter, ns.
+    jitter,
+    /// Datagrams that the kernel refused to send.
+    send_errors,
+    /// Datagrams that were not of this test.
+    foreign,
+}
+
+/// There is one writer, so a load and a store do what an atomic addition would do, without locking the bus.
+#[inline]
+fn add(counter: &AtomicU64, amount: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(amount), Relaxed);
+}
+
+/// The pen of one pump: the only one that writes its counters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Meter<'f> {
+    counters: &'f Counters,
+    window: &'f Window,
+}
+
+impl<'f> Meter<'f> {
+    pub(crate) const fn new(counters: &'f Counters, window: &'f Window) -> Self {
+        Self { counters, window }
+    }
+
+    /// Notes the first byte of this pump: at a receiver the first read, at a sender the moment before the first
+    /// write. True when it is the first of the flow.
+    pub(crate) fn begin(&self, now: Mono, bytes: u64) -> bool {
+        self.counters.first_bytes.store(bytes, Relaxed);
+        self.counters.first_at.store(now.as_ns(), Relaxed);
+        self.window.begin(now)
+    }
+
+    /// Whether [`Meter::begin`] is still to be called.
+    #[inline]
+    pub(crate) fn is_new(&self) -> bool {
+        self.counters.first_at.load(Relaxed) == NEVER
+    }
+
+    /// Notes bytes that a call moved which returned at `now`.
+    #[inline]
+    pub(crate) fn count(&self, now: Mono, bytes: u64) {
+        let own = self.counters;
+        add(&own.total, bytes);
+        add(&own.calls, 1);
+        own.last_at.store(now.as_ns(), Relaxed);
+        if now < self.window.opens() {
+            add(&own.omitted, bytes);
+        } else if now <= self.window.closes() {
+            add(&own.inside, bytes);
+            own.last_inside.store(now.as_ns(), Relaxed);
+        }
+    }
+
+    /// Notes datagrams sent.
+    #[inline]
+    pub(crate) fn sent(&self, packets: u64, refused: u64) {
+        add(&self.counters.packets, packets);
+        add(&self.counters.send_errors, refused);
+    }
+
+    /// Shows the datagram counts of a receiving pump.
+    #[inline]
+    pub(crate) fn show(&self, counts: &DatagramCounts) {
+        let own = self.counters;
+        own.packets.store(counts.packets, Relaxed);
+        own.lost.store(counts.lost, Relaxed);
+        own.out_of_order.store(counts.out_of_order, Relaxed);
+        own.duplicates.store(counts.duplicates, Relaxed);
+        own.socket_drops.store(counts.socket_drops, Relaxed);
+        own.jitter.store(counts.jitter, Relaxed);
+        own.foreign.store(counts.foreign, Relaxed);
+    }
+}
+
+/// What a receiving pump knows of its datagrams; sums over its streams.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct DatagramCounts {
+    /// Datagrams of this test.
+    pub(crate) packets: u64,
+    /// Missing so far.
+    pub(crate) lost: u64,
+    /// Came after a later one.
+    pub(crate) out_of_order: u64,
+    /// Came more than once.
+    pub(crate) duplicates: u64,
+    /// Dropped by the kernel at the socket.
+    pub(crate) socket_drops: u64,
+    /// Jitter, ns.
+    pub(crate) jitter: u64,
+    /// Of other tests.
+    pub(crate) foreign: u64,
+}
+
+impl Counts {
+    /// When the first byte came; absent before it.
+    pub(crate) fn begun(&self) -> Option<Mono> {
+        (self.first_at != NEVER).then_some(Mono(self.first_at))
+    }
+
+    /// Sums of all pumps; of the first bytes the earliest, of the last ones the latest.
+    pub(crate) fn of(pumps: &[Counters]) -> Self {
+        let start = Self { first_at: NEVER, ..Self::default() };
+        pumps.iter().map(Counters::read).fold(start, Self::with)
+    }
+
+    fn with(self, other: Self) -> Self {
+        let first = if other.first_at < self.first_at { &other } else { &self };
+        Self {
+            first_at: first.first_at,
+            first_bytes: first.first_bytes,
+            last_inside: self.last_inside.max(other.last_inside),
+            last_at: self.last_at.max(other.last_at),
+            total: self.total + other.total,
+            calls: self.calls + other.calls,
+            omitted: self.omitted + other.omitted,
+            inside: self.inside + other.inside,
+            packets: self.packets + other.packets,
+            lost: self.lost + other.lost,
+            out_of_order: self.out_of_order + other.out_of_order,
+            duplicates: self.duplicates + other.duplicates,
+            socket_drops: self.socket_drops + other.socket_drops,
+            jitter: self.jitter + other.jitter,
+            send_errors: self.send_errors + other.send_errors,
+            foreign: self.foreign + other.foreign,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn window(omit_ms: u64, measured_ms: Option<u64>) -> Window {
+        Window::new(Span::from_ms(omit_ms), measured_ms.map(Span::from_ms))
+    }
+
+    fn read(meter: &Meter<'_>, at_ms: u64, bytes: u64) {
+        let now = Mono(at_ms * MS);
+        if meter.is_new() {
+            meter.begin(now, bytes);
+        }
+        meter.count(now, bytes);
+    }
+
+    #[test]
+    fn a_window_without_omission_begins_with_the_first_read_and_has_a_tail() {
+        let (counters, window) = (Counters::new(), window(0, Some(100)));
+        let meter = Meter::new(&counters, &window);
+        for (at, bytes) in [(1000, 7), (1050, 20), (1100, 30), (1101, 500)] {
+            read(&meter, at, bytes);
+        }
+        let counts = counters.read();
+        assert_eq!((counts.omitted, counts.inside, counts.total), (0, 57, 557));
+        assert_eq!(counts.first_bytes, 7);
+        assert_eq!((counts.first_at, counts.last_inside, counts.last_at), (1000 * MS, 1100 * MS, 1101 * MS));
+        assert_eq!(counts.calls, 4);
+    }
+
+    #[test]
+    fn what_is_omitted_is_counted_apart() {
+        let (counters, window) = (Counters::new(), window(50, Some(100)));
+        let meter = Meter::new(&counters, &window);
+        for (at, bytes) in [(1000, 1), (1049, 10), (1050, 100), (1150, 1000), (1151, 10_000)] {
+            read(&meter, at, bytes);
+        }
+        let counts = counters.read();
+        assert_eq!((counts.omitted, counts.inside, counts.total), (11, 1100, 11_111));
+        assert_eq!((window.opens(), window.closes()), (Mono(1050 * MS), Mono(1150 * MS)));
+    }
+
+    #[test]
+    fn the_earliest_stream_begins_the_flow_whoever_tells_first() {
+        let window = window(0, None);
+        let pumps = [Counters::new(), Counters::new()];
+        assert!(Meter::new(&pumps[0], &window).begin(Mono(20), 5));
+        assert!(!Meter::new(&pumps[1], &window).begin(Mono(10), 6));
+        assert_eq!(window.begun(), Some(Mono(10)));
+        assert_eq!(window.closes(), Mono::FAR);
+        let sum = Counts::of(&pumps);
+        assert_eq!((sum.begun(), sum.first_bytes), (Some(Mono(10)), 6));
+    }
+
+    #[test]
+    fn before_the_first_byte_nothing_has_begun() {
+        assert_eq!(window(5, Some(5)).begun(), None);
+        assert_eq!(Counts::of(&[Counters::new()]).begun(), None);
+    }
+}

@@ -1,0 +1,99 @@
+//! What all threads of one side of a flow share.
+
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
+
+use linerate_model::{Limit, Side};
+use linerate_sock::clock::ThreadClock;
+use linerate_sock::{Mono, SockError, affinity};
+
+use crate::control::Control;
+use crate::counters::{Counters, Meter, Window};
+use crate::plan::Plan;
+use crate::setup::{FlowSetup, Sockets};
+
+/// What all threads of one side of a flow share.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) setup: FlowSetup,
+    pub(crate) sockets: Sockets,
+    pub(crate) plan: Plan,
+    pub(crate) window: Window,
+    pub(crate) control: Control,
+    /// One for each pump.
+    pub(crate) counters: Vec<Counters>,
+    /// CPU clock of each pump, once it runs.
+    pub(crate) clocks: Vec<OnceLock<ThreadClock>>,
+}
+
+impl Flow {
+    pub(crate) fn new(setup: FlowSetup, sockets: Sockets) -> Result<Self, SockError> {
+        let plan = Plan::new(sockets.len(), affinity::online_cpus(), setup.length);
+        let writes = setup.side == Side::Sender;
+        // The time in which a sender writes is its window; the receiver's has a length of its own.
+        let window = Window::new(setup.omit, setup.measured.filter(|_| !writes));
+        Ok(Self {
+            control: Control::new(plan.pumps, writes)?,
+            counters: (0..plan.pumps).map(|_| Counters::new()).collect(),
+            clocks: (0..plan.pumps).map(|_| OnceLock::new()).collect(),
+            setup,
+            sockets,
+            plan,
+            window,
+        })
+    }
+
+    pub(crate) fn writes(&self) -> bool {
+        self.setup.side == Side::Sender
+    }
+
+    /// The pen of one pump.
+    pub(crate) fn meter(&self, pump: usize) -> Meter<'_> {
+        Meter::new(&self.counters[pump], &self.window)
+    }
+
+    /// When writing ends, once the first byte was written; [`Mono::FAR`] for a limit in bytes.
+    pub(crate) fn write_until(&self) -> Mono {
+        match self.setup.limit {
+            Limit::TimeNs(span) => self.window.origin() + span.as_duration(),
+            Limit::Bytes(_) => Mono::FAR,
+        }
+    }
+}
+
+impl Sockets {
+    /// The TCP connection of a stream.
+    pub(crate) fn tcp(&self, stream: usize) -> Option<&TcpStream> {
+        match self {
+            Self::Tcp(streams) => streams.get(stream),
+            Self::Udp(_) => None,
+        }
+    }
+
+    /// The UDP socket of a stream.
+    pub(crate) fn udp(&self, stream: usize) -> Option<&UdpSocket> {
+        match self {
+            Self::Tcp(_) => None,
+            Self::Udp(sockets) => sockets.get(stream),
+        }
+    }
+
+    /// Every socket, in the order of the streams.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let (tcp, udp): (&[TcpStream], &[UdpSocket]) = match self {
+            Self::Tcp(streams) => (streams, &[]),
+            Self::Udp(sockets) => (&[], sockets),
+        };
+        tcp.iter().map(AsFd::as_fd).chain(udp.iter().map(AsFd::as_fd))
+    }
+
+    /// Both ends of the first stream.
+    pub(crate) fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
+        match self {
+            Self::Tcp(streams) => streams.first().map(|s| (s.local_addr().ok(), s.peer_addr().ok())),
+            Self::Udp(sockets) => sockets.first().map(|s| (s.local_addr().ok(), s.peer_addr().ok())),
+        }
+        .unwrap_or_default()
+    }
+}

@@ -1,0 +1,93 @@
+//! When the next bytes are due: absolute deadlines, so that a late wake-up delays one write and not the rest.
+
+use std::time::Duration;
+
+use linerate_sock::Mono;
+use linerate_units::Bitrate;
+
+/// A chunk holds at least so many bytes; below it the calls would cost more than they smooth.
+const SMALLEST_CHUNK: u64 = 1024;
+/// Writes per second that are smooth enough at rates that allow larger chunks.
+const CHUNKS_PER_SECOND: f64 = 200.0;
+/// Fraction bits of the time of a byte.
+const FRACTION: u32 = 32;
+
+/// The schedule of a stream: after k bytes the next are due at the start plus k bytes' time at the rate.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Schedule {
+    start: Mono,
+    /// Nanoseconds per byte, fixed point, so that the pump computes in integers.
+    per_byte: u128,
+}
+
+impl Schedule {
+    /// Starts at `start`; absent for rate zero, at which nothing would ever be due.
+    pub(crate) fn new(start: Mono, rate: Bitrate) -> Option<Self> {
+        let per_byte = 8e9 / rate.bps() * (1u64 << FRACTION) as f64;
+        per_byte.is_finite().then_some(Self { start, per_byte: per_byte.round() as u128 })
+    }
+
+    /// When the bytes after the first `sent` are due.
+    #[inline]
+    pub(crate) fn due(&self, sent: u64) -> Mono {
+        let ns = u128::from(sent).saturating_mul(self.per_byte) >> FRACTION;
+        self.start + Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+}
+
+/// Bytes to write at once at this rate, not more than `block`.
+pub(crate) fn chunk(rate: Bitrate, block: usize) -> usize {
+    let smooth = (rate.bps() / 8.0 / CHUNKS_PER_SECOND).ceil() as u64;
+    usize::try_from(smooth.max(SMALLEST_CHUNK)).unwrap_or(block).min(block)
+}
+
+/// The kernel's bound above a rate offered by the program, bytes/s: a quarter more, so that a chunk does not leave at
+/// the rate of the link and the program stays the limit all the same.
+pub(crate) fn smoothing_rate(offered: Bitrate) -> u64 {
+    (offered.bps() / 8.0 * 1.25).ceil() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rate(bps: f64) -> Bitrate {
+        Bitrate::from_bps(bps).unwrap()
+    }
+
+    #[test]
+    fn a_megabyte_at_eight_megabits_takes_a_second() {
+        let schedule = Schedule::new(Mono(500), rate(8e6)).unwrap();
+        assert_eq!(schedule.due(0), Mono(500));
+        assert_eq!(schedule.due(1_000_000), Mono(1_000_000_500));
+        assert!(Schedule::new(Mono(0), Bitrate::ZERO).is_none());
+    }
+
+    #[test]
+    fn a_day_at_odd_rates_drifts_by_less_than_a_microsecond_per_second() {
+        for bps in [3.0, 1e6 / 3.0, 941_482_444.733, 1e11] {
+            let schedule = Schedule::new(Mono(0), rate(bps)).unwrap();
+            let bytes = (bps / 8.0 * 86_400.0) as u64;
+            let exact = bytes as f64 * 8e9 / bps;
+            let drift = (schedule.due(bytes).as_ns() as f64 - exact).abs();
+            assert!(drift < 86_400_000.0, "{bps}: {drift} ns");
+        }
+    }
+
+    #[test]
+    fn chunks_are_a_two_hundredth_of_a_second_between_a_kibibyte_and_the_block() {
+        assert_eq!(chunk(rate(160e6), 131_072), 100_000);
+        assert_eq!(chunk(rate(1e3), 131_072), 1024);
+        assert_eq!(chunk(rate(1e12), 131_072), 131_072);
+        assert_eq!(chunk(rate(1e3), 100), 100);
+    }
+
+    proptest! {
+        #[test]
+        fn deadlines_never_go_back(bps in 8.0f64..1e12, sent in 0u64..1 << 50, more in 0u64..1 << 30) {
+            let schedule = Schedule::new(Mono(7), rate(bps)).unwrap();
+            prop_assert!(schedule.due(sent) <= schedule.due(sent + more));
+        }
+    }
+}

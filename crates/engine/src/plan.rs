@@ -1,0 +1,82 @@
+//! How the streams are dealt to threads, and how many bytes a call takes.
+
+use linerate_model::Limit;
+use linerate_units::Bytes;
+
+use crate::setup::FlowSetup;
+
+/// A thread for each stream pays up to so many streams per core; beyond it the scheduler would rule the figure.
+const STREAMS_PER_CORE: usize = 4;
+
+/// How the streams are dealt to threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Number of streams.
+    pub(crate) streams: usize,
+    /// Number of pump threads.
+    pub(crate) pumps: usize,
+    /// Bytes of one TCP call.
+    pub(crate) block: usize,
+}
+
+impl Plan {
+    pub(crate) fn new(streams: usize, cores: usize, length: Option<Bytes>) -> Self {
+        let shared = streams > cores * STREAMS_PER_CORE;
+        let block = match (shared, streams) {
+            (true, _) => 64 << 10,
+            (false, 1) => 1 << 20,
+            (false, _) => 256 << 10,
+        };
+        let block = length.map_or(block, |length| usize::try_from(length.get()).unwrap_or(block));
+        Self { streams, pumps: if shared { cores } else { streams }, block: block.max(1) }
+    }
+
+    /// Whether a pump has more than one stream to serve.
+    pub(crate) const fn shared(&self) -> bool {
+        self.pumps < self.streams
+    }
+
+    /// The streams of one pump.
+    pub(crate) fn streams_of(&self, pump: usize) -> impl Iterator<Item = usize> + use<> {
+        (pump..self.streams).step_by(self.pumps)
+    }
+
+    /// Bytes that one stream may write; the shares of all add up to the limit.
+    pub(crate) fn share(&self, setup: &FlowSetup, stream: usize) -> u64 {
+        let Limit::Bytes(all) = setup.limit else { return u64::MAX };
+        let (streams, stream) = (self.streams as u64, stream as u64);
+        all.get() / streams + u64::from(stream < all.get() % streams)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::Side;
+    use linerate_units::Span;
+    use proptest::prelude::*;
+
+    #[test]
+    fn threads_up_to_four_streams_a_core_then_one_worker_a_core() {
+        let plan = |streams| Plan::new(streams, 2, None);
+        assert_eq!((plan(1).pumps, plan(1).block), (1, 1 << 20));
+        assert_eq!((plan(8).pumps, plan(8).block), (8, 256 << 10));
+        assert_eq!((plan(9).pumps, plan(9).block), (2, 64 << 10));
+        assert!(plan(9).shared() && !plan(8).shared());
+        assert_eq!(Plan::new(300, 2, Some(Bytes::new(777))).block, 777);
+    }
+
+    proptest! {
+        #[test]
+        fn every_stream_has_one_pump_and_the_shares_add_up(streams in 1usize..300, cores in 1usize..9, bytes: u64) {
+            let plan = Plan::new(streams, cores, None);
+            let mut dealt: Vec<usize> = (0..plan.pumps).flat_map(|pump| plan.streams_of(pump)).collect();
+            dealt.sort_unstable();
+            prop_assert_eq!(dealt, (0..streams).collect::<Vec<_>>());
+            let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
+            setup.limit = Limit::Bytes(Bytes::new(bytes));
+            let sum: u128 = (0..streams).map(|stream| u128::from(plan.share(&setup, stream))).sum();
+            prop_assert_eq!(sum, u128::from(bytes));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What happens before the first thread starts: checks, socket options, buffers.
+
+use linerate_model::{Caveat, CaveatKind, Side, SideSettings};
+use linerate_sock::{SockError, sockopt};
+
+use crate::error::EngineError;
+use crate::flow::Flow;
+use crate::pacer;
+use crate::pump::feed::Feed;
+use crate::pump::{Job, epoll, stream};
+use crate::settings;
+use crate::setup::{FlowSetup, Sockets};
+
+/// What the pumps start with.
+pub(crate) struct Prepared {
+    /// One for each pump.
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) settings: SideSettings,
+    pub(crate) caveats: Vec<Caveat>,
+}
+
+/// Refuses what cannot work.
+pub(crate) fn check(setup: &FlowSetup, sockets: &Sockets) -> Result<(), EngineError> {
+    if sockets.is_empty() {
+        return Err(EngineError::NoSockets);
+    }
+    let (length, needed) = (setup.datagram_length(), setup.stamp.length);
+    if matches!(sockets, Sockets::Udp(_)) && length < needed {
+        return Err(EngineError::DatagramTooShort { length, needed });
+    }
+    Ok(())
+}
+
+/// Sets what must hold for every socket before a pump touches it.
+pub(crate) fn sockets(flow: &Flow) -> Result<(), SockError> {
+    if let Sockets::Tcp(streams) = &flow.sockets {
+        for socket in streams {
+            if flow.plan.shared() { epoll::prepare(socket)? } else { stream::prepare(socket)? }
+        }
+    }
+    let exact = flow.setup.fq_rate.map(|rate| (rate.bps() / 8.0) as u64);
+    let smooth = flow.setup.offered.filter(|_| flow.sockets.tcp(0).is_some()).map(pacer::smoothing_rate);
+    if let Some(rate) = exact.or(smooth).filter(|_| flow.writes()) {
+        for socket in flow.sockets.iter() {
+            sockopt::set_max_pacing_rate(&socket, rate)?;
+        }
+    }
+    Ok(())
+}
+
+/// Allocates what the pumps need and reads back what the sockets have become.
+pub(crate) fn jobs(flow: &Flow) -> Result<Prepared, SockError> {
+    let mut settings = settings::read(flow);
+    let mut caveats = Vec::new();
+    let mut jobs = Vec::with_capacity(flow.plan.pumps);
+    let mut refused = None;
+    for _ in 0..flow.plan.pumps {
+        jobs.push(match Job::prepare(flow) {
+            Err(error) if flow.writes() && flow.setup.zerocopy.is_some() => {
+                refused = Some(format!("{error}: {}", error.source));
+                Job::Write(Feed::copying(flow.plan.block))
+            }
+            other => other?,
+        });
+    }
+    if flow.plan.shared() && flow.setup.zerocopy.is_some() {
+        refused = Some(format!("{} streams share {} threads", flow.plan.streams, flow.plan.pumps));
+    }
+    if let Some(method) = flow.setup.zerocopy.filter(|_| flow.setup.side == Side::Sender) {
+        let asked = settings::name(method);
+        settings.zerocopy.effective = Some(if refused.is_some() { "copy" } else { asked }.to_owned());
+        if let Some(why) = refused {
+            let text = format!("zero-copy sending by {asked} was not possible ({why}); the sender copied");
+            caveats.push(Caveat { kind: CaveatKind::SettingIneffective, text });
+        }
+    }
+    Ok(Prepared { jobs, settings, caveats })
+}

@@ -1,0 +1,286 @@
+//! Many TCP streams, one thread: level-triggered epoll, one buffer for all of them.
+//!
+//! Streams with a rate are not watched for readiness; they are looked at when they are due.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use linerate_sock::poll::{Events, Interest, Poller};
+use linerate_sock::stream::{recv, send, set_nonblocking};
+use linerate_sock::{Mono, Moved, SockError, clock, queues};
+use linerate_units::Bitrate;
+
+use super::feed::Drain;
+use super::{PumpEnd, Shift, StreamEnd, Trouble, queued};
+use crate::control::PATIENCE;
+use crate::counters::Meter;
+use crate::flow::Flow;
+use crate::pacer::{self, Schedule};
+
+/// Streams served between two looks at the orders.
+const EVENTS: usize = 256;
+/// Streams that are due but not ready are not looked at more often.
+const REST: Duration = Duration::from_millis(1);
+
+/// Makes no call of this socket wait.
+pub(crate) fn prepare(socket: &TcpStream) -> Result<(), SockError> {
+    set_nonblocking(socket, true)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Bytes may move.
+    Open,
+    /// Written and half-closed; the peer's FIN is awaited.
+    Closing,
+    Ended,
+}
+
+struct Slot<'f> {
+    end: StreamEnd,
+    socket: &'f TcpStream,
+    left: u64,
+    phase: Phase,
+}
+
+/// The streams of one pump and what wakes it.
+struct Bench<'f> {
+    flow: &'f Flow,
+    meter: Meter<'f>,
+    slots: Vec<Slot<'f>>,
+    poller: Poller,
+    pace: Option<Schedule>,
+    chunk: usize,
+    /// What an open stream waits for.
+    interest: Interest,
+    open: usize,
+    closing: usize,
+}
+
+impl<'f> Bench<'f> {
+    fn new(flow: &'f Flow, pump: usize, rate: Option<Bitrate>, ready: Interest) -> Result<Self, SockError> {
+        let interest = if rate.is_some() { Interest::ERROR } else { ready };
+        let poller = Poller::new()?;
+        let mut slots = Vec::new();
+        for stream in flow.plan.streams_of(pump) {
+            let Some(socket) = flow.sockets.tcp(stream) else { continue };
+            poller.add(socket, slots.len() as u64, interest)?;
+            let end = StreamEnd { stream, ..StreamEnd::default() };
+            slots.push(Slot { end, socket, left: flow.plan.share(&flow.setup, stream), phase: Phase::Open });
+        }
+        Ok(Self {
+            meter: flow.meter(pump),
+            open: slots.len(),
+            slots,
+            poller,
+            pace: None,
+            chunk: rate.map_or(flow.plan.block, |rate| pacer::chunk(rate, flow.plan.block)),
+            interest,
+            closing: 0,
+            flow,
+        })
+    }
+
+    /// Whether open streams are served when they are due instead of when they are ready.
+    fn paced(&self) -> bool {
+        self.interest == Interest::ERROR
+    }
+
+    fn is_due(&self, slot: &Slot<'_>, now: Mono) -> bool {
+        slot.phase == Phase::Open && self.pace.is_none_or(|pace| pace.due(slot.end.bytes) <= now)
+    }
+
+    /// When to look again although nothing woke the pump.
+    fn next_look(&self, now: Mono) -> Mono {
+        let latest = now + PATIENCE;
+        if !self.paced() || self.open == 0 {
+            return latest;
+        }
+        let Some(pace) = &self.pace else { return now + REST };
+        let open = self.slots.iter().filter(|slot| slot.phase == Phase::Open);
+        let due = open.map(|slot| pace.due(slot.end.bytes)).min().unwrap_or(latest);
+        due.clamp(now + REST, latest)
+    }
+
+    fn end(&mut self, index: usize, trouble: Option<Trouble>) {
+        let slot = &mut self.slots[index];
+        match slot.phase {
+            Phase::Open => self.open -= 1,
+            Phase::Closing => self.closing -= 1,
+            Phase::Ended => return,
+        }
+        slot.phase = Phase::Ended;
+        slot.end.trouble = trouble;
+        // Fails only for a socket that is not watched any more.
+        let _ = self.poller.remove(slot.socket);
+    }
+
+    /// No more bytes to write on this stream: half-closes it.
+    fn half_close(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let closed = queues::finish_writing(slot.socket)
+            .and_then(|()| self.poller.modify(slot.socket, index as u64, Interest::READ));
+        if let Err(error) = closed {
+            return self.end(index, Some(error.into()));
+        }
+        slot.phase = Phase::Closing;
+        self.open -= 1;
+        self.closing += 1;
+    }
+
+    fn write_once(&mut self, index: usize, block: &[u8]) {
+        let slot = &mut self.slots[index];
+        let most = usize::try_from(slot.left).unwrap_or(usize::MAX).min(self.chunk).min(block.len());
+        match send(slot.socket, &block[..most]) {
+            Ok(moved) => {
+                let bytes = moved.bytes() as u64;
+                slot.end.bytes += bytes;
+                slot.left -= bytes;
+                if bytes > 0 {
+                    self.meter.count(clock::now(), bytes);
+                }
+                if self.slots[index].left == 0 {
+                    self.half_close(index);
+                }
+            }
+            Err(error) => self.end(index, Some(error.into())),
+        }
+    }
+
+    fn read_once(&mut self, index: usize, drain: &mut Drain) {
+        let slot = &mut self.slots[index];
+        match drain.recv(slot.socket, self.chunk) {
+            Ok(Moved::Bytes(bytes)) => {
+                let (now, bytes) = (clock::now(), bytes as u64);
+                slot.end.bytes += bytes;
+                if self.meter.is_new() && self.meter.begin(now, bytes) {
+                    self.flow.control.tell_begun();
+                }
+                if self.pace.is_none() && self.paced() {
+                    self.pace = self.flow.setup.read_rate.and_then(|rate| Schedule::new(now, rate));
+                }
+                self.meter.count(now, bytes);
+            }
+            Ok(Moved::Pending) => {}
+            Ok(Moved::Closed) => {
+                // Refused only when the peer is gone already, and then it needs no notice.
+                let _ = queues::finish_writing(slot.socket);
+                self.end(index, None);
+            }
+            Err(error) => self.end(index, Some(error.into())),
+        }
+    }
+
+    /// Looks whether the peer has closed a stream that is written.
+    fn look_for_close(&mut self, index: usize) {
+        let mut ignored = [0; 4096];
+        match recv(self.slots[index].socket, &mut ignored) {
+            Ok(Moved::Closed) => self.end(index, None),
+            Ok(_) => {}
+            Err(error) => self.end(index, Some(error.into())),
+        }
+    }
+
+    fn finish(mut self, half_closes: bool) -> PumpEnd {
+        for index in 0..self.slots.len() {
+            let half_closed = self.slots[index].phase != Phase::Open;
+            self.end(index, Some(Trouble::Aborted));
+            if half_closes {
+                let end = &mut self.slots[index].end;
+                end.queued = queued(&self.flow.sockets, end.stream, half_closed);
+            }
+        }
+        PumpEnd { streams: self.slots.into_iter().map(|slot| slot.end).collect(), ..PumpEnd::default() }
+    }
+}
+
+/// Writes every stream until its limit, half-closes it, and waits until the peer closes it too.
+pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, block: &[u8]) -> PumpEnd {
+    let mut bench = match Bench::new(flow, pump, flow.setup.offered, Interest::WRITE) {
+        Ok(bench) => bench,
+        Err(error) => return failed(flow, pump, error),
+    };
+    let mut now = clock::now();
+    if bench.meter.begin(now, 0) {
+        flow.control.tell_begun();
+    }
+    bench.pace = flow.setup.offered.and_then(|rate| Schedule::new(now, rate));
+    let mut events = Events::with_capacity(EVENTS);
+    for index in 0..bench.slots.len() {
+        if bench.slots[index].left == 0 {
+            bench.half_close(index);
+        }
+    }
+    loop {
+        let until = flow.write_until();
+        if bench.open > 0 && (now >= until || !flow.control.may_write()) && !flow.control.aborted() {
+            let open = |bench: &Bench<'_>, index: usize| bench.slots[index].phase == Phase::Open;
+            (0..bench.slots.len()).for_each(|index| {
+                if open(&bench, index) {
+                    bench.half_close(index)
+                }
+            });
+        }
+        if bench.open == 0 {
+            shift.written();
+        }
+        if bench.open + bench.closing == 0 || flow.control.aborted() {
+            return bench.finish(true);
+        }
+        let look = bench.next_look(now);
+        let look = if bench.open > 0 { look.min(until) } else { look };
+        if bench.poller.wait(&mut events, look).is_err() {
+            return bench.finish(true);
+        }
+        now = clock::now();
+        for ready in events.iter() {
+            let index = ready.token as usize;
+            match bench.slots[index].phase {
+                Phase::Open => bench.write_once(index, block),
+                Phase::Closing => bench.look_for_close(index),
+                Phase::Ended => {}
+            }
+        }
+        if bench.paced() && now < until {
+            for index in 0..bench.slots.len() {
+                if bench.is_due(&bench.slots[index], now) {
+                    bench.write_once(index, block);
+                }
+            }
+        }
+    }
+}
+
+/// Reads every stream until the peer has half-closed it, and closes it.
+pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
+    let mut bench = match Bench::new(flow, pump, flow.setup.read_rate, Interest::READ) {
+        Ok(bench) => bench,
+        Err(error) => return failed(flow, pump, error),
+    };
+    let mut events = Events::with_capacity(EVENTS);
+    let mut now = clock::now();
+    while bench.open > 0 && flow.control.may_read(now) {
+        if bench.poller.wait(&mut events, bench.next_look(now)).is_err() {
+            break;
+        }
+        now = clock::now();
+        for ready in events.iter() {
+            bench.read_once(ready.token as usize, &mut drain);
+        }
+        if bench.paced() {
+            for index in 0..bench.slots.len() {
+                if bench.is_due(&bench.slots[index], now) {
+                    bench.read_once(index, &mut drain);
+                }
+            }
+        }
+    }
+    bench.finish(false)
+}
+
+/// A pump that could not begin.
+fn failed(flow: &Flow, pump: usize, error: SockError) -> PumpEnd {
+    let trouble = Trouble::from(error);
+    let end = |stream| StreamEnd { stream, trouble: Some(trouble.clone()), ..StreamEnd::default() };
+    PumpEnd { streams: flow.plan.streams_of(pump).map(end).collect(), ..PumpEnd::default() }
+}

@@ -1,0 +1,132 @@
+//! The pumps: threads that do nothing but move bytes and count them.
+//!
+//! Inside their loops there is the call, one look at the clock, an addition to counters of their own and a look at
+//! the orders; no lock, no allocation, no text.
+
+pub(crate) mod epoll;
+pub(crate) mod feed;
+pub(crate) mod stream;
+
+use linerate_model::Side;
+use linerate_sock::clock::ThreadClock;
+use linerate_sock::{SockError, affinity, queues};
+
+use crate::control::Control;
+use crate::flow::Flow;
+use crate::setup::Sockets;
+use feed::{Drain, Feed};
+
+/// What a pump needs beside the sockets, allocated before it starts.
+pub(crate) enum Job {
+    /// Write one TCP stream.
+    Write(Feed),
+    /// Read one TCP stream.
+    Read(Drain),
+    /// Write several TCP streams.
+    WriteMany(Vec<u8>),
+    /// Read several TCP streams.
+    ReadMany(Drain),
+}
+
+impl Job {
+    /// The job of every pump of the flow; they are all alike.
+    pub(crate) fn prepare(flow: &Flow) -> Result<Self, SockError> {
+        let (setup, block) = (&flow.setup, flow.plan.block);
+        Ok(match (setup.side, flow.plan.shared()) {
+            (Side::Sender, false) => Self::Write(Feed::prepare(flow)?),
+            (Side::Sender, true) => Self::WriteMany(feed::pattern(block)),
+            (Side::Receiver, false) => Self::Read(Drain::new(setup.skip_rx_copy, block)),
+            (Side::Receiver, true) => Self::ReadMany(Drain::new(setup.skip_rx_copy, block)),
+        })
+    }
+}
+
+/// How one stream ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct StreamEnd {
+    /// Number of the stream.
+    pub(crate) stream: usize,
+    /// Bytes read or written.
+    pub(crate) bytes: u64,
+    /// Bytes left in the send queue.
+    pub(crate) queued: Option<u64>,
+    /// Why it ended before its regular end.
+    pub(crate) trouble: Option<Trouble>,
+}
+
+/// Why a stream ended before its regular end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// It was told to.
+    Aborted,
+    /// A call failed; the text says which and why.
+    Failed(String),
+}
+
+impl From<SockError> for Trouble {
+    fn from(error: SockError) -> Self {
+        Self::Failed(match error.remedy() {
+            Some(remedy) => format!("{error}: {}; {remedy}", error.source),
+            None => format!("{error}: {}", error.source),
+        })
+    }
+}
+
+/// How the streams of one pump ended.
+#[derive(Debug, Default)]
+pub(crate) struct PumpEnd {
+    pub(crate) streams: Vec<StreamEnd>,
+    /// Whether the kernel copied although it was asked not to (MSG_ZEROCOPY).
+    pub(crate) copied: bool,
+    /// Whether the thread could not be kept on the CPU asked for.
+    pub(crate) unpinned: bool,
+}
+
+/// The presence of a pump at its work; it tells the others of its end even when the work panics.
+pub(crate) struct Shift<'f> {
+    control: &'f Control,
+    writing: bool,
+}
+
+impl<'f> Shift<'f> {
+    fn new(flow: &'f Flow) -> Self {
+        Self { control: &flow.control, writing: flow.writes() }
+    }
+
+    /// Tells once that writing is finished.
+    pub(crate) fn written(&mut self) {
+        if std::mem::take(&mut self.writing) {
+            self.control.tell_written();
+        }
+    }
+}
+
+impl Drop for Shift<'_> {
+    fn drop(&mut self) {
+        self.written();
+        self.control.tell_ended();
+    }
+}
+
+/// The life of one pump thread.
+pub(crate) fn run(flow: &Flow, pump: usize, job: Job) -> PumpEnd {
+    let mut shift = Shift::new(flow);
+    if let Some(clock) = flow.clocks.get(pump) {
+        let _ = clock.set(ThreadClock::of_this_thread());
+    }
+    let cpu = flow.setup.affinity.map(|cpu| cpu as usize);
+    let unpinned = cpu.is_some_and(|cpu| affinity::set_thread_affinity(&[cpu]).is_err());
+    let end = match job {
+        Job::Write(feed) => stream::write(flow, pump, &mut shift, feed),
+        Job::Read(drain) => stream::read(flow, pump, drain),
+        Job::WriteMany(block) => epoll::write(flow, pump, &mut shift, &block),
+        Job::ReadMany(drain) => epoll::read(flow, pump, drain),
+    };
+    PumpEnd { unpinned, ..end }
+}
+
+/// Bytes in the send queue of a stream; the FIN behind them counts as one for the kernel and as none here.
+pub(crate) fn queued(sockets: &Sockets, stream: usize, half_closed: bool) -> Option<u64> {
+    let bytes = queues::unacknowledged(sockets.tcp(stream)?).ok()?;
+    Some(bytes.saturating_sub(u64::from(half_closed)))
+}

@@ -1,0 +1,138 @@
+//! One TCP stream, one thread, blocking calls.
+
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+
+use linerate_sock::stream::{recv, set_nonblocking, set_recv_timeout, set_send_timeout};
+use linerate_sock::{Mono, Moved, SockError, clock, queues};
+
+use super::feed::{Drain, Feed};
+use super::{PumpEnd, Shift, StreamEnd, Trouble, queued};
+use crate::control::{Control, PATIENCE};
+use crate::counters::Meter;
+use crate::flow::Flow;
+use crate::pacer::{self, Schedule};
+
+/// Makes every call of this socket return within [`PATIENCE`].
+pub(crate) fn prepare(fd: &impl AsFd) -> Result<(), SockError> {
+    set_nonblocking(fd, false)?;
+    set_recv_timeout(fd, Some(PATIENCE))?;
+    set_send_timeout(fd, Some(PATIENCE))
+}
+
+/// Writes until the limit, half-closes, and waits until the peer closes too.
+pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut feed: Feed) -> PumpEnd {
+    let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
+    let meter = flow.meter(pump);
+    let filled = fill(flow, pump, &meter, socket, &mut feed);
+    // An abort must not look like an end to the peer: the reset follows when the socket is closed.
+    let ends_well = filled.is_ok() && !flow.control.aborted();
+    let half_closed = ends_well && queues::finish_writing(socket).is_ok();
+    shift.written();
+    let ended = filled.map_err(Trouble::from).and_then(|()| await_close(&flow.control, socket));
+    let end = StreamEnd {
+        stream: pump,
+        bytes: flow.counters[pump].read().total,
+        queued: queued(&flow.sockets, pump, half_closed),
+        trouble: ended.err(),
+    };
+    PumpEnd { streams: vec![end], copied: feed.copied(socket), ..PumpEnd::default() }
+}
+
+/// The loop of a sender.
+fn fill(
+    flow: &Flow,
+    stream: usize,
+    meter: &Meter<'_>,
+    socket: &TcpStream,
+    feed: &mut Feed,
+) -> Result<(), SockError> {
+    let start = clock::now();
+    if meter.begin(start, 0) {
+        flow.control.tell_begun();
+    }
+    let pace = flow.setup.offered.and_then(|rate| Schedule::new(start, rate));
+    let chunk = flow.setup.offered.map_or(u64::MAX, |rate| pacer::chunk(rate, flow.plan.block) as u64);
+    let mut left = flow.plan.share(&flow.setup, stream);
+    let (mut sent, mut hurried) = (0, false);
+    while left > 0 && flow.control.may_write() {
+        let until = flow.write_until();
+        if let Some(pace) = &pace {
+            let due = pace.due(sent);
+            if due >= until || !flow.control.rest_until(due, Control::may_write) {
+                flow.control.rest_until(until.min(due), Control::may_write);
+                break;
+            }
+        }
+        let moved = feed.send(socket, left.min(chunk))?.bytes() as u64;
+        let now = clock::now();
+        if moved > 0 {
+            meter.count(now, moved);
+            sent += moved;
+            left -= moved;
+        }
+        if now >= until {
+            break;
+        }
+        // A last call must not overstay the end of the test by the whole patience on a slow path.
+        if !hurried && until.since(now) < PATIENCE {
+            set_send_timeout(socket, Some(until.since(now)))?;
+            hurried = true;
+        }
+    }
+    Ok(())
+}
+
+/// Waits for the peer's FIN, which says that it has read everything.
+fn await_close(control: &Control, socket: &TcpStream) -> Result<(), Trouble> {
+    let mut ignored = [0; 4096];
+    while !control.aborted() {
+        if recv(socket, &mut ignored)? == Moved::Closed {
+            return Ok(());
+        }
+    }
+    Err(Trouble::Aborted)
+}
+
+/// Reads until the peer has half-closed, and closes.
+pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
+    let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
+    let ended = empty(flow, &flow.meter(pump), socket, &mut drain);
+    if ended.is_ok() {
+        // Refused only when the peer is gone already, and then it needs no notice.
+        let _ = queues::finish_writing(socket);
+    }
+    let bytes = flow.counters[pump].read().total;
+    let end = StreamEnd { stream: pump, bytes, queued: None, trouble: ended.err() };
+    PumpEnd { streams: vec![end], ..PumpEnd::default() }
+}
+
+/// The loop of a receiver.
+fn empty(flow: &Flow, meter: &Meter<'_>, socket: &TcpStream, drain: &mut Drain) -> Result<(), Trouble> {
+    let chunk = flow.setup.read_rate.map_or(usize::MAX, |rate| pacer::chunk(rate, flow.plan.block));
+    let mut pace = None;
+    let (mut taken, mut now) = (0, Mono::default());
+    while flow.control.may_read(now) {
+        if let Some(pace) = &pace {
+            let due = Schedule::due(pace, taken);
+            flow.control.rest_until(due, |control| control.may_read(clock::now()));
+        }
+        let moved = drain.recv(socket, chunk)?;
+        now = clock::now();
+        match moved {
+            Moved::Bytes(bytes) => {
+                if meter.is_new() {
+                    pace = flow.setup.read_rate.and_then(|rate| Schedule::new(now, rate));
+                    if meter.begin(now, bytes as u64) {
+                        flow.control.tell_begun();
+                    }
+                }
+                meter.count(now, bytes as u64);
+                taken += bytes as u64;
+            }
+            Moved::Pending => {}
+            Moved::Closed => return Ok(()),
+        }
+    }
+    Err(Trouble::Aborted)
+}

@@ -1,0 +1,101 @@
+//! Metrics of the host: what its cores do and what it drops.
+
+use linerate_model::Readings;
+use linerate_model::metrics::host;
+use linerate_sock::proc::cpu::{self, CpuStat, CpuTimes};
+use linerate_sock::proc::net;
+use linerate_units::Ratio;
+
+/// The host's counters at one moment. Reading them costs some 100 µs, so they are not read on every tick.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HostState {
+    cpu: Option<CpuStat>,
+    softnet_dropped: Option<u64>,
+    softnet_squeezed: Option<u64>,
+    interface_drops: Option<u64>,
+    interface_errors: Option<u64>,
+    local_retransmits: Option<u64>,
+    zero_windows: Option<u64>,
+    rcv_pruned: Option<u64>,
+    udp_rcvbuf_errors: Option<u64>,
+}
+
+impl HostState {
+    pub(crate) fn read(interface: Option<&str>) -> Self {
+        let softnet = net::softnet();
+        let counters = net::counters().unwrap_or_default();
+        let counter = |name: &str| counters.get(name).copied();
+        let device = interface.and_then(|name| net::devices()?.remove(name));
+        let udp = ["Udp.RcvbufErrors", "Udp6.RcvbufErrors"].iter().filter_map(|name| counter(name));
+        Self {
+            cpu: cpu::stat(),
+            softnet_dropped: softnet.as_ref().map(|cpus| cpus.iter().map(|cpu| cpu.dropped).sum()),
+            softnet_squeezed: softnet.as_ref().map(|cpus| cpus.iter().map(|cpu| cpu.time_squeeze).sum()),
+            interface_drops: device.map(|device| device.received.dropped + device.sent.dropped),
+            interface_errors: device.map(|device| device.received.errors + device.sent.errors),
+            local_retransmits: counter("TcpExt.TCPSpuriousRtxHostQueues"),
+            zero_windows: counter("TcpExt.TCPToZeroWindowAdv"),
+            rcv_pruned: counter("TcpExt.PruneCalled")
+                .zip(counter("TcpExt.TCPRcvCollapsed"))
+                .map(|(a, b)| a + b),
+            udp_rcvbuf_errors: udp.reduce(|sum, errors| sum + errors),
+        }
+    }
+
+    /// Busy share of all cores since `earlier`.
+    pub(crate) fn busy(&self, earlier: &Self) -> Option<Ratio> {
+        Ratio::new(self.cpu.as_ref()?.since(earlier.cpu.as_ref()?).all.busy_share()?)
+    }
+
+    /// Notes what happened since `earlier`.
+    pub(crate) fn put(&self, earlier: &Self, out: &mut Readings) {
+        out.put_some(host::BUSY, self.busy(earlier));
+        if let (Some(now), Some(then)) = (&self.cpu, &earlier.cpu) {
+            let spent = now.since(then);
+            let largest = |share: fn(&CpuTimes) -> Option<f64>| {
+                spent.cpus.values().filter_map(share).reduce(f64::max).and_then(Ratio::new)
+            };
+            out.put_some(host::CORE_BUSY, largest(CpuTimes::busy_share));
+            out.put_some(host::SOFTIRQ, largest(CpuTimes::softirq_share));
+            out.put_some(host::STEAL, spent.all.steal_share().and_then(Ratio::new));
+        }
+        for (metric, field) in [
+            (host::SOFTNET_DROPPED, (|state| state.softnet_dropped) as fn(&Self) -> Option<u64>),
+            (host::SOFTNET_SQUEEZED, |state| state.softnet_squeezed),
+            (host::INTERFACE_DROPS, |state| state.interface_drops),
+            (host::INTERFACE_ERRORS, |state| state.interface_errors),
+            (host::LOCAL_RETRANSMITS, |state| state.local_retransmits),
+            (host::ZERO_WINDOWS, |state| state.zero_windows),
+            (host::RCV_PRUNED, |state| state.rcv_pruned),
+            (host::UDP_RCVBUF_ERRORS, |state| state.udp_rcvbuf_errors),
+        ] {
+            let grown = field(self).zip(field(earlier)).map(|(now, then)| now.saturating_sub(then));
+            out.put_some(metric, grown);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_counters_are_differences_and_the_busiest_core_is_named() {
+        let then = HostState {
+            cpu: Some(CpuStat::parse("cpu 0 0 0 100\ncpu0 0 0 0 50\ncpu1 0 0 0 50\n")),
+            zero_windows: Some(3),
+            ..HostState::default()
+        };
+        let now = HostState {
+            cpu: Some(CpuStat::parse("cpu 30 0 0 170\ncpu0 25 0 0 75\ncpu1 5 0 0 95\n")),
+            zero_windows: Some(10),
+            ..HostState::default()
+        };
+        let mut out = Readings::default();
+        now.put(&then, &mut out);
+        assert_eq!(out.get(host::BUSY).map(Ratio::get), Some(0.3));
+        assert_eq!(out.get(host::CORE_BUSY).map(Ratio::get), Some(0.5));
+        assert_eq!(out.get(host::ZERO_WINDOWS), Some(7));
+        assert_eq!(out.get(host::RCV_PRUNED), None, "not read, so absent");
+    }
+}

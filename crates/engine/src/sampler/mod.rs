@@ -1,0 +1,223 @@
+//! The sampler: one thread that reads counters and probes on absolute ticks from the first byte.
+//!
+//! Intervals are bounded by the moments at which they were really read, so that their rates are exact although a
+//! tick may be late; the next tick is not moved by that.
+
+mod host;
+mod log;
+mod snapshot;
+mod tcp;
+
+use linerate_model::metrics::host as host_metrics;
+use linerate_model::{Readings, Sample, Side};
+use linerate_sock::clock::{self, StepDetector};
+use linerate_sock::poll::{Interest, wait_for};
+use linerate_sock::{Mono, SockError};
+use linerate_units::{Ratio, Span, Timestamp};
+use std::time::Duration;
+
+use crate::flow::Flow;
+use host::HostState;
+pub(crate) use log::SampleLog;
+use snapshot::Snapshot;
+
+/// Least time between two readings of the host's counters.
+const HOST_PERIOD: Duration = Duration::from_millis(500);
+/// A smaller jump of the wall clock cannot be told from its steering.
+const STEP: Duration = Duration::from_millis(50);
+/// The sampler may be late by so many ticks before the result says so.
+const TICKS_LATE: u64 = 2;
+/// How late the kernel may wake the sampler to save a wake-up, ns.
+const SLACK_NS: u64 = 10_000;
+
+/// What the sampler knows about the whole window.
+#[derive(Debug, Default)]
+pub(crate) struct Sampled {
+    /// Readings over the window.
+    pub(crate) readings: Readings,
+    /// CPU time of this process in the window.
+    pub(crate) cpu: Duration,
+    /// Busy share of the host in the window.
+    pub(crate) host_busy: Option<Ratio>,
+    /// Worst lateness, when it exceeded what is tolerable.
+    pub(crate) late: Option<Span>,
+    /// Largest jump of the wall clock, ns.
+    pub(crate) stepped_ns: Option<i64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Omitted,
+    Inside,
+    After,
+}
+
+/// A moment with everything read.
+#[derive(Clone)]
+struct Mark {
+    snapshot: Snapshot,
+    host: HostState,
+}
+
+/// The life of the sampler thread.
+pub(crate) fn run(flow: &Flow, log: &SampleLog) -> Sampled {
+    // Refused by no current kernel, and then the ticks are 50 µs late instead of 10.
+    let _ = clock::set_timer_slack_ns(SLACK_NS);
+    let before = Snapshot::read(flow);
+    let Ok(Some(origin)) = await_begin(flow) else { return Sampled::default() };
+    let begin = before.at_begin(origin);
+    let host = HostState::read(flow.setup.interface.as_deref());
+    let mut sampler = Sampler {
+        flow,
+        log,
+        origin,
+        phase: if flow.window.omits() { Phase::Omitted } else { Phase::Inside },
+        last: begin.clone(),
+        last_host: host.clone(),
+        host_due: origin + HOST_PERIOD,
+        opened: Mark { snapshot: begin, host },
+        closed: None,
+        steps: StepDetector::new(STEP),
+        sampled: Sampled::default(),
+    };
+    // Only a broken descriptor table ends the sampling early; the counts do not depend on it.
+    let _ = sampler.follow();
+    sampler.conclude()
+}
+
+/// Waits for the first byte; absent when the flow ends without one.
+fn await_begin(flow: &Flow) -> Result<Option<Mono>, SockError> {
+    loop {
+        if let Some(origin) = flow.window.begun() {
+            return Ok(Some(origin));
+        }
+        if flow.control.all_ended() {
+            return Ok(flow.window.begun());
+        }
+        wait_for(&flow.control.sampler, Interest::READ, Mono::FAR)?;
+        let _ = flow.control.sampler.clear();
+    }
+}
+
+struct Sampler<'f> {
+    flow: &'f Flow,
+    log: &'f SampleLog,
+    origin: Mono,
+    phase: Phase,
+    last: Snapshot,
+    last_host: HostState,
+    host_due: Mono,
+    opened: Mark,
+    closed: Option<Mark>,
+    steps: StepDetector,
+    sampled: Sampled,
+}
+
+impl Sampler<'_> {
+    fn follow(&mut self) -> Result<(), SockError> {
+        let tick = self.flow.setup.tick.as_ns().max(1_000_000);
+        loop {
+            let elapsed = self.last.at.since(self.origin).as_nanos() as u64;
+            let due = self.origin + Duration::from_nanos((elapsed / tick + 1).saturating_mul(tick));
+            let due = due.min(self.boundary());
+            let on_time = self.wait(due)?;
+            let now = clock::now();
+            let lateness = if on_time { Span::ZERO } else { Span::from(now.since(due)) };
+            if lateness.as_ns() > TICKS_LATE * tick {
+                self.sampled.late = self.sampled.late.max(Some(lateness));
+            }
+            let ended = self.flow.control.all_ended();
+            self.take(lateness, ended);
+            if ended {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next end of a phase that is known beforehand.
+    fn boundary(&self) -> Mono {
+        match self.phase {
+            Phase::Omitted => self.flow.window.opens(),
+            Phase::Inside => self.flow.window.closes(),
+            Phase::After => Mono::FAR,
+        }
+    }
+
+    /// Waits until `due`; true when news of the pumps came before.
+    fn wait(&self, due: Mono) -> Result<bool, SockError> {
+        let control = &self.flow.control;
+        loop {
+            let news = control.all_ended()
+                || (self.flow.writes() && self.phase != Phase::After && control.all_written());
+            if news || clock::now() >= due {
+                return Ok(news);
+            }
+            if wait_for(&control.sampler, Interest::READ, due)? {
+                let _ = control.sampler.clear();
+            }
+        }
+    }
+
+    /// Takes the interval that ends now.
+    fn take(&mut self, lateness: Span, ended: bool) {
+        let snapshot = Snapshot::read(self.flow);
+        let now = snapshot.at;
+        let mut readings = snapshot.since(&self.last, self.flow.setup.side);
+        readings.put(host_metrics::TICK_LATENESS, lateness);
+        let next = self.next_phase(now, ended);
+        let host = (now >= self.host_due || next != self.phase)
+            .then(|| HostState::read(self.flow.setup.interface.as_deref()));
+        if let Some(host) = &host {
+            host.put(&self.last_host, &mut readings);
+            self.last_host = host.clone();
+            self.host_due = now + HOST_PERIOD;
+            let step = self.steps.look();
+            self.sampled.stepped_ns = self.sampled.stepped_ns.or(step);
+        }
+        let moment = |at: Mono| Timestamp::from_ns(at.as_ns().saturating_sub(self.origin.as_ns()));
+        let sample = Sample {
+            side: self.flow.setup.side,
+            start_ns: moment(self.last.at),
+            end_ns: moment(now),
+            outside: self.phase != Phase::Inside,
+            readings,
+        };
+        self.log.add(sample, snapshot.srtt(), snapshot.retransmits());
+        if next != self.phase {
+            let mark = Mark { snapshot: snapshot.clone(), host: self.last_host.clone() };
+            match next {
+                Phase::Inside => self.opened = mark,
+                Phase::After if self.phase == Phase::Inside => self.closed = Some(mark),
+                Phase::After | Phase::Omitted => {}
+            }
+            self.phase = next;
+        }
+        self.last = snapshot;
+    }
+
+    fn next_phase(&self, now: Mono, ended: bool) -> Phase {
+        let written = self.flow.writes() && self.flow.control.all_written();
+        match self.phase {
+            Phase::After => Phase::After,
+            _ if ended || written => Phase::After,
+            Phase::Omitted if now >= self.flow.window.opens() => Phase::Inside,
+            Phase::Inside if now >= self.flow.window.closes() => Phase::After,
+            phase => phase,
+        }
+    }
+
+    fn conclude(mut self) -> Sampled {
+        let Some(closed) = &self.closed else { return self.sampled };
+        let mut readings = closed.snapshot.since(&self.opened.snapshot, self.flow.setup.side);
+        closed.host.put(&self.opened.host, &mut readings);
+        self.sampled.cpu = closed.snapshot.process_cpu.saturating_sub(self.opened.snapshot.process_cpu);
+        self.sampled.host_busy = closed.host.busy(&self.opened.host);
+        self.sampled.readings = readings;
+        self.sampled
+    }
+}
+
+/// Whether a side writes.
+const fn writes(side: Side) -> bool {
+    matches!(side, Side::Sender)
+}

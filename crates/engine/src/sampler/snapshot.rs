@@ -1,0 +1,99 @@
+//! Everything that is read on a tick, and the difference of two readings.
+
+use std::time::Duration;
+
+use linerate_model::metrics::{flow as flow_metrics, host, loss};
+use linerate_model::{Readings, Side};
+use linerate_sock::{Mono, clock};
+use linerate_units::{Bitrate, Bytes, Ratio, Span};
+
+use super::tcp::TcpState;
+use super::writes;
+use crate::counters::Counts;
+use crate::flow::Flow;
+use crate::setup::Sockets;
+
+/// Everything that is read on a tick.
+#[derive(Debug, Clone)]
+pub(crate) struct Snapshot {
+    pub(crate) at: Mono,
+    pub(crate) process_cpu: Duration,
+    counts: Counts,
+    streams: u64,
+    tcp: Option<TcpState>,
+    /// CPU time of each pump; absent before it runs and once it has ended.
+    threads: Vec<Option<Duration>>,
+}
+
+impl Snapshot {
+    pub(crate) fn read(flow: &Flow) -> Self {
+        Self {
+            at: clock::now(),
+            counts: Counts::of(&flow.counters),
+            process_cpu: clock::process_cpu(),
+            streams: flow.plan.streams as u64,
+            threads: flow.clocks.iter().map(|clock| clock.get()?.read()).collect(),
+            tcp: matches!(flow.sockets, Sockets::Tcp(_)).then(|| TcpState::read(&flow.sockets)),
+        }
+    }
+
+    /// This reading, taken before the first byte, moved to the first byte: nothing was counted yet, and what the
+    /// process did before does not belong to the flow.
+    pub(crate) fn at_begin(self, origin: Mono) -> Self {
+        Self { at: origin, counts: Counts::default(), process_cpu: clock::process_cpu(), ..self }
+    }
+
+    pub(crate) fn srtt(&self) -> Option<Span> {
+        self.tcp.as_ref()?.srtt()
+    }
+
+    pub(crate) fn retransmits(&self) -> Option<u64> {
+        self.tcp.as_ref()?.retransmits()
+    }
+
+    /// What happened since `earlier`, and how things stand now.
+    pub(crate) fn since(&self, earlier: &Self, side: Side) -> Readings {
+        let mut out = Readings::default();
+        let span = Span::from(self.at.since(earlier.at));
+        let bytes = Bytes::new(self.counts.total - earlier.counts.total);
+        out.put(flow_metrics::BYTES, bytes);
+        out.put_some(flow_metrics::BITRATE, Bitrate::of(bytes, span));
+        out.put(flow_metrics::CALLS, self.counts.calls - earlier.counts.calls);
+        out.put(host::PROCESS_CPU, Span::from(self.process_cpu.saturating_sub(earlier.process_cpu)));
+        out.put_some(host::THREAD_CPU, self.busiest_thread(earlier, span));
+        match (&self.tcp, &earlier.tcp) {
+            (Some(now), Some(then)) if writes(side) => now.put_sender(then, &mut out),
+            (Some(now), Some(then)) => now.put_receiver(then, &mut out),
+            _ => self.put_datagrams(earlier, side, &mut out),
+        }
+        out
+    }
+
+    fn busiest_thread(&self, earlier: &Self, span: Span) -> Option<Ratio> {
+        let used = self.threads.iter().zip(&earlier.threads).filter_map(|(now, then)| {
+            // A pump that was not running then has used nothing then.
+            Some((*now)?.saturating_sub(then.unwrap_or_default()))
+        });
+        Ratio::new(used.max()?.as_secs_f64() / span.as_secs_f64())
+    }
+
+    fn put_datagrams(&self, earlier: &Self, side: Side, out: &mut Readings) {
+        let (now, then) = (&self.counts, &earlier.counts);
+        let packets = now.packets - then.packets;
+        out.put(loss::PACKETS, packets);
+        if writes(side) {
+            out.put(loss::SEND_ERRORS, now.send_errors - then.send_errors);
+            return;
+        }
+        // Late datagrams take back earlier losses; the catalogue has no negative counts.
+        let lost = now.lost.saturating_sub(then.lost);
+        out.put(loss::LOST, lost);
+        out.put_some(loss::LOSS_RATIO, Ratio::new(lost as f64 / (lost + packets) as f64));
+        out.put(loss::OUT_OF_ORDER, now.out_of_order - then.out_of_order);
+        out.put(loss::DUPLICATES, now.duplicates - then.duplicates);
+        out.put(loss::SOCKET_DROPS, now.socket_drops - then.socket_drops);
+        if now.packets > 1 {
+            out.put(loss::JITTER, Span::from_ns(now.jitter / self.streams.max(1)));
+        }
+    }
+}

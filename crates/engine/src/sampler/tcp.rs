@@ -1,0 +1,190 @@
+//! Metrics of the connections, from `TCP_INFO` and the sockets' queues.
+
+use linerate_model::Readings;
+use linerate_model::metrics::{queue, tcp};
+use linerate_sock::{TcpInfo, queues, sockopt, tcp_info};
+use linerate_units::{Bitrate, Bytes, Ratio, Span};
+
+use crate::setup::Sockets;
+
+/// Streams that are looked at. With more, the TCP metrics are those of the first 64: looking at thousands would cost
+/// more than it tells, and scaling up would invent numbers.
+const WATCHED: usize = 64;
+
+/// The connections at one moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TcpState {
+    infos: Vec<TcpInfo>,
+    snd_queue: Option<u64>,
+    rcv_queue: Option<u64>,
+    snd_buf: Option<u64>,
+    rcv_buf: Option<u64>,
+}
+
+impl TcpState {
+    pub(crate) fn read(sockets: &Sockets) -> Self {
+        let Sockets::Tcp(streams) = sockets else { return Self::default() };
+        let watched = &streams[..streams.len().min(WATCHED)];
+        Self {
+            infos: watched.iter().filter_map(|stream| tcp_info(stream).ok()).collect(),
+            snd_queue: watched.iter().map(|stream| queues::unacknowledged(stream).ok()).sum(),
+            rcv_queue: watched.iter().map(|stream| queues::readable(stream).ok()).sum(),
+            snd_buf: watched.iter().map(|stream| sockopt::snd_buf(stream).ok()).sum(),
+            rcv_buf: watched.iter().map(|stream| sockopt::rcv_buf(stream).ok()).sum(),
+        }
+    }
+
+    fn sum(&self, field: impl Fn(&TcpInfo) -> Option<u64>) -> Option<u64> {
+        if self.infos.is_empty() { None } else { self.infos.iter().map(field).sum() }
+    }
+
+    fn mean(&self, field: impl Fn(&TcpInfo) -> Option<u64>) -> Option<u64> {
+        let present: Vec<u64> = self.infos.iter().filter_map(field).collect();
+        let count = present.len() as u64;
+        (count > 0).then(|| present.iter().sum::<u64>() / count)
+    }
+
+    fn min(&self, field: impl Fn(&TcpInfo) -> Option<u64>) -> Option<u64> {
+        self.infos.iter().filter_map(field).min()
+    }
+
+    /// What a sum has grown by; absent when the streams of both moments are not the same ones.
+    fn grown(&self, earlier: &Self, field: impl Fn(&TcpInfo) -> Option<u64>) -> Option<u64> {
+        if self.infos.len() != earlier.infos.len() {
+            return None;
+        }
+        Some(self.sum(&field)?.saturating_sub(earlier.sum(&field)?))
+    }
+
+    /// Smoothed round-trip time, mean over streams.
+    pub(crate) fn srtt(&self) -> Option<Span> {
+        self.mean(|info| us_once_known(info.rtt)).map(Span::from_ns)
+    }
+
+    /// Segments sent again so far.
+    pub(crate) fn retransmits(&self) -> Option<u64> {
+        self.sum(|info| info.total_retrans.map(u64::from))
+    }
+
+    /// Notes what the sending end knows.
+    pub(crate) fn put_sender(&self, earlier: &Self, out: &mut Readings) {
+        let bytes = |value: Option<u64>| value.map(Bytes::new);
+        let rate = |value: Option<u64>| value.and_then(|bytes| Bitrate::from_bps(bytes as f64 * 8.0));
+        let count =
+            |field: fn(&TcpInfo) -> Option<u32>| self.grown(earlier, |info| field(info).map(u64::from));
+        let volume = |field: fn(&TcpInfo) -> Option<u64>| self.grown(earlier, field).map(Bytes::new);
+        let streams = self.infos.len().max(1) as u64;
+        let time = |field: fn(&TcpInfo) -> Option<u64>| {
+            self.grown(earlier, field).map(|us| Span::from_ns(us.saturating_mul(1000) / streams))
+        };
+        out.put_some(tcp::SRTT, self.srtt());
+        out.put_some(tcp::MIN_RTT, self.min(|info| us_once_known(info.min_rtt_us())).map(Span::from_ns));
+        out.put_some(tcp::RTTVAR, self.mean(|info| us_once_known(info.rttvar)).map(Span::from_ns));
+        out.put_some(tcp::CWND, bytes(self.sum(TcpInfo::cwnd_bytes)));
+        out.put_some(tcp::SSTHRESH, self.ssthresh());
+        out.put_some(tcp::SND_MSS, bytes(self.min(|info| info.snd_mss.map(u64::from))));
+        out.put_some(tcp::PMTU, bytes(self.min(|info| info.pmtu.map(u64::from))));
+        out.put_some(tcp::RETRANSMITS, count(|info| info.total_retrans));
+        out.put_some(tcp::SEGMENTS, count(|info| info.data_segs_out));
+        out.put_some(tcp::BYTES_ACKED, volume(|info| info.bytes_acked));
+        out.put_some(tcp::BYTES_SENT, volume(|info| info.bytes_sent));
+        out.put_some(tcp::BYTES_RETRANS, volume(|info| info.bytes_retrans));
+        out.put_some(tcp::BUSY, time(|info| info.busy_time));
+        out.put_some(tcp::RWND_LIMITED, time(|info| info.rwnd_limited));
+        out.put_some(tcp::SNDBUF_LIMITED, time(|info| info.sndbuf_limited));
+        out.put_some(tcp::DELIVERY_RATE, rate(self.sum(|info| info.delivery_rate)));
+        out.put_some(tcp::APP_LIMITED, self.app_limited());
+        out.put_some(tcp::PACING_RATE, rate(self.sum(TcpInfo::paced_bytes_per_second)));
+        out.put_some(tcp::NOTSENT, bytes(self.sum(|info| info.notsent_bytes.map(u64::from))));
+        out.put_some(
+            tcp::UNACKED,
+            bytes(self.sum(|info| Some(u64::from(info.unacked?) * u64::from(info.snd_mss?)))),
+        );
+        out.put_some(tcp::SND_WND, bytes(self.sum(|info| info.snd_wnd.map(u64::from))));
+        out.put_some(tcp::TIMEOUTS, self.grown(earlier, |info| info.total_rto.map(u64::from)));
+        let timeout_ms = self.grown(earlier, |info| info.total_rto_time.map(u64::from));
+        out.put_some(tcp::TIMEOUT_TIME, timeout_ms.map(Span::from_ms));
+        out.put_some(tcp::DSACK_DUPS, count(|info| info.dsack_dups));
+        out.put_some(tcp::REORDERED, count(|info| info.reord_seen));
+        out.put_some(tcp::DELIVERED_CE, count(|info| info.delivered_ce));
+        out.put_some(tcp::DELIVERED, count(|info| info.delivered));
+        out.put_some(tcp::SND_BUF, bytes(self.snd_buf));
+        out.put_some(queue::SND, bytes(self.snd_queue));
+    }
+
+    /// Notes what the receiving end knows.
+    pub(crate) fn put_receiver(&self, earlier: &Self, out: &mut Readings) {
+        let sum =
+            |field: fn(&TcpInfo) -> Option<u32>| self.sum(|info| field(info).map(u64::from)).map(Bytes::new);
+        out.put_some(tcp::RCV_WND, sum(|info| info.rcv_wnd));
+        out.put_some(tcp::RCV_SPACE, sum(|info| info.rcv_space));
+        out.put_some(tcp::OUT_OF_ORDER, self.grown(earlier, |info| info.rcv_ooopack.map(u64::from)));
+        out.put_some(tcp::RCV_BUF, self.rcv_buf.map(Bytes::new));
+        out.put_some(queue::RCV, self.rcv_queue.map(Bytes::new));
+        // Half of the buffer is for payload, the other half for the kernel's bookkeeping (tcp_adv_win_scale 1).
+        let share =
+            self.rcv_queue.zip(self.rcv_buf).map(|(queued, buffer)| queued as f64 * 2.0 / buffer as f64);
+        out.put_some(queue::RCV_SHARE, share.and_then(|share| Ratio::new(share.min(1.0))));
+    }
+
+    fn ssthresh(&self) -> Option<Bytes> {
+        let of = |info: &TcpInfo| Some(u64::from(info.ssthresh()?) * u64::from(info.snd_mss?));
+        self.infos.iter().filter_map(of).reduce(|sum, bytes| sum + bytes).map(Bytes::new)
+    }
+
+    fn app_limited(&self) -> Option<Ratio> {
+        let limited = self.sum(|info| info.delivery_rate_app_limited().map(u64::from))?;
+        Ratio::new(limited as f64 / self.infos.len() as f64)
+    }
+}
+
+/// A time in µs as ns; the kernel says 0 before the first sample.
+fn us_once_known(us: Option<u32>) -> Option<u64> {
+    us.filter(|&us| us > 0).map(|us| u64::from(us) * 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `TCP_INFO` of 280 bytes with some 32-bit fields set (offsets as in include/uapi/linux/tcp.h).
+    fn info(fields: &[(usize, u32)]) -> TcpInfo {
+        let mut bytes = [0; 280];
+        for &(at, value) in fields {
+            bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+        }
+        TcpInfo::decode(&bytes)
+    }
+
+    fn state(infos: Vec<TcpInfo>) -> TcpState {
+        TcpState { infos, ..TcpState::default() }
+    }
+
+    #[test]
+    fn windows_add_round_trips_are_averaged_and_counters_are_differences() {
+        let earlier = state(vec![info(&[(100, 5)]), info(&[(100, 1)])]);
+        let one = info(&[(16, 1000), (80, 10), (68, 20_000), (148, 9_000), (100, 7)]);
+        let two = info(&[(16, 1400), (80, 10), (68, 30_000), (148, 8_000), (100, 1)]);
+        let mut out = Readings::default();
+        state(vec![one, two]).put_sender(&earlier, &mut out);
+        assert_eq!(out.get(tcp::CWND), Some(Bytes::new(24_000)));
+        assert_eq!(out.get(tcp::SRTT), Some(Span::from_ns(25_000_000)));
+        assert_eq!(out.get(tcp::MIN_RTT), Some(Span::from_ns(8_000_000)));
+        assert_eq!(out.get(tcp::SND_MSS), Some(Bytes::new(1000)));
+        assert_eq!(out.get(tcp::RETRANSMITS), Some(2));
+        assert_eq!(out.get(queue::SND), None, "not read, so absent");
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_return_is_absent() {
+        let old = || state(vec![TcpInfo::decode(&[0; 104])]);
+        let mut out = Readings::default();
+        old().put_sender(&old(), &mut out);
+        old().put_receiver(&old(), &mut out);
+        assert_eq!(out.get(tcp::RETRANSMITS), Some(0));
+        assert_eq!(out.get(tcp::SRTT), None, "no sample yet");
+        for metric in [tcp::BYTES_ACKED.name(), tcp::BUSY.name(), tcp::RCV_WND.name(), tcp::TIMEOUTS.name()] {
+            assert_eq!(out.named(metric), None, "{metric}");
+        }
+    }
+}

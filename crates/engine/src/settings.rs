@@ -1,0 +1,66 @@
+//! What the sockets of a side were set to, read back from the kernel.
+
+use linerate_model::{Effective, SideSettings, Transport, ZeroCopy};
+use linerate_sock::sockopt::{self, congestion, max_pacing_rate, snd_mss, tos};
+use linerate_sock::tcp_info;
+use linerate_units::{Bitrate, Bytes};
+
+use crate::flow::Flow;
+
+/// Reads back the first stream. What depends on the way of sending is added by the caller.
+pub(crate) fn read(flow: &Flow) -> SideSettings {
+    let setup = &flow.setup;
+    let mut settings = SideSettings {
+        window: setup.window,
+        mss: Effective { asked: setup.mss, effective: None },
+        congestion: Effective { asked: setup.congestion.clone(), effective: None },
+        tos: Effective { asked: setup.tos, effective: None },
+        pacing_bps: Effective { asked: setup.fq_rate, effective: None },
+        zerocopy: Effective { asked: setup.zerocopy.map(|method| name(method).to_owned()), effective: None },
+        affinity: setup.affinity,
+        ..SideSettings::default()
+    };
+    let text = |address: Option<std::net::SocketAddr>| address.map(|a| a.to_string()).unwrap_or_default();
+    let (local, remote) = flow.sockets.addresses();
+    (settings.local, settings.remote) = (text(local), text(remote));
+    let Some(socket) = flow.sockets.iter().next() else { return settings };
+    settings.snd_buf = sockopt::snd_buf(&socket).ok().map(Bytes::new);
+    settings.rcv_buf = sockopt::rcv_buf(&socket).ok().map(Bytes::new);
+    settings.tos.effective = tos(&socket).ok();
+    settings.pacing_bps.effective = max_pacing_rate(&socket)
+        .ok()
+        .filter(|&rate| rate != u64::MAX)
+        .and_then(|rate| Bitrate::from_bps(rate as f64 * 8.0));
+    if setup.transport == Transport::Udp {
+        settings.length = Bytes::new(setup.datagram_length() as u64);
+        settings.pmtu = sockopt::path_mtu(&socket).ok();
+        return settings;
+    }
+    settings.length = Bytes::new(flow.plan.block as u64);
+    settings.mss.effective = snd_mss(&socket).ok();
+    settings.congestion.effective = congestion(&socket).ok();
+    settings.mptcp = (setup.transport == Transport::Mptcp).then(|| sockopt::uses_mptcp(&socket));
+    if let Ok(info) = tcp_info(&socket) {
+        settings.pmtu = info.pmtu;
+        if let Some(options) = info.options() {
+            let all = [
+                ("timestamps", options.timestamps),
+                ("sack", options.sack),
+                ("wscale", options.wscale),
+                ("ecn", options.ecn),
+            ];
+            settings.tcp_options =
+                all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned()).collect();
+        }
+    }
+    settings
+}
+
+/// The name of a way of sending, as on the command line.
+pub(crate) const fn name(method: ZeroCopy) -> &'static str {
+    match method {
+        ZeroCopy::Splice => "splice",
+        ZeroCopy::Sendfile => "sendfile",
+        ZeroCopy::Msg => "msg",
+    }
+}

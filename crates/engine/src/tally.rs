@@ -1,0 +1,124 @@
+//! From counters to the counts of the flow.
+
+use linerate_model::{StreamTally, Tally, UdpTally};
+use linerate_units::{Bitrate, Bytes, Span};
+
+use crate::counters::Counts;
+use crate::flow::Flow;
+use crate::pump::{StreamEnd, Trouble};
+
+/// Streams are listed one by one up to so many.
+const LISTED: usize = 128;
+
+/// What one side counted, without what the probes saw. `retransmits` has one entry for each stream.
+pub(crate) fn assemble(flow: &Flow, mut ends: Vec<StreamEnd>, retransmits: Option<&[u64]>) -> Tally {
+    ends.sort_by_key(|end| end.stream);
+    let counts = Counts::of(&flow.counters);
+    let opens = flow.window.opens();
+    let first = if flow.writes() || flow.window.omits() { 0 } else { counts.first_bytes };
+    let elapsed = if counts.inside > 0 { counts.last_inside.saturating_sub(opens.as_ns()) } else { 0 };
+    let (bytes, elapsed) = (Bytes::new(counts.inside), Span::from_ns(elapsed));
+    let queued = ends.iter().filter_map(|end| end.queued).reduce(|sum, bytes| sum + bytes);
+    let (complete, trouble) = outcome(&ends, flow.plan.streams);
+    let streams = if ends.len() > LISTED { &[] } else { ends.as_slice() };
+    Tally {
+        bytes,
+        first_read_bytes: Bytes::new(first),
+        omitted_bytes: Bytes::new(counts.omitted),
+        tail_bytes: Bytes::new(counts.total - counts.omitted - counts.inside),
+        total_bytes: Bytes::new(counts.total),
+        elapsed,
+        bitrate: Bitrate::of(Bytes::new(counts.inside - first), elapsed).unwrap_or_default(),
+        queued_bytes: queued.map(Bytes::new),
+        retransmits: retransmits.map(|all| all.iter().sum()),
+        udp: flow.sockets.udp(0).map(|_| datagrams(flow, &counts)),
+        streams: streams
+            .iter()
+            .map(|end| StreamTally {
+                bytes: Bytes::new(end.bytes),
+                retransmits: retransmits.and_then(|all| all.get(end.stream).copied()),
+            })
+            .collect(),
+        complete,
+        trouble,
+        ..Tally::default()
+    }
+}
+
+/// Whether every stream came to its regular end, and otherwise what happened first and how often.
+fn outcome(ends: &[StreamEnd], streams: usize) -> (bool, Option<String>) {
+    let missing = streams.saturating_sub(ends.len());
+    if missing > 0 {
+        return (
+            false,
+            Some(format!("{missing} of {streams} streams were given up by a fault of this program")),
+        );
+    }
+    let troubles: Vec<&Trouble> = ends.iter().filter_map(|end| end.trouble.as_ref()).collect();
+    if troubles.is_empty() {
+        return (true, None);
+    }
+    let failure = troubles.iter().find_map(|trouble| match trouble {
+        Trouble::Failed(text) => Some(text.as_str()),
+        Trouble::Aborted => None,
+    });
+    let text = failure.unwrap_or("stopped before the other end had finished");
+    let count = troubles.len();
+    (
+        false,
+        Some(if streams == 1 { text.to_owned() } else { format!("{count} of {streams} streams: {text}") }),
+    )
+}
+
+fn datagrams(flow: &Flow, counts: &Counts) -> UdpTally {
+    let sender = flow.writes();
+    let jitter = Span::from_ns(counts.jitter / flow.plan.streams.max(1) as u64);
+    UdpTally {
+        packets: counts.packets,
+        lost: counts.lost,
+        out_of_order: counts.out_of_order,
+        duplicates: counts.duplicates,
+        socket_drops: (!sender).then_some(counts.socket_drops),
+        jitter: (!sender && counts.packets > 1).then_some(jitter),
+        send_errors: sender.then_some(counts.send_errors),
+    }
+}
+
+/// Completes the receiver's datagram counts once the sender's are known: whatever was sent and did not arrive once is
+/// lost, the last datagrams too, which no later sequence number betrays.
+pub fn settle_udp(sender: &Tally, receiver: &mut Tally) {
+    if let (Some(sent), Some(received)) = (&sender.udp, &mut receiver.udp) {
+        let unique = received.packets.saturating_sub(received.duplicates);
+        received.lost = sent.packets.saturating_sub(unique);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(stream: usize, trouble: Option<Trouble>) -> StreamEnd {
+        StreamEnd { stream, trouble, ..StreamEnd::default() }
+    }
+
+    #[test]
+    fn a_failure_is_named_before_an_order_to_stop() {
+        let failed = Trouble::Failed("reset".to_owned());
+        let ends = [end(0, Some(Trouble::Aborted)), end(1, Some(failed)), end(2, None)];
+        assert_eq!(outcome(&ends, 3), (false, Some("2 of 3 streams: reset".to_owned())));
+        assert_eq!(outcome(&ends[2..], 1), (true, None));
+        assert!(outcome(&ends[..1], 1).1.is_some_and(|text| text.contains("stopped")));
+        assert!(outcome(&ends[2..], 2).1.is_some_and(|text| text.contains("1 of 2")));
+    }
+
+    #[test]
+    fn what_was_sent_and_never_read_is_lost_and_a_duplicate_replaces_nothing() {
+        let tally = |packets, duplicates, lost| Tally {
+            udp: Some(UdpTally { packets, duplicates, lost, ..UdpTally::default() }),
+            ..Tally::default()
+        };
+        let mut receiver = tally(93, 3, 4);
+        settle_udp(&tally(100, 0, 0), &mut receiver);
+        assert_eq!(receiver.udp.map(|udp| udp.lost), Some(10));
+    }
+}

@@ -1,0 +1,265 @@
+//! TCP with a thread for each stream.
+
+use std::io::Write;
+use std::net::Shutdown;
+
+use linerate_engine::{FlowSetup, Sockets, start};
+use linerate_model::metrics::{flow, tcp};
+use linerate_model::{CaveatKind, Side};
+use linerate_sock::poll::{Interest, wait_for};
+use linerate_sock::{Mono, clock};
+use linerate_units::{Bitrate, Bytes, Span};
+
+use crate::ends::{check_conserved, in_ms, run_tcp, sized, start_tcp, tcp_pairs, timed};
+
+fn mbps(mbps: f64) -> Option<Bitrate> {
+    Bitrate::from_bps(mbps * 1e6)
+}
+
+#[test]
+fn a_limit_in_bytes_is_kept_to_the_byte_over_one_and_over_five_streams() {
+    for (streams, bytes) in [(1, 1), (1, 3_000_001), (5, 3), (5, 20_000_003)] {
+        let (sender, receiver) = run_tcp(sized(bytes), streams);
+        check_conserved(&sender, &receiver);
+        assert_eq!(receiver.tally.total_bytes, Bytes::new(bytes));
+        assert_eq!(receiver.tally.bytes, Bytes::new(bytes), "without a length the window has no tail");
+        assert_eq!(receiver.tally.streams.len(), streams);
+    }
+}
+
+#[test]
+fn the_bytes_of_the_first_read_mark_the_origin_and_are_not_in_the_rate() {
+    let (near, far) = tcp_pairs(1);
+    let receiver = start(sized(0).1, Sockets::Tcp(far), clock::now()).unwrap();
+    let mut writer = near.into_iter().next().unwrap();
+    writer.write_all(&[1; 1000]).unwrap();
+    while receiver.progress().bytes < Bytes::new(1000) {
+        clock::sleep_until(in_ms(1));
+    }
+    clock::sleep_until(in_ms(20));
+    writer.write_all(&[2; 500]).unwrap();
+    writer.shutdown(Shutdown::Write).unwrap();
+    let tally = receiver.finish().tally;
+    assert_eq!((tally.bytes.get(), tally.first_read_bytes.get()), (1500, 1000));
+    assert!(tally.elapsed >= Span::from_ms(20));
+    assert_eq!(Some(tally.bitrate), Bitrate::of(Bytes::new(500), tally.elapsed));
+    assert!(tally.complete);
+}
+
+#[test]
+fn a_limit_in_time_leaves_a_window_of_that_length_and_counts_the_tail_apart() {
+    for streams in [1, 5] {
+        let (sender, mut receiver) = timed(200);
+        // The sender goes on for longer than the receiver measures, so that there is a tail.
+        receiver.measured = Some(Span::from_ms(100));
+        let (sender, receiver) = run_tcp((sender, receiver), streams);
+        check_conserved(&sender, &receiver);
+        let read = &receiver.tally;
+        assert!(read.elapsed <= Span::from_ms(100));
+        assert!(read.tail_bytes > Bytes::new(0) && read.bytes > read.first_read_bytes);
+        let inside = read.bytes.get() - read.first_read_bytes.get();
+        assert_eq!(Some(read.bitrate), Bitrate::of(Bytes::new(inside), read.elapsed));
+        assert_eq!(sender.tally.tail_bytes, Bytes::new(0));
+        assert!(receiver.samples.iter().any(|sample| sample.outside));
+        assert!(receiver.samples.iter().any(|sample| !sample.outside));
+    }
+}
+
+#[test]
+fn an_omitted_part_is_counted_apart_at_both_ends() {
+    let (mut sender, mut receiver) = timed(200);
+    (sender.omit, receiver.omit) = (Span::from_ms(70), Span::from_ms(70));
+    receiver.measured = Some(Span::from_ms(130));
+    let (sender, receiver) = run_tcp((sender, receiver), 2);
+    check_conserved(&sender, &receiver);
+    for report in [&sender, &receiver] {
+        let tally = &report.tally;
+        assert!(tally.omitted_bytes > Bytes::new(0) && tally.bytes > Bytes::new(0));
+        assert_eq!(tally.first_read_bytes, Bytes::new(0));
+        assert_eq!(Some(tally.bitrate), Bitrate::of(tally.bytes, tally.elapsed));
+        let first = &report.samples[0];
+        assert!(first.outside && first.start_ns.as_ns() == 0);
+        // No interval reaches over the end of the omitted part.
+        for sample in &report.samples {
+            let whole = sample.end_ns.as_ns() < 70_000_000 || sample.start_ns.as_ns() >= 70_000_000;
+            assert!(whole || sample.outside);
+        }
+    }
+    assert!(receiver.tally.elapsed <= Span::from_ms(130));
+}
+
+#[test]
+fn an_offered_rate_is_kept_to_a_chunk_by_the_schedule() {
+    let (mut sender, receiver) = timed(300);
+    sender.offered = mbps(80.0);
+    let (sender, receiver) = run_tcp((sender, receiver), 2);
+    check_conserved(&sender, &receiver);
+    // 80 Mbit/s for 0.3 s are 3 MB; a chunk is a two hundredth of a second, 50 kB. The last one is due before the end
+    // and may not be finished by then on a busy host, but never is there more.
+    for stream in &receiver.tally.streams {
+        assert!(stream.bytes.get() <= 3_000_000 + 50_000, "{}", stream.bytes);
+    }
+    assert!(sender.settings.pacing_bps.effective.is_some_and(|rate| rate.bps() == 1e8));
+}
+
+#[test]
+fn a_limit_in_bytes_at_a_rate_takes_the_time_of_the_schedule() {
+    let (mut sender, receiver) = sized(1_000_000);
+    sender.offered = mbps(40.0);
+    let (sender, receiver) = run_tcp((sender, receiver), 1);
+    check_conserved(&sender, &receiver);
+    assert_eq!(receiver.tally.total_bytes, Bytes::new(1_000_000));
+    // The last chunk of 25 kB is due when 975 kB have had their time: 195 ms.
+    assert!(sender.tally.elapsed >= Span::from_ms(195), "{}", sender.tally.elapsed);
+}
+
+#[test]
+fn a_kernel_rate_is_set_and_the_program_offers_everything() {
+    let (mut sender, receiver) = sized(300_000);
+    sender.fq_rate = mbps(200.0);
+    let (sender, receiver) = run_tcp((sender, receiver), 1);
+    check_conserved(&sender, &receiver);
+    assert_eq!(sender.settings.pacing_bps.asked, sender.settings.pacing_bps.effective);
+}
+
+#[test]
+fn a_slow_reader_reads_by_its_schedule() {
+    let (sender, mut receiver) = sized(1_000_000);
+    receiver.read_rate = mbps(40.0);
+    let (sender, receiver) = run_tcp((sender, receiver), 1);
+    check_conserved(&sender, &receiver);
+    // From the first read to the last chunk of 25 kB: 975 kB at 40 Mbit/s are 195 ms.
+    assert!(receiver.tally.elapsed >= Span::from_ms(195), "{}", receiver.tally.elapsed);
+}
+
+#[test]
+fn an_order_to_stop_writing_ends_the_flow_in_the_regular_way() {
+    let (sender, receiver) = start_tcp(timed(60_000), 2);
+    clock::sleep_until(in_ms(50));
+    assert!(!sender.progress().finished_writing);
+    sender.stop_writing();
+    assert!(wait_for(sender.bell(), Interest::READ, Mono::FAR).unwrap());
+    assert!(sender.progress().finished_writing);
+    let (sender, receiver) = (sender.finish(), receiver.finish());
+    check_conserved(&sender, &receiver);
+}
+
+#[test]
+fn an_abort_ends_both_ends_and_the_queue_is_counted() {
+    let (sender, receiver) = start_tcp(timed(60_000), 2);
+    while receiver.progress().bytes < Bytes::new(1 << 20) {
+        clock::sleep_until(in_ms(1));
+    }
+    receiver.abort();
+    let read = receiver.finish().tally;
+    assert!(!read.complete && read.trouble.is_some_and(|text| text.contains("stopped")));
+    // The reset reaches the sender, which needs no order of its own.
+    let sent = sender.finish().tally;
+    assert!(!sent.complete && sent.trouble.is_some_and(|text| text.contains("2 of 2 streams")));
+    assert!(sent.total_bytes >= read.total_bytes);
+}
+
+#[test]
+fn an_aborted_sender_knows_what_was_not_delivered() {
+    let (near, far) = tcp_pairs(1);
+    let (sender, _) = timed(60_000);
+    // Nobody reads.
+    let sender = start(sender, Sockets::Tcp(near), clock::now()).unwrap();
+    while sender.progress().bytes < Bytes::new(100_000) {
+        clock::sleep_until(in_ms(1));
+    }
+    sender.abort();
+    let sent = sender.finish().tally;
+    assert!(!sent.complete);
+    let arrived = linerate_sock::queues::readable(&far[0]).unwrap();
+    assert!(sent.queued_bytes.unwrap().get() + arrived >= sent.total_bytes.get());
+}
+
+#[test]
+fn a_deadline_for_reading_ends_a_silent_flow() {
+    let (near, far) = tcp_pairs(1);
+    let receiver = start(timed(1000).1, Sockets::Tcp(far), clock::now()).unwrap();
+    receiver.stop_reading(in_ms(10));
+    let report = receiver.finish();
+    assert!(!report.tally.complete);
+    assert_eq!((report.tally.total_bytes.get(), report.samples.len(), report.first_byte), (0, 0, None));
+    drop(near);
+}
+
+#[test]
+fn a_peer_that_closes_early_leaves_a_partial_count_and_a_reason() {
+    let (near, far) = tcp_pairs(1);
+    let receiver = start(timed(60_000).1, Sockets::Tcp(far), clock::now()).unwrap();
+    let mut writer = near.into_iter().next().unwrap();
+    writer.write_all(&[0; 10_000]).unwrap();
+    while receiver.progress().bytes < Bytes::new(10_000) {
+        clock::sleep_until(in_ms(1));
+    }
+    linerate_sock::queues::abort(writer).unwrap();
+    let tally = receiver.finish().tally;
+    assert_eq!((tally.total_bytes.get(), tally.complete), (10_000, false));
+    assert!(tally.trouble.is_some_and(|text| text.contains("closed the connection")));
+}
+
+#[test]
+fn dropping_a_handle_stops_everything() {
+    let (sender, receiver) = start_tcp(timed(60_000), 3);
+    drop(sender);
+    assert!(!receiver.finish().tally.complete);
+}
+
+#[test]
+fn a_flow_without_sockets_is_refused() {
+    let error = start(timed(10).0, Sockets::Tcp(Vec::new()), Mono(0)).unwrap_err();
+    assert!(error.to_string().contains("at least one stream"));
+}
+
+#[test]
+fn discarding_in_the_kernel_counts_the_same_bytes_and_says_so() {
+    let (sender, mut receiver) = sized(5_000_000);
+    receiver.skip_rx_copy = true;
+    let (sender, receiver) = run_tcp((sender, receiver), 2);
+    check_conserved(&sender, &receiver);
+    assert_eq!(receiver.tally.total_bytes, Bytes::new(5_000_000));
+    assert_eq!(receiver.caveats.iter().map(|c| c.kind).collect::<Vec<_>>(), [CaveatKind::RxCopySkipped]);
+}
+
+#[test]
+fn the_readings_of_the_window_are_those_of_each_side() {
+    let (sender, receiver) = run_tcp(timed(300), 1);
+    let (sent, read) = (&sender.tally.readings, &receiver.tally.readings);
+    assert!(sent.get(tcp::SRTT).is_some() && read.get(tcp::SRTT).is_none());
+    assert!(sent.get(tcp::RCV_WND).is_none() && read.get(tcp::RCV_WND).is_some());
+    assert!(read.get(flow::CALLS).is_some_and(|calls| calls > 0));
+    assert!(sender.tally.cpu_seconds > 0.0 && sender.tally.host_busy.is_some());
+    assert!(sender.first_byte.is_some());
+    let settings = &sender.settings;
+    assert_eq!(settings.length, Bytes::new(1 << 20));
+    assert!(settings.congestion.effective.is_some() && settings.snd_buf.is_some());
+    assert!(settings.local.starts_with("127.0.0.1:") && settings.tcp_options.contains(&"sack".to_owned()));
+}
+
+#[test]
+fn samples_are_handed_out_once_and_reported_whole() {
+    let (sender, receiver) = start_tcp(timed(200), 1);
+    let mut seen = Vec::new();
+    while !receiver.progress().ended {
+        seen.extend(receiver.new_samples());
+        clock::sleep_until(in_ms(5));
+    }
+    drop(sender.finish());
+    let report = receiver.finish();
+    assert!(seen.len() > 1 && report.samples.starts_with(&seen));
+    assert!(report.samples.iter().all(|sample| sample.side == Side::Receiver));
+}
+
+#[test]
+fn a_cpu_that_does_not_exist_costs_the_pinning_and_nothing_else() {
+    let (sender, receiver) = sized(1000);
+    let sender = FlowSetup { affinity: Some(8000), ..sender };
+    let receiver = FlowSetup { affinity: Some(0), ..receiver };
+    let (sender, receiver) = run_tcp((sender, receiver), 1);
+    check_conserved(&sender, &receiver);
+    assert_eq!(sender.caveats.first().map(|c| c.kind), Some(CaveatKind::SettingIneffective));
+    assert_eq!((sender.settings.affinity, receiver.settings.affinity), (None, Some(0)));
+}
