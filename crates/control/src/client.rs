@@ -1,0 +1,229 @@
+//! The client of a run: connects, measures phase after phase, and writes the event log.
+
+mod merge;
+mod open;
+mod phase;
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use linerate_model::{
+    Body, CaveatKind, EVENT_SCHEMA, Outcome, ProbePhase, ProbeTransport, RunStart, TestSpec, World,
+};
+use linerate_proto::native::{ClientSession, NATIVE};
+use linerate_proto::{Input, Output};
+use linerate_sock::open::{ConnectOptions, IpVersion, connect_tcp, resolve};
+use linerate_sock::poll::EventFd;
+use linerate_sock::{SocketOptions, clock};
+use linerate_units::Span;
+
+use crate::dialogue::{Dialogue, Happening};
+use crate::error::ControlError;
+use crate::host::host_info;
+use crate::log::Log;
+use crate::probe::{Prober, Task};
+use crate::setup::{DRAIN, idle_time, socket_options};
+
+/// How long the first connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How often a loop looks at the stop flag, which a signal sets without waking anybody.
+const LOOK: Span = Span::from_ms(100);
+
+/// Who shall be measured, and how.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// Host name or address of the server.
+    pub host: String,
+    /// Its port; absent for the protocol's own.
+    pub port: Option<u16>,
+    /// What shall be measured.
+    pub spec: TestSpec,
+    /// Where the run takes place.
+    pub world: World,
+    /// Wall-clock start, RFC 3339.
+    pub started_at: String,
+    /// Set by a signal: end early and keep what was measured.
+    pub stop: &'a AtomicBool,
+}
+
+/// Makes a run and writes its log. The log always ends with an event that says how.
+///
+/// # Errors
+/// The run could not be made or finished; what was measured is in the log.
+pub fn measure(request: &Request<'_>, log: &mut Log<'_>) -> Result<Outcome, ControlError> {
+    log.note(Body::RunStarted(RunStart {
+        schema: EVENT_SCHEMA.to_owned(),
+        started_at: request.started_at.clone(),
+        world: request.world,
+        linerate: env!("CARGO_PKG_VERSION").to_owned(),
+        target: request.host.clone(),
+        spec: request.spec.clone(),
+    }));
+    let result = Client::connect(request, log).and_then(|mut client| client.run(request, log));
+    let (outcome, reason) = match &result {
+        Ok(Outcome::Interrupted) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
+        Ok(outcome) => (*outcome, None),
+        Err(ControlError::Stopped) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
+        Err(error) => (Outcome::Failed, Some(error.to_string())),
+    };
+    log.note(Body::RunEnded { outcome, reason });
+    match result {
+        Err(ControlError::Stopped) => Ok(Outcome::Interrupted),
+        other => other,
+    }
+}
+
+/// A run under way.
+struct Client {
+    dialogue: Dialogue<ClientSession>,
+    server: SocketAddr,
+    spec: TestSpec,
+    cookie: [u8; 16],
+    probes_over: Option<ProbeTransport>,
+}
+
+impl Client {
+    fn connect(request: &Request<'_>, log: &mut Log<'_>) -> Result<Self, ControlError> {
+        let spec = &request.spec;
+        let version = match (spec.socket.ipv4, spec.socket.ipv6) {
+            (true, _) => IpVersion::V4,
+            (_, true) => IpVersion::V6,
+            _ => IpVersion::Any,
+        };
+        let port = request.port.unwrap_or(NATIVE.default_port);
+        let addresses = resolve(&request.host, port, version)?;
+        let socket = SocketOptions {
+            local: spec.socket.bind_address,
+            device: spec.socket.bind_device.clone(),
+            ..SocketOptions::default()
+        };
+        let connected = connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT })?;
+        let local = connected.stream.local_addr().ok().map(|address| address.ip());
+        let here = host_info(local);
+        log.note(Body::Host { info: here.clone() });
+        let session = ClientSession::new(log.now(), here, spec.clone(), DRAIN);
+        Ok(Self {
+            dialogue: Dialogue::new(session, connected.stream, log.epoch(), true)?,
+            server: connected.peer,
+            spec: spec.clone(),
+            cookie: [0; 16],
+            probes_over: None,
+        })
+    }
+
+    fn run(&mut self, request: &Request<'_>, log: &mut Log<'_>) -> Result<Outcome, ControlError> {
+        self.wait_for_welcome(request.stop, log)?;
+        self.idle_latency(request.stop, log)?;
+        let mut flow = 0;
+        for directions in self.spec.traffic.phases() {
+            if request.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let orders = phase::orders(&self.spec, &directions, flow);
+            flow += orders.len() as u16;
+            self.measure_phase(orders, request.stop, log)?;
+        }
+        self.dialogue.input(Input::Finish)?;
+        self.dialogue.flush_at_end();
+        Ok(if request.stop.load(Ordering::Relaxed) { Outcome::Interrupted } else { Outcome::Completed })
+    }
+
+    fn wait_for_welcome(&mut self, stop: &AtomicBool, log: &mut Log<'_>) -> Result<(), ControlError> {
+        loop {
+            for happening in self.dialogue.turn(clock::now() + LOOK.as_duration(), &[])? {
+                match happening {
+                    Happening::Session(Output::Queued(place)) => {
+                        log.note(Body::Queued { place: place.place, wait: place.wait_ns });
+                    }
+                    Happening::Session(Output::Welcomed(welcome)) => {
+                        self.cookie = welcome.cookie;
+                        let mut info = welcome.host;
+                        info.address = Some(self.server.ip().to_canonical().to_string());
+                        log.note_from(1, Body::Host { info });
+                        if welcome.neighbours > 0 {
+                            let text = format!(
+                                "{} other run(s) on the server at the same time; use its default policy for a rated result",
+                                welcome.neighbours
+                            );
+                            log.warn(None, CaveatKind::Neighbour, text);
+                        }
+                        return Ok(());
+                    }
+                    _ => {}
+                }
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(ControlError::Stopped);
+            }
+        }
+    }
+
+    fn prober(&self, phase: ProbePhase, length: Option<Span>) -> Option<Prober> {
+        if self.spec.traffic.no_latency {
+            return None;
+        }
+        let options = SocketOptions {
+            local: self.spec.socket.bind_address,
+            device: self.spec.socket.bind_device.clone(),
+            tos: self.spec.socket.tos_byte(),
+            ..SocketOptions::default()
+        };
+        let over = self.probes_over;
+        Prober::start(Task { server: self.server, options, cookie: self.cookie, phase, length, over })
+    }
+
+    fn idle_latency(&mut self, stop: &AtomicBool, log: &mut Log<'_>) -> Result<(), ControlError> {
+        let Some(prober) = self.prober(ProbePhase::Idle, Some(idle_time(&self.spec))) else { return Ok(()) };
+        while !prober.finished() {
+            self.dialogue.turn(clock::now() + Span::from_ms(20).as_duration(), &[])?;
+            if stop.load(Ordering::Relaxed) {
+                prober.stop();
+                return Err(ControlError::Stopped);
+            }
+        }
+        let Some(report) = prober.report() else { return Ok(()) };
+        self.probes_over = Some(report.over);
+        if report.over == ProbeTransport::Tcp {
+            let text = "no UDP probe came back, so latency was probed over a TCP connection of its own; \
+                        open the server's UDP port for one-way figures without head-of-line blocking";
+            log.warn(None, CaveatKind::UdpBlocked, text.to_owned());
+        }
+        log.note(Body::Latency { flow: None, report });
+        Ok(())
+    }
+
+    /// Opens the data sockets beside the dialogue, which goes on with its heartbeats.
+    fn open_flows(
+        &mut self,
+        orders: &[linerate_proto::FlowOrder],
+        stop: &AtomicBool,
+    ) -> Result<Vec<linerate_engine::Sockets>, ControlError> {
+        let task = open::Task {
+            server: self.server,
+            options: socket_options(&self.spec, true),
+            cookie: self.cookie,
+            streams: self.spec.traffic.streams,
+            udp: self.spec.traffic.udp,
+            flows: orders.iter().map(|order| order.flow).collect(),
+        };
+        let bell = EventFd::new()?;
+        std::thread::scope(|scope| {
+            let opener = scope.spawn(|| {
+                let opened = open::open(&task, stop);
+                bell.ring();
+                opened
+            });
+            while !opener.is_finished() {
+                let until = clock::now() + LOOK.as_duration();
+                if let Err(error) = self.dialogue.turn(until, &[std::os::fd::AsFd::as_fd(&bell)]) {
+                    return Err(error);
+                }
+            }
+            opener.join().unwrap_or_else(|_| {
+                Err(ControlError::Local("the opener of data connections failed".to_owned()))
+            })
+        })
+    }
+}

@@ -1,0 +1,159 @@
+//! Opens the data sockets of a phase: connections with their preface, or UDP flows by challenge and echo.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use linerate_engine::Sockets;
+use linerate_proto::native::{Connection, DATAGRAM_BYTES, Datagram, DatagramKind, Preface};
+use linerate_sock::open::{ConnectOptions, connect_tcp, connect_udp};
+use linerate_sock::{Mono, SocketOptions, clock, limits};
+
+use crate::error::ControlError;
+
+/// How long the data connections may take together.
+const OPENING: Duration = Duration::from_secs(25);
+
+/// Connections under way at once: enough for long paths, few enough for every backlog.
+const AT_ONCE: usize = 128;
+
+/// Open files that a run needs beside its streams.
+const SPARE_FILES: u64 = 64;
+
+/// Between two tries of an opening datagram.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// What shall be opened.
+pub(super) struct Task {
+    pub(super) server: SocketAddr,
+    pub(super) options: SocketOptions,
+    pub(super) cookie: [u8; 16],
+    pub(super) streams: u32,
+    pub(super) udp: bool,
+    pub(super) flows: Vec<u16>,
+}
+
+/// Opens every stream of every flow, in the order of `task.flows`.
+pub(super) fn open(task: &Task, stop: &AtomicBool) -> Result<Vec<Sockets>, ControlError> {
+    let files = u64::from(task.streams) * task.flows.len() as u64 + SPARE_FILES;
+    limits::raise_open_files(files)?;
+    let deadline = clock::now() + OPENING;
+    task.flows
+        .iter()
+        .enumerate()
+        .map(|(at, flow)| {
+            // Both flows of a phase share the server's port, so their local ports must differ.
+            let first_port =
+                task.options.local_port.map(|port| port.saturating_add((at as u32 * task.streams) as u16));
+            if task.udp {
+                open_each(task, |stream| udp(task, *flow, stream, first_port, deadline), stop)
+                    .map(Sockets::Udp)
+            } else {
+                open_each(task, |stream| tcp(task, *flow, stream, first_port, deadline), stop)
+                    .map(Sockets::Tcp)
+            }
+        })
+        .collect()
+}
+
+/// Opens the streams of one flow, many at once when there are many, in the order of their numbers.
+fn open_each<T: Send>(
+    task: &Task,
+    open_one: impl Fn(u32) -> Result<T, ControlError> + Sync,
+    stop: &AtomicBool,
+) -> Result<Vec<T>, ControlError> {
+    let numbers: Vec<u32> = (0..task.streams).collect();
+    let each = numbers.len().div_ceil(AT_ONCE).max(1);
+    let open_some = |some: &[u32]| {
+        let mut opened = Vec::with_capacity(some.len());
+        for stream in some {
+            if stop.load(Ordering::Relaxed) {
+                return Err(ControlError::Stopped);
+            }
+            opened.push(open_one(*stream)?);
+        }
+        Ok(opened)
+    };
+    if numbers.len() == 1 {
+        return open_some(&numbers);
+    }
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = numbers.chunks(each).map(|some| scope.spawn(move || open_some(some))).collect();
+        let mut all = Vec::with_capacity(numbers.len());
+        for thread in threads {
+            let some = thread
+                .join()
+                .unwrap_or_else(|_| Err(ControlError::Local("a connecting thread failed".to_owned())));
+            all.extend(some?);
+        }
+        Ok(all)
+    })
+}
+
+fn port_of(first: Option<u16>, stream: u32) -> Option<u16> {
+    first.map(|port| port.saturating_add(stream as u16))
+}
+
+fn tcp(
+    task: &Task,
+    flow: u16,
+    stream: u32,
+    first_port: Option<u16>,
+    deadline: Mono,
+) -> Result<TcpStream, ControlError> {
+    let socket = SocketOptions { local_port: port_of(first_port, stream), ..task.options.clone() };
+    let mut connection =
+        connect_tcp(&ConnectOptions { addresses: vec![task.server], socket, deadline })?.stream;
+    let preface = Preface { connection: Connection::Data, flow, stream, cookie: task.cookie };
+    connection
+        .write_all(&preface.encode())
+        .map_err(|error| ControlError::Local(format!("data connection {stream}: {error}")))?;
+    Ok(connection)
+}
+
+fn udp(
+    task: &Task,
+    flow: u16,
+    stream: u32,
+    first_port: Option<u16>,
+    deadline: Mono,
+) -> Result<UdpSocket, ControlError> {
+    let options = SocketOptions { local_port: port_of(first_port, stream), ..task.options.clone() };
+    let socket = connect_udp(task.server, &options)?.socket;
+    let local = |error: std::io::Error| ControlError::Local(format!("UDP flow {stream}: {error}"));
+    socket.set_read_timeout(Some(AGAIN)).map_err(local)?;
+    let mut say =
+        Datagram { kind: DatagramKind::Open, flow, stream, cookie: task.cookie, number: 0, times: [0; 3] };
+    // Half of the time for the challenge: the rest is for an answer that never comes through a filter.
+    let until = deadline.min(clock::now() + Duration::from_secs(5));
+    while !until.has_passed() {
+        match ask(&socket, &say) {
+            Some(answer) if answer.kind == DatagramKind::Challenge => {
+                say = Datagram { kind: DatagramKind::Echo, number: answer.number, ..say };
+            }
+            Some(answer) if answer.kind == DatagramKind::Ready => {
+                socket.set_read_timeout(None).map_err(local)?;
+                return Ok(socket);
+            }
+            _ => {}
+        }
+    }
+    Err(ControlError::Local(format!(
+        "the server's UDP port {} did not answer within 5 s; a firewall may block UDP, or test with TCP",
+        task.server.port()
+    )))
+}
+
+/// Sends one datagram and takes the first answer that belongs to it.
+fn ask(socket: &UdpSocket, say: &Datagram) -> Option<Datagram> {
+    // A refusal by ICMP shows as an error of the next call; the next try will tell.
+    if socket.send(&say.encode()).is_err() {
+        clock::sleep_until(clock::now() + AGAIN);
+        return None;
+    }
+    let mut bytes = [0; 2 * DATAGRAM_BYTES];
+    let count = socket.recv(&mut bytes).ok()?;
+    Datagram::decode(&bytes[..count])
+        .filter(|d| d.cookie == say.cookie && d.flow == say.flow && d.stream == say.stream)
+}

@@ -1,0 +1,176 @@
+//! One phase: one direction, or both at once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use linerate_model::{Body, CaveatKind, Direction, FlowPlan, ProbePhase, Side, TestSpec};
+use linerate_proto::{FlowOrder, Input, Output, Progress};
+use linerate_sock::clock;
+
+use super::merge::Merge;
+use super::{Client, LOOK};
+use crate::dialogue::Happening;
+use crate::error::ControlError;
+use crate::judge;
+use crate::log::Log;
+use crate::setup::{flow_setup, length, side};
+
+/// The flows of a phase, numbered from `first`.
+pub(super) fn orders(spec: &TestSpec, directions: &[Direction], first: u16) -> Vec<FlowOrder> {
+    let length_bytes = length(spec);
+    directions
+        .iter()
+        .zip(first..)
+        .map(|(direction, flow)| FlowOrder { flow, direction: *direction, length_bytes })
+        .collect()
+}
+
+impl Client {
+    /// Measures one phase. When it fails half-way, what was measured is in the log before the error comes back.
+    pub(super) fn measure_phase(
+        &mut self,
+        orders: Vec<FlowOrder>,
+        stop: &AtomicBool,
+        log: &mut Log<'_>,
+    ) -> Result<(), ControlError> {
+        for order in &orders {
+            log.note(Body::FlowPlanned(self.plan(order, log)));
+        }
+        let mut merge = Merge::new(&orders, self.spec.traffic.udp);
+        let result = self.phase_steps(&orders, stop, log, &mut merge);
+        if result.is_err() {
+            for happening in self.dialogue.salvage() {
+                self.take(happening, log, &mut merge);
+            }
+            for order in &orders {
+                let text = "the run ended in the middle; the figures cover what was measured".to_owned();
+                log.warn(Some(order.flow), CaveatKind::Partial, text);
+            }
+        }
+        merge.finish(log);
+        for order in &orders {
+            judge::judge(order.flow, log);
+        }
+        result
+    }
+
+    fn plan(&self, order: &FlowOrder, log: &Log<'_>) -> FlowPlan {
+        let hosts = &log.record().hosts;
+        let name = |at: usize| hosts.get(at).map(|host| host.name.clone()).unwrap_or_default();
+        let (from, to) =
+            if order.direction == Direction::Upload { (name(0), name(1)) } else { (name(1), name(0)) };
+        FlowPlan {
+            flow: order.flow,
+            name: order.direction.name().to_owned(),
+            from,
+            to,
+            transport: self.spec.traffic.transport(),
+            direction: order.direction,
+            streams: self.spec.traffic.streams,
+        }
+    }
+
+    fn phase_steps(
+        &mut self,
+        orders: &[FlowOrder],
+        stop: &AtomicBool,
+        log: &mut Log<'_>,
+        merge: &mut Merge,
+    ) -> Result<(), ControlError> {
+        self.dialogue.input(Input::Measure(orders.to_vec()))?;
+        let mut prober = None;
+        let mut stopped = false;
+        loop {
+            for happening in self.dialogue.turn(clock::now() + LOOK.as_duration(), &[])? {
+                match happening {
+                    Happening::Session(Output::Open(_)) => self.open(orders, stop, log)?,
+                    Happening::Session(Output::PhaseDone) => {
+                        let report = prober.take().and_then(crate::probe::Prober::report);
+                        merge.latency(report);
+                        return Ok(());
+                    }
+                    Happening::Started { .. } if prober.is_none() => {
+                        prober = self.prober(ProbePhase::Loaded, None);
+                        self.take(happening, log, merge);
+                    }
+                    other => self.take(other, log, merge),
+                }
+            }
+            if merge.load_over()
+                && let Some(prober) = &prober
+            {
+                prober.stop();
+            }
+            let enough = judge::known_well_enough(log.record(), orders, &self.spec);
+            if !stopped && (enough || stop.load(Ordering::Relaxed)) {
+                stopped = true;
+                self.dialogue.input(Input::Stop)?;
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        orders: &[FlowOrder],
+        stop: &AtomicBool,
+        log: &mut Log<'_>,
+    ) -> Result<(), ControlError> {
+        match self.open_flows(orders, stop) {
+            Ok(sockets) => {
+                let interface =
+                    log.record().hosts.first().and_then(|host| host.link.as_ref()).map(|l| l.name.clone());
+                let flows = orders
+                    .iter()
+                    .zip(sockets)
+                    .map(|(order, sockets)| {
+                        let mut setup = flow_setup(&self.spec, order, true, &self.cookie);
+                        setup.interface.clone_from(&interface);
+                        (setup, sockets)
+                    })
+                    .collect();
+                self.dialogue.prepare(flows)
+            }
+            Err(error) => {
+                // The server hears why before we give up.
+                let _ = self.dialogue.input(Input::FlowsFailed(error.to_string()));
+                self.dialogue.flush_at_end();
+                Err(error)
+            }
+        }
+    }
+
+    fn take(&mut self, happening: Happening, log: &mut Log<'_>, merge: &mut Merge) {
+        match happening {
+            Happening::Started { flow, side, settings } => {
+                log.note(Body::FlowOpened { flow, side, settings: *settings });
+            }
+            Happening::Progress(progress) | Happening::Session(Output::PeerProgress(progress)) => {
+                merge.progress(&progress);
+                self.note_progress(&progress, log, merge);
+            }
+            Happening::Samples { flow, samples } => merge.samples(0, flow, samples, log),
+            Happening::Session(Output::PeerSamples { flow, samples }) => merge.samples(1, flow, samples, log),
+            Happening::Ended(ended) => merge.ended(0, *ended),
+            Happening::Session(Output::PeerEnded(ended)) => merge.ended(1, *ended),
+            _ => {}
+        }
+    }
+
+    /// The receiver's count is what is shown; the sender adds its round-trip time and retransmissions.
+    fn note_progress(&self, progress: &Progress, log: &mut Log<'_>, merge: &Merge) {
+        if progress.side != Side::Receiver {
+            return;
+        }
+        let sender = merge.sender_progress(progress.flow);
+        let host = u16::from(merge.direction(progress.flow).map(|d| side(d, true)) != Some(Side::Receiver));
+        log.note_from(
+            host,
+            Body::Progress {
+                flow: progress.flow,
+                bytes: progress.bytes,
+                elapsed: progress.elapsed_ns,
+                srtt: sender.and_then(|s| s.srtt_ns),
+                retransmits: sender.and_then(|s| s.retransmits),
+            },
+        );
+    }
+}

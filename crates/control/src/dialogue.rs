@@ -1,0 +1,344 @@
+//! One protocol dialogue over its connection, and the flows that it starts: the loop of both ends.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, start};
+use linerate_model::{Caveat, Sample, Side, SideSettings, Transport};
+use linerate_proto::{Ended, Input, Output, PeerError, Progress, Session};
+use linerate_sock::poll::{Interest, poll_few};
+use linerate_sock::{Mono, clock};
+use linerate_units::{Span, Timestamp};
+
+use crate::ControlError;
+
+/// How often a running flow's progress is looked at and told.
+const PROGRESS: Span = Span::from_ms(250);
+
+/// Samples in one message: keeps every message below the protocol's limit.
+const SAMPLES_AT_ONCE: usize = 64;
+
+/// Longest wait for the bytes of the control connection to leave at the end.
+const FLUSH: Span = Span::from_ms(500);
+
+/// One end's dialogue and its flows.
+pub(crate) struct Dialogue<S> {
+    session: S,
+    stream: TcpStream,
+    epoch: Mono,
+    client: bool,
+    unsent: Vec<u8>,
+    prepared: Vec<(FlowSetup, Sockets)>,
+    flows: BTreeMap<u16, Flow>,
+    next_progress: Timestamp,
+    extra_caveats: Vec<Caveat>,
+    news: Vec<Happening>,
+    closed: bool,
+}
+
+/// A running flow of this end.
+struct Flow {
+    handle: FlowHandle,
+    side: Side,
+    transport: Transport,
+    told_done: bool,
+    bytes_seen: u64,
+}
+
+/// What the owner of a dialogue has to know or to do.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    /// Something the session wants that is not the dialogue's own business.
+    Session(Output),
+    /// A local flow runs, with these settings.
+    Started { flow: u16, side: Side, settings: Box<SideSettings> },
+    /// Local progress.
+    Progress(Progress),
+    /// New samples of a local flow.
+    Samples { flow: u16, samples: Vec<Sample> },
+    /// A local flow has ended.
+    Ended(Box<Ended>),
+}
+
+impl<S: Session> Dialogue<S> {
+    pub(crate) fn new(
+        session: S,
+        stream: TcpStream,
+        epoch: Mono,
+        client: bool,
+    ) -> Result<Self, ControlError> {
+        let local = |error: std::io::Error| ControlError::Local(format!("the control connection: {error}"));
+        stream.set_nonblocking(true).map_err(local)?;
+        stream.set_nodelay(true).map_err(local)?;
+        Ok(Self {
+            session,
+            stream,
+            epoch,
+            client,
+            unsent: Vec::new(),
+            prepared: Vec::new(),
+            flows: BTreeMap::new(),
+            next_progress: Timestamp::START,
+            extra_caveats: Vec::new(),
+            news: Vec::new(),
+            closed: false,
+        })
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_ns(clock::now().0.saturating_sub(self.epoch.0))
+    }
+
+    pub(crate) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Feeds the session and does what it asks at once.
+    pub(crate) fn input(&mut self, input: Input<'_>) -> Result<(), ControlError> {
+        let now = self.now();
+        let result = self.session.input(now, input);
+        self.obey()?;
+        Ok(result?)
+    }
+
+    /// Sockets to start when the session says so, with their settings for the peer.
+    pub(crate) fn prepare(&mut self, flows: Vec<(FlowSetup, Sockets)>) -> Result<(), ControlError> {
+        self.prepared = flows;
+        self.input(Input::FlowsOpen)
+    }
+
+    /// Adds to what this end's last word will say of every flow that ends from now on.
+    pub(crate) fn add_caveat(&mut self, caveat: Caveat) {
+        self.extra_caveats.push(caveat);
+    }
+
+    fn obey(&mut self) -> Result<(), ControlError> {
+        while let Some(output) = self.session.output() {
+            match output {
+                Output::Send(bytes) => self.unsent.extend_from_slice(&bytes),
+                Output::Start => self.start()?,
+                Output::StopWriting => self.flows.values().for_each(|flow| flow.handle.stop_writing()),
+                Output::Cut => self.flows.values().for_each(|flow| flow.handle.abort()),
+                Output::PeerSenderDone { flow } => self.peer_sender_done(flow),
+                other => self.news.push(Happening::Session(other)),
+            }
+        }
+        self.flush();
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<(), ControlError> {
+        for (setup, sockets) in std::mem::take(&mut self.prepared) {
+            let (number, side, transport) = (setup.flow, setup.side, setup.transport);
+            let handle = start(setup, sockets, self.epoch)?;
+            let settings = Box::new(handle.settings().clone());
+            self.news.push(Happening::Started { flow: number, side, settings });
+            self.flows.insert(number, Flow { handle, side, transport, told_done: false, bytes_seen: 0 });
+        }
+        self.next_progress = self.now() + PROGRESS;
+        Ok(())
+    }
+
+    /// A datagram receiver cannot see the end of the stream: it is told.
+    fn peer_sender_done(&mut self, number: u16) {
+        if let Some(flow) = self.flows.get(&number).filter(|flow| flow.transport == Transport::Udp) {
+            flow.handle.stop_reading(clock::now() + crate::setup::DRAIN.as_duration());
+        }
+    }
+
+    /// Waits for whatever happens next, at most until `until` or until one of `others` is readable, and handles it.
+    pub(crate) fn turn(
+        &mut self,
+        until: Mono,
+        others: &[BorrowedFd<'_>],
+    ) -> Result<Vec<Happening>, ControlError> {
+        self.obey()?;
+        if self.news.is_empty() {
+            self.wait(until, others)?;
+        }
+        self.read()?;
+        if self.session.deadline().is_some_and(|deadline| self.now() >= deadline) {
+            self.input(Input::Tick)?;
+        }
+        self.look_at_flows()?;
+        self.obey()?;
+        Ok(std::mem::take(&mut self.news))
+    }
+
+    fn wait(&self, until: Mono, others: &[BorrowedFd<'_>]) -> Result<(), ControlError> {
+        let mut deadline = until;
+        let at = |time: Timestamp| self.epoch + Span::from_ns(time.as_ns()).as_duration();
+        if let Some(session) = self.session.deadline() {
+            deadline = deadline.min(at(session));
+        }
+        if !self.flows.is_empty() {
+            deadline = deadline.min(at(self.next_progress));
+        }
+        let interest = if self.unsent.is_empty() { Interest::READ } else { Interest::BOTH };
+        let mut fds = Vec::with_capacity(1 + self.flows.len() + others.len());
+        if !self.closed {
+            fds.push((self.stream.as_fd(), interest));
+        }
+        fds.extend(self.flows.values().map(|flow| (flow.handle.bell().as_fd(), Interest::READ)));
+        fds.extend(others.iter().map(|fd| (*fd, Interest::READ)));
+        poll_few(&fds, deadline)?;
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<(), ControlError> {
+        let mut bytes = [0; 16 << 10];
+        while !self.closed {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => {
+                    self.closed = true;
+                    self.input(Input::Closed)?;
+                }
+                Ok(count) => self.input(Input::Bytes(&bytes[..count]))?,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.closed = true;
+                    self.input(Input::Closed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) {
+        while !self.unsent.is_empty() {
+            match self.stream.write(&self.unsent) {
+                Ok(count) if count > 0 => drop(self.unsent.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // The reading side will see the end and say so.
+                _ => self.unsent.clear(),
+            }
+        }
+    }
+
+    /// Sends what is left, for a moment: the last word of an end that closes.
+    pub(crate) fn flush_at_end(&mut self) {
+        let deadline = clock::now() + FLUSH.as_duration();
+        while !self.unsent.is_empty() && !deadline.has_passed() {
+            self.flush();
+            let _ = poll_few(&[(self.stream.as_fd(), Interest::WRITE)], deadline);
+        }
+    }
+
+    fn look_at_flows(&mut self) -> Result<(), ControlError> {
+        let tell = !self.flows.is_empty() && self.now() >= self.next_progress;
+        if tell {
+            self.next_progress = self.now() + PROGRESS;
+        }
+        let numbers: Vec<u16> = self.flows.keys().copied().collect();
+        for number in numbers {
+            self.look_at(number, tell)?;
+        }
+        Ok(())
+    }
+
+    fn look_at(&mut self, number: u16, tell: bool) -> Result<(), ControlError> {
+        let Some(flow) = self.flows.get_mut(&number) else { return Ok(()) };
+        flow.handle.bell().clear();
+        let progress = flow.handle.progress();
+        let side = flow.side;
+        let moved = progress.bytes.get() > flow.bytes_seen;
+        flow.bytes_seen = progress.bytes.get();
+        let done =
+            progress.finished_writing && !std::mem::replace(&mut flow.told_done, progress.finished_writing);
+        let samples = if tell { flow.handle.new_samples() } else { Vec::new() };
+        if moved && side == Side::Receiver {
+            self.input(Input::Alive)?;
+        }
+        if done {
+            self.input(Input::SenderDone { flow: number })?;
+        }
+        if tell {
+            self.tell(number, side, &progress)?;
+            if !samples.is_empty() {
+                self.news.push(Happening::Samples { flow: number, samples });
+            }
+        }
+        if progress.ended {
+            self.end(number)?;
+        }
+        Ok(())
+    }
+
+    fn tell(
+        &mut self,
+        flow: u16,
+        side: Side,
+        progress: &linerate_engine::Progress,
+    ) -> Result<(), ControlError> {
+        let progress = Progress {
+            flow,
+            side,
+            bytes: progress.bytes,
+            elapsed_ns: progress.elapsed,
+            srtt_ns: progress.srtt,
+            retransmits: progress.retransmits,
+        };
+        // The client is who shows figures; the server has no use for the client's.
+        if !self.client {
+            self.input(Input::Progress(progress))?;
+        }
+        self.news.push(Happening::Progress(progress));
+        Ok(())
+    }
+
+    fn end(&mut self, number: u16) -> Result<(), ControlError> {
+        let Some(flow) = self.flows.remove(&number) else { return Ok(()) };
+        let side = flow.side;
+        let rest = flow.handle.new_samples();
+        let mut report = flow.handle.finish();
+        let samples = std::mem::take(&mut report.samples);
+        report.caveats.extend(self.extra_caveats.iter().cloned());
+        let ended = Box::new(last_word(number, side, report));
+        if !rest.is_empty() {
+            self.news.push(Happening::Samples { flow: number, samples: rest });
+        }
+        self.news.push(Happening::Ended(ended.clone()));
+        if !self.client {
+            for samples in samples.chunks(SAMPLES_AT_ONCE) {
+                self.input(Input::Samples { flow: number, samples: samples.to_vec() })?;
+            }
+        }
+        self.input(Input::FlowEnded(ended))
+    }
+
+    /// Ends every flow at once and keeps what they counted: the dialogue has failed.
+    pub(crate) fn salvage(&mut self) -> Vec<Happening> {
+        let mut news = std::mem::take(&mut self.news);
+        for flow in self.flows.values() {
+            flow.handle.abort();
+        }
+        for (number, flow) in std::mem::take(&mut self.flows) {
+            let rest = flow.handle.new_samples();
+            if !rest.is_empty() {
+                news.push(Happening::Samples { flow: number, samples: rest });
+            }
+            let side = flow.side;
+            news.push(Happening::Ended(Box::new(last_word(number, side, flow.handle.finish()))));
+        }
+        self.prepared.clear();
+        news
+    }
+
+    /// Whether any flow of this end runs.
+    pub(crate) fn flows_running(&self) -> bool {
+        !self.flows.is_empty()
+    }
+}
+
+fn last_word(flow: u16, side: Side, report: FlowReport) -> Ended {
+    Ended { flow, side, settings: report.settings, tally: report.tally, caveats: report.caveats }
+}
+
+/// Whether an error is only the end of the connection, the peer having gone.
+pub(crate) fn is_gone(error: &ControlError) -> bool {
+    matches!(error, ControlError::Peer(PeerError::Closed { .. } | PeerError::Silent { .. }))
+}

@@ -1,0 +1,37 @@
+//! Why a run could not be made, and whose doing it was.
+
+use linerate_engine::EngineError;
+use linerate_proto::PeerError;
+use linerate_sock::SockError;
+use thiserror::Error;
+
+/// Why a run could not be made or finished.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// The operating system refused.
+    #[error("{}", told(.0))]
+    Sock(#[from] SockError),
+    /// The other end failed us.
+    #[error("{0}")]
+    Peer(#[from] PeerError),
+    /// The data plane could not begin.
+    #[error("{0}")]
+    Engine(#[from] EngineError),
+    /// This end was stopped.
+    #[error("stopped")]
+    Stopped,
+    /// Something else on this host.
+    #[error("{0}")]
+    Local(String),
+}
+
+/// A system error with its cause and remedy in one line.
+fn told(error: &SockError) -> String {
+    let mut text = format!("{error}: {}", error.source);
+    if let Some(remedy) = error.remedy() {
+        text.push_str("; ");
+        text.push_str(remedy);
+    }
+    text
+}

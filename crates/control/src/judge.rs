@@ -1,0 +1,75 @@
+//! From the record of a flow to its steady part, its ceilings and its verdict.
+//!
+//! Gathers the evidence; formulas and rules are in `linerate_theory`.
+
+mod gather;
+
+use linerate_model::{Body, FlowRecord, RunRecord, Side, Steady, TestSpec};
+use linerate_proto::FlowOrder;
+use linerate_theory::stats::until;
+use linerate_theory::{diagnose, ramp};
+use linerate_units::{Bitrate, Ratio, Span};
+
+pub use gather::evidence;
+
+use crate::log::Log;
+
+/// Adds what theory says of a flow that has ended to the log.
+pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
+    let steady = log.record().flow(flow).and_then(steady);
+    if let Some(steady) = steady {
+        log.note(Body::Steady { flow, steady });
+    }
+    let Some(evidence) = evidence(log.record(), flow) else { return };
+    let diagnosis = diagnose::diagnose(&evidence);
+    log.note(Body::Ceilings { flow, ladder: diagnosis.ladder, ceiling: diagnosis.expected });
+    log.note(Body::Verdict { flow, verdict: diagnosis.primary, also: diagnosis.also });
+}
+
+/// The receiver's intervals inside the window, as bit rates.
+fn intervals(flow: &FlowRecord) -> Vec<f64> {
+    flow.samples_of(Side::Receiver)
+        .filter(|sample| !sample.outside)
+        .filter_map(|sample| sample.bitrate().map(Bitrate::bps))
+        .collect()
+}
+
+/// The steady intervals: without the ramp, and without the last one, which the end of the window cuts.
+fn steady_intervals(flow: &FlowRecord) -> (usize, Vec<f64>) {
+    let mut all = intervals(flow);
+    let whole =
+        flow.samples_of(Side::Receiver).filter(|s| !s.outside).map(|s| s.span().as_ns()).max().unwrap_or(0);
+    let last = flow.samples_of(Side::Receiver).filter(|s| !s.outside).last().map_or(0, |s| s.span().as_ns());
+    // An interval a tenth shorter than the others is the rest of the window.
+    if last * 10 < whole * 9 {
+        all.pop();
+    }
+    let ramp = ramp::find(&all).map_or(0, |found| found.intervals);
+    let steady = all.split_off(ramp.min(all.len()));
+    (ramp, steady)
+}
+
+/// The steady part of a flow; absent when there are too few intervals to tell.
+fn steady(flow: &FlowRecord) -> Option<Steady> {
+    let (ramp, rates) = steady_intervals(flow);
+    if rates.len() < 5 {
+        return None;
+    }
+    let samples: Vec<_> = flow.samples_of(Side::Receiver).filter(|s| !s.outside).collect();
+    let ramp_ns = samples.iter().take(ramp).fold(Span::ZERO, |sum, sample| sum + sample.span());
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    // Any target serves: only the width is wanted.
+    let half_width = until::achieved(&rates, 1.0).and_then(|p| Ratio::new(p.relative_half_width));
+    Some(Steady { ramp_ns, bitrate: Bitrate::from_bps(mean)?, half_width })
+}
+
+/// Whether the mean of every flow of the phase is known as well as `--until` asks.
+pub(crate) fn known_well_enough(record: &RunRecord, orders: &[FlowOrder], spec: &TestSpec) -> bool {
+    let Some(target) = spec.traffic.until else { return false };
+    orders.iter().all(|order| {
+        record.flow(order.flow).is_some_and(|flow| {
+            let (_, rates) = steady_intervals(flow);
+            until::look(&rates, target.get()).is_some_and(|precision| precision.reached)
+        })
+    })
+}

@@ -1,0 +1,342 @@
+//! The evidence of one flow, from what both ends recorded.
+
+use linerate_model::metrics::{Metric, Quantity, host, queue, tcp};
+use linerate_model::{
+    CaveatKind, FlowRecord, HostInfo, LinkInfo, LinkKind, RunRecord, Sample, Side, Tally, Transport,
+};
+use linerate_theory::evidence::{
+    Asked, Datagrams, Evidence, Host, Link, LinkSource, Outcome, RoundTrip, Tcp, Timing,
+    Transport as Carrier, Windows,
+};
+use linerate_theory::framing::IpVersion;
+use linerate_theory::stats::order::median;
+use linerate_units::{Bitrate, Bytes, Span};
+
+use super::{intervals, steady_intervals};
+
+/// Streams whose TCP state is sampled: the sums in the samples are over so many.
+const SAMPLED_STREAMS: u32 = 64;
+
+/// A thread that has this share of a core is full.
+const FULL: f64 = 0.95;
+
+/// The evidence of a flow; absent when the receiver counted nothing.
+#[must_use]
+pub fn evidence(record: &RunRecord, number: u16) -> Option<Evidence> {
+    let flow = record.flow(number)?;
+    flow.receiver.as_ref()?;
+    let (sender, receiver) = record.ends(flow);
+    let view = View { record, flow, sender, receiver, streams: flow.plan.streams.clamp(1, SAMPLED_STREAMS) };
+    Some(Evidence {
+        transport: if flow.plan.transport == Transport::Udp { Carrier::Udp } else { Carrier::Tcp },
+        outcome: view.outcome(),
+        link: view.link(),
+        rtt: view.rtt(),
+        tcp: view.tcp(),
+        windows: view.windows(),
+        asked: view.asked(),
+        sender: view.host(Side::Sender, sender),
+        receiver: view.host(Side::Receiver, receiver),
+        udp: view.udp(),
+        timing: view.timing(),
+    })
+}
+
+struct View<'a> {
+    record: &'a RunRecord,
+    flow: &'a FlowRecord,
+    sender: Option<&'a HostInfo>,
+    receiver: Option<&'a HostInfo>,
+    streams: u32,
+}
+
+/// A value as a plain number in SI units.
+trait Plain: Quantity {
+    fn plain(self) -> f64;
+}
+
+impl Plain for u64 {
+    fn plain(self) -> f64 {
+        self as f64
+    }
+}
+
+impl Plain for Bytes {
+    fn plain(self) -> f64 {
+        self.get() as f64
+    }
+}
+
+impl Plain for Span {
+    fn plain(self) -> f64 {
+        self.as_secs_f64()
+    }
+}
+
+impl Plain for Bitrate {
+    fn plain(self) -> f64 {
+        self.bps()
+    }
+}
+
+impl Plain for linerate_units::Ratio {
+    fn plain(self) -> f64 {
+        self.get()
+    }
+}
+
+impl View<'_> {
+    /// Samples of a side inside the window.
+    fn inside(&self, side: Side) -> impl Iterator<Item = &Sample> {
+        self.flow.samples_of(side).filter(|sample| !sample.outside)
+    }
+
+    fn series<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Vec<f64> {
+        self.inside(side).filter_map(|sample| sample.readings.get(metric)).map(Plain::plain).collect()
+    }
+
+    fn median<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
+        median(&self.series(side, metric))
+    }
+
+    fn sum<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
+        let series = self.series(side, metric);
+        (!series.is_empty()).then(|| series.iter().sum())
+    }
+
+    fn max<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
+        self.series(side, metric).into_iter().reduce(f64::max)
+    }
+
+    fn min<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
+        self.series(side, metric).into_iter().reduce(f64::min)
+    }
+
+    /// A sum over streams, as that of one of them.
+    fn each(&self, sum: Option<f64>) -> Option<f64> {
+        sum.map(|sum| sum / f64::from(self.streams))
+    }
+
+    fn tally(&self, side: Side) -> Option<&Tally> {
+        self.flow.tally(side)
+    }
+
+    fn span_s(&self, side: Side) -> f64 {
+        self.inside(side).map(|sample| sample.span().as_secs_f64()).sum()
+    }
+
+    fn outcome(&self) -> Outcome {
+        let all = intervals(self.flow);
+        let (ramp, steady) = steady_intervals(self.flow);
+        let interval_s = self.inside(Side::Receiver).map(|s| s.span().as_secs_f64()).reduce(f64::max);
+        let spec = self.record.start.as_ref().map(|start| &start.spec.traffic);
+        let timed = spec.is_some_and(|traffic| traffic.bytes.is_none() && traffic.blocks.is_none());
+        let receiver = self.tally(Side::Receiver);
+        let mean =
+            |rates: &[f64]| (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
+        let steady_mean = mean(&steady).filter(|_| steady.len() >= 5);
+        Outcome {
+            // The steady mean is what a ceiling can be compared with; the whole mean where there is no steady part.
+            goodput_bps: steady_mean.or_else(|| receiver.map(|tally| tally.bitrate.bps())),
+            counted_by: None,
+            measured_s: interval_s
+                .map(|interval| interval * steady.len() as f64)
+                .filter(|_| !steady.is_empty()),
+            asked_s: spec.filter(|_| timed).map(|traffic| traffic.measured().as_secs_f64()),
+            ramp_s: interval_s.map(|interval| interval * ramp as f64),
+            omitted_s: spec.and_then(|traffic| traffic.omit).map(Span::as_secs_f64),
+            streams: Some(self.flow.plan.streams),
+            last_over_previous: all
+                .split_last()
+                .and_then(|(last, rest)| Some(last / rest.last()?))
+                .filter(|r| r.is_finite()),
+            early_over_steady: steady_mean
+                .and_then(|steady| Some(all.first()? / steady))
+                .filter(|r| r.is_finite()),
+            intervals_bps: steady,
+            interval_s,
+            written_bytes: self.flow.books.map(|books| books.written_bytes.plain()),
+            delivered_bytes: self.flow.books.map(|books| books.delivered_bytes.plain()),
+            never_sent_bytes: self.flow.books.map(|books| books.never_sent_bytes.plain()),
+            unaccounted_bytes: self.flow.books.map(|books| books.unaccounted_bytes.plain()),
+        }
+    }
+
+    fn link(&self) -> Link {
+        let given = self.record.start.as_ref().and_then(|start| start.spec.host.link);
+        let own = self.sender.and_then(|host| host.link.as_ref());
+        let peer = self.receiver.and_then(|host| host.link.as_ref());
+        let rate = |link: Option<&LinkInfo>| link.and_then(|link| link.speed).map(Bitrate::bps);
+        let settings = self.flow.sender_settings.as_ref();
+        let has = |option: &str| settings.map(|s| s.tcp_options.iter().any(|name| name == option));
+        let known_options = settings.is_some_and(|s| !s.tcp_options.is_empty());
+        let mtus = [own.map(|link| link.mtu), peer.map(|link| link.mtu), settings.and_then(|s| s.pmtu)];
+        let udp = self.flow.plan.transport == Transport::Udp;
+        Link {
+            link_bps: given.map(Bitrate::bps).or_else(|| rate(own)),
+            source: given.map(|_| LinkSource::User).or_else(|| rate(own).map(|_| LinkSource::Interface)),
+            is_virtual: [own, peer]
+                .into_iter()
+                .flatten()
+                .any(|link| link.speed.is_none() && is_made_up(link.kind)),
+            peer_link_bps: rate(peer).filter(|_| given.is_none()),
+            mtu_bytes: mtus.into_iter().flatten().min().map(f64::from),
+            ip_version: self.ip_version(),
+            mss_bytes: if udp {
+                settings.map(|s| s.length.plain())
+            } else {
+                self.min(Side::Sender, tcp::SND_MSS)
+                    .or_else(|| settings.and_then(|s| s.mss.effective).map(f64::from))
+            },
+            timestamps: has("timestamps").filter(|_| known_options),
+            window_scaling: has("wscale").filter(|_| known_options),
+            tags: None,
+        }
+    }
+
+    fn ip_version(&self) -> Option<IpVersion> {
+        let address: std::net::IpAddr = self.sender?.address.as_ref()?.parse().ok()?;
+        Some(if address.to_canonical().is_ipv4() { IpVersion::V4 } else { IpVersion::V6 })
+    }
+
+    fn rtt(&self) -> RoundTrip {
+        let s = |ns: u64| Span::from_ns(ns).as_secs_f64();
+        let smoothed = self.series(Side::Sender, tcp::SRTT);
+        let loaded = self.flow.loaded.as_ref().map(|report| report.rtt);
+        RoundTrip {
+            min_s: self.min(Side::Sender, tcp::MIN_RTT),
+            mean_s: (!smoothed.is_empty()).then(|| smoothed.iter().sum::<f64>() / smoothed.len() as f64),
+            idle_p50_s: self.record.idle.as_ref().map(|report| s(report.rtt.p50_ns)),
+            loaded_p50_s: loaded.map(|rtt| s(rtt.p50_ns)),
+            loaded_p95_s: loaded.map(|rtt| s(rtt.p95_ns)),
+            loaded_p99_s: loaded.map(|rtt| s(rtt.p99_ns)),
+        }
+    }
+
+    fn tcp(&self) -> Tcp {
+        if self.flow.plan.transport == Transport::Udp {
+            return Tcp::default();
+        }
+        let span = self.span_s(Side::Sender);
+        let busy = self.sum(Side::Sender, tcp::BUSY);
+        let share = |part: Option<f64>| {
+            Some(part? / busy.filter(|busy| *busy > 0.0)?).map(|share| share.clamp(0.0, 1.0))
+        };
+        let limited = self.series(Side::Sender, tcp::APP_LIMITED);
+        let cwnd = self.series(Side::Sender, tcp::CWND);
+        let ends: Vec<&Sample> = self.inside(Side::Sender).collect();
+        let threshold = ends.last().map(|sample| sample.readings.get(tcp::SSTHRESH).is_none());
+        Tcp {
+            congestion: self.flow.sender_settings.as_ref().and_then(|s| s.congestion.effective.clone()),
+            busy_share: busy.filter(|_| span > 0.0).map(|busy| (busy / span).min(1.0)),
+            receiver_window_share: share(self.sum(Side::Sender, tcp::RWND_LIMITED)),
+            send_buffer_share: share(self.sum(Side::Sender, tcp::SNDBUF_LIMITED)),
+            app_limited_share: (!limited.is_empty())
+                .then(|| limited.iter().sum::<f64>() / limited.len() as f64),
+            not_sent_bytes: self.each(self.median(Side::Sender, tcp::NOTSENT)),
+            unacked_bytes: self.each(self.median(Side::Sender, tcp::UNACKED)),
+            cwnd_bytes: self.each(median(&cwnd)),
+            cwnd_last_bytes: self.each(cwnd.last().copied()),
+            cwnd_growth_per_s: growth_per_s(&cwnd, span),
+            ssthresh_infinite: threshold,
+            retransmits: self.sum(Side::Sender, tcp::RETRANSMITS),
+            segments_sent: self.sum(Side::Sender, tcp::SEGMENTS),
+            duplicate_acks: self.sum(Side::Sender, tcp::DSACK_DUPS),
+            timeouts: self.sum(Side::Sender, tcp::TIMEOUTS),
+            timeout_s: self.sum(Side::Sender, tcp::TIMEOUT_TIME),
+            delivered_marked: self.sum(Side::Sender, tcp::DELIVERED_CE),
+            pacing_rate_bps: self.median(Side::Sender, tcp::PACING_RATE),
+        }
+    }
+
+    fn windows(&self) -> Windows {
+        if self.flow.plan.transport == Transport::Udp {
+            return Windows::default();
+        }
+        let asked = self.record.start.as_ref().and_then(|start| start.spec.socket.window).map(Plain::plain);
+        let limit = |host: Option<&HostInfo>, name: &str| {
+            host.and_then(|host| host.buffer_limit(name)).map(Plain::plain)
+        };
+        Windows {
+            offered_min_bytes: self.each(self.min(Side::Sender, tcp::SND_WND)),
+            offered_median_bytes: self.each(self.median(Side::Sender, tcp::SND_WND)),
+            offered_max_bytes: self.each(self.max(Side::Sender, tcp::SND_WND)),
+            queue_median_share: self.median(Side::Receiver, queue::RCV_SHARE),
+            queue_max_share: self.max(Side::Receiver, queue::RCV_SHARE),
+            rcv_buf_asked_bytes: asked,
+            rcv_buf_bytes: self.each(self.median(Side::Receiver, tcp::RCV_BUF)),
+            snd_buf_asked_bytes: asked,
+            snd_buf_bytes: self.each(self.median(Side::Sender, tcp::SND_BUF)),
+            rmem_max_bytes: limit(self.receiver, "net.ipv4.tcp_rmem"),
+            wmem_max_bytes: limit(self.sender, "net.ipv4.tcp_wmem"),
+            zero_windows: self.sum(Side::Receiver, host::ZERO_WINDOWS),
+            pruned: self.sum(Side::Receiver, host::RCV_PRUNED),
+        }
+    }
+
+    fn asked(&self) -> Asked {
+        let Some(start) = &self.record.start else { return Asked::default() };
+        let traffic = &start.spec.traffic;
+        let streams = f64::from(self.flow.plan.streams);
+        let all = |rate: Option<Bitrate>| rate.map(|rate| rate.bps() * streams);
+        Asked {
+            offered_bps: all(traffic.offered()),
+            read_bps: all(traffic.read_rate),
+            max_pacing_bps: all(traffic.fq_rate),
+        }
+    }
+
+    fn host(&self, side: Side, info: Option<&HostInfo>) -> Host {
+        let thread = self.series(side, host::THREAD_CPU);
+        let span = self.span_s(side);
+        let per_second = |count: Option<f64>| count.filter(|_| span > 0.0).map(|count| count / span);
+        let drops = [host::INTERFACE_DROPS, host::LOCAL_RETRANSMITS].map(|metric| self.sum(side, metric));
+        Host {
+            thread_share: median(&thread),
+            thread_full_share: (!thread.is_empty())
+                .then(|| thread.iter().filter(|share| **share >= FULL).count() as f64 / thread.len() as f64),
+            softirq_share: self.median(side, host::SOFTIRQ),
+            steal_share: self.median(side, host::STEAL),
+            softnet_dropped_per_s: per_second(self.sum(side, host::SOFTNET_DROPPED)),
+            softnet_squeezed_per_s: per_second(self.sum(side, host::SOFTNET_SQUEEZED)),
+            local_drops: drops.into_iter().flatten().reduce(|a, b| a + b),
+            copy_bps: info.and_then(|host| host.memory_copy).map(Bitrate::bps),
+        }
+    }
+
+    fn udp(&self) -> Datagrams {
+        let sent = self.tally(Side::Sender).and_then(|tally| tally.udp.as_ref());
+        let got = self.tally(Side::Receiver).and_then(|tally| tally.udp.as_ref());
+        Datagrams {
+            lost: got.map(|udp| udp.lost as f64),
+            packets: sent.map(|udp| udp.packets as f64),
+            buffer_drops: got.and_then(|udp| udp.socket_drops).map(|drops| drops as f64),
+        }
+    }
+
+    fn timing(&self) -> Timing {
+        let late =
+            [Side::Sender, Side::Receiver].into_iter().filter_map(|side| self.max(side, host::TICK_LATENESS));
+        let caveat = |kind: CaveatKind| self.flow.caveats.iter().any(|caveat| caveat.kind == kind);
+        Timing {
+            gap_max_s: late.reduce(f64::max),
+            expected_intervals: None,
+            // Ticks are absolute: a missed one shows as lateness of the next, not as a missing interval.
+            seen_intervals: None,
+            clock_stepped: Some(caveat(CaveatKind::ClockStepped)),
+        }
+    }
+}
+
+/// Whether a device without a rate has none because it is no line at all.
+fn is_made_up(kind: LinkKind) -> bool {
+    matches!(kind, LinkKind::Loopback | LinkKind::Veth | LinkKind::Tun | LinkKind::Bridge | LinkKind::Virtual)
+}
+
+/// Relative growth per second over the second half of a series that spans `span_s`.
+fn growth_per_s(series: &[f64], span_s: f64) -> Option<f64> {
+    let half = series.get(series.len() / 2..)?;
+    let (first, last) = (half.first()?, half.last()?);
+    let growth = (last / first - 1.0) / (span_s / 2.0);
+    growth.is_finite().then_some(growth)
+}

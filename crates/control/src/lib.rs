@@ -1,0 +1,24 @@
+//! Client and server of a run.
+//!
+//! This room opens sockets and hands them to the engine, carries a protocol's dialogue over its connection, decides who
+//! is measured when, sends latency probes beside the load, and merges what both ends say into one ordered event log. It
+//! moves no payload and judges nothing itself: rules and formulas are in `linerate_theory`.
+//!
+//! Everything here waits with `poll(2)` in plain threads; there is no async runtime.
+
+mod client;
+mod dialogue;
+mod error;
+mod host;
+mod judge;
+mod log;
+mod probe;
+mod server;
+mod setup;
+
+pub use client::{Request, measure};
+pub use error::ControlError;
+pub use host::host_info;
+pub use judge::evidence;
+pub use log::{Log, Sink};
+pub use server::{News, Policy, Server, ServerConfig};

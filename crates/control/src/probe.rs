@@ -1,0 +1,23 @@
+//! Latency probes: own flow beside the load, four timestamps, the offset of the clocks estimated in band.
+
+mod digest;
+mod prober;
+mod reflect;
+
+pub(crate) use prober::Prober;
+pub(crate) use reflect::{reflect_over_tcp, reply};
+
+use linerate_sock::{Mono, clock};
+
+/// When a datagram came in, on the monotonic clock.
+///
+/// The kernel stamps on the realtime clock, which somebody may set at any time; so only the age of the stamp is used,
+/// and only if it is credible.
+pub(crate) fn arrival(stamp_ns: Option<u64>) -> (Mono, bool) {
+    const CREDIBLE_NS: u64 = 1_000_000_000;
+    let (wall, now) = (clock::wall_ns(), clock::now());
+    match stamp_ns.and_then(|stamp| wall.checked_sub(stamp)).filter(|age| *age < CREDIBLE_NS) {
+        Some(age) => (Mono(now.0.saturating_sub(age)), true),
+        None => (now, false),
+    }
+}

@@ -1,0 +1,128 @@
+//! What a series of probes amounts to.
+
+use hdrhistogram::Histogram;
+use linerate_model::{Digest, LatencyReport, ProbePhase, ProbeTransport};
+
+/// One probe that came back: T1 to T4 of RFC 5357, T2 and T3 on the reflector's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Exchange {
+    pub(super) sent: u64,
+    pub(super) reflector_in: u64,
+    pub(super) reflector_out: u64,
+    pub(super) back: u64,
+}
+
+impl Exchange {
+    /// Round-trip time without the reflector's own: (T4-T1)-(T3-T2).
+    fn rtt(&self) -> u64 {
+        let whole = self.back.saturating_sub(self.sent);
+        whole.saturating_sub(self.reflector_out.saturating_sub(self.reflector_in))
+    }
+
+    /// Reflector's clock minus ours, if both ways took equally long.
+    fn offset(&self) -> i64 {
+        let there = i128::from(self.reflector_in) - i128::from(self.sent);
+        let here = i128::from(self.reflector_out) - i128::from(self.back);
+        ((there + here) / 2) as i64
+    }
+}
+
+/// Evaluates a phase; absent when no probe came back.
+pub(super) fn evaluate(
+    phase: ProbePhase,
+    over: ProbeTransport,
+    sent: u64,
+    exchanges: &[Exchange],
+    kernel_timestamps: bool,
+) -> Option<LatencyReport> {
+    let rtt = digest(exchanges.iter().map(Exchange::rtt))?;
+    // The probe with the smallest round trip waited least: its offset errs by at most half its round trip.
+    let best = exchanges.iter().min_by_key(|exchange| exchange.rtt())?;
+    let offset = best.offset();
+    let error = best.rtt().div_ceil(2);
+    let one_way = |from: u64, to: u64, offset: i64| {
+        let delay = i128::from(to) - i128::from(from) - i128::from(offset);
+        u64::try_from(delay.max(0)).unwrap_or(u64::MAX)
+    };
+    Some(LatencyReport {
+        phase,
+        over,
+        sent,
+        lost: sent.saturating_sub(exchanges.len() as u64),
+        rtt,
+        upload: digest(exchanges.iter().map(|e| one_way(e.sent, e.reflector_in, offset))),
+        download: digest(exchanges.iter().map(|e| one_way(e.reflector_out, e.back, -offset))),
+        offset_ns: Some(offset),
+        offset_error_ns: Some(error),
+        kernel_timestamps,
+    })
+}
+
+/// Quantiles at three digits; values above a minute count as a minute.
+fn digest(values: impl Iterator<Item = u64>) -> Option<Digest> {
+    const LARGEST: u64 = 60_000_000_000;
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, LARGEST, 3).ok()?;
+    let (mut min, mut max, mut sum) = (u64::MAX, 0, 0_u128);
+    for value in values {
+        histogram.saturating_record(value.max(1));
+        (min, max) = (min.min(value), max.max(value));
+        sum += u128::from(value);
+    }
+    let count = histogram.len();
+    if count == 0 {
+        return None;
+    }
+    let at = |quantile: f64| histogram.value_at_quantile(quantile).clamp(min, max);
+    Some(Digest {
+        count,
+        min_ns: min,
+        mean_ns: u64::try_from(sum / u128::from(count)).unwrap_or(u64::MAX),
+        p50_ns: at(0.50),
+        p95_ns: at(0.95),
+        p99_ns: at(0.99),
+        max_ns: max,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reflector whose clock is 100 s ahead, 150 us of its own time, and given delays each way in microseconds.
+    fn exchange(at_us: u64, there_us: u64, back_us: u64) -> Exchange {
+        let offset_us = 100_000_000;
+        Exchange {
+            sent: at_us * 1000,
+            reflector_in: (at_us + there_us + offset_us) * 1000,
+            reflector_out: (at_us + there_us + 150 + offset_us) * 1000,
+            back: (at_us + there_us + 150 + back_us) * 1000,
+        }
+    }
+
+    #[test]
+    fn the_reflectors_clock_and_time_cancel() {
+        assert_eq!(exchange(10_000_000, 10_200, 10_450).rtt(), 20_650_000);
+    }
+
+    #[test]
+    fn one_way_delays_hold_within_their_error() {
+        let series: Vec<Exchange> =
+            (0..200).map(|i| exchange(i * 10_000, 1_000 + (i % 20) * 500, 1_000)).collect();
+        let report = evaluate(ProbePhase::Loaded, ProbeTransport::Udp, 210, &series, true).unwrap();
+        assert_eq!((report.sent, report.lost, report.rtt.count), (210, 10, 200));
+        assert_eq!(report.rtt.min_ns, 2_000_000);
+        assert_eq!(report.offset_ns, Some(100_000_000_000));
+        assert_eq!(report.offset_error_ns, Some(1_000_000));
+        let upload = report.upload.unwrap();
+        let download = report.download.unwrap();
+        assert_eq!((download.min_ns, download.max_ns), (1_000_000, 1_000_000));
+        assert_eq!((upload.min_ns, upload.max_ns), (1_000_000, 10_500_000));
+        // The 190th of 200 values: queue step 18 of 0..=19.
+        assert!(upload.p95_ns.abs_diff(10_000_000) <= 10_000, "{}", upload.p95_ns);
+    }
+
+    #[test]
+    fn nothing_back_is_no_report() {
+        assert_eq!(evaluate(ProbePhase::Idle, ProbeTransport::Udp, 9, &[], true), None);
+    }
+}

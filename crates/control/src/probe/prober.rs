@@ -1,0 +1,255 @@
+//! The probing end: a thread of its own that sends on absolute deadlines and collects what comes back.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use linerate_model::{LatencyReport, ProbePhase, ProbeTransport};
+use linerate_proto::native::{Connection, DATAGRAM_BYTES, Datagram, DatagramKind, Preface};
+use linerate_sock::batch::RecvBatch;
+use linerate_sock::open::{ConnectOptions, connect_tcp, connect_udp};
+use linerate_sock::poll::{Interest, wait_for};
+use linerate_sock::sockopt::{Timestamping, set_timestamping};
+use linerate_sock::{Mono, SocketOptions, clock, stream};
+use linerate_units::Span;
+
+use super::arrival;
+use super::digest::{Exchange, evaluate};
+
+/// Time between probes: many enough for a 99th percentile in seconds, few enough to be no load (51 kbit/s).
+const GAP: Span = Span::from_ms(10);
+
+/// How long the last answers may take.
+const LAST: Span = Span::from_ms(250);
+
+/// Without any answer for so long, UDP is taken as blocked.
+const PATIENCE: Span = Span::from_ms(700);
+
+/// Probes of one phase, running.
+#[derive(Debug)]
+pub(crate) struct Prober {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Option<LatencyReport>>,
+}
+
+/// What a prober is told.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    pub(crate) server: SocketAddr,
+    pub(crate) options: SocketOptions,
+    pub(crate) cookie: [u8; 16],
+    pub(crate) phase: ProbePhase,
+    /// When to stop by itself; absent when somebody else stops it.
+    pub(crate) length: Option<Span>,
+    /// What is known to come through; absent before the first probes.
+    pub(crate) over: Option<ProbeTransport>,
+}
+
+impl Prober {
+    /// Starts probing; absent when this host refuses a thread.
+    pub(crate) fn start(task: Task) -> Option<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let thread =
+            std::thread::Builder::new().name("probe".to_owned()).spawn(move || run(&task, &flag)).ok()?;
+        Some(Self { stop, thread })
+    }
+
+    /// Whether the phase is over.
+    pub(crate) fn finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Stops sending; the report is ready a moment later.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// What the probes saw; absent when none came back.
+    pub(crate) fn report(self) -> Option<LatencyReport> {
+        self.stop();
+        self.thread.join().ok().flatten()
+    }
+}
+
+fn run(task: &Task, stop: &AtomicBool) -> Option<LatencyReport> {
+    let _ = clock::set_timer_slack_ns(1);
+    if task.over != Some(ProbeTransport::Tcp) {
+        let mut series = Series::new(task, Line::udp(task)?);
+        if series.run(stop, task.over.is_none()) {
+            return series.report(task.phase);
+        }
+    }
+    let mut series = Series::new(task, Line::tcp(task)?);
+    series.run(stop, false);
+    series.report(task.phase)
+}
+
+/// What carries the probes.
+enum Line {
+    Udp(UdpSocket, Box<RecvBatch>),
+    Tcp(TcpStream),
+}
+
+impl Line {
+    fn udp(task: &Task) -> Option<Self> {
+        let options = SocketOptions { local_port: None, ..task.options.clone() };
+        let socket = connect_udp(task.server, &options).ok()?.socket;
+        // Without the kernel's stamps the program's own serve; the report says which.
+        let _ = set_timestamping(&socket, Timestamping { receive: true, ..Timestamping::default() });
+        stream::set_nonblocking(&socket, true).ok()?;
+        Some(Self::Udp(socket, Box::new(RecvBatch::new(8, 2 * DATAGRAM_BYTES))))
+    }
+
+    fn tcp(task: &Task) -> Option<Self> {
+        let socket = SocketOptions { no_delay: true, local_port: None, mptcp: false, ..task.options.clone() };
+        let deadline = clock::now() + std::time::Duration::from_secs(3);
+        let mut stream =
+            connect_tcp(&ConnectOptions { addresses: vec![task.server], socket, deadline }).ok()?.stream;
+        let preface = Preface { connection: Connection::Probe, flow: 0, stream: 0, cookie: task.cookie };
+        stream.write_all(&preface.encode()).ok()?;
+        stream.set_nonblocking(true).ok()?;
+        Some(Self::Tcp(stream))
+    }
+
+    fn send(&mut self, probe: &Datagram) {
+        // A probe that cannot be sent counts as lost: the queue it did not fit into is the finding.
+        let _ = match self {
+            Self::Udp(socket, _) => socket.send(&probe.encode()),
+            Self::Tcp(stream) => stream.write(&probe.encode()),
+        };
+    }
+}
+
+/// The probes of one phase over one line.
+struct Series {
+    line: Line,
+    cookie: [u8; 16],
+    length: Option<Span>,
+    number: u64,
+    under_way: BTreeMap<u64, u64>,
+    back: Vec<Exchange>,
+    partial: Vec<u8>,
+    stamped: bool,
+}
+
+impl Series {
+    fn new(task: &Task, line: Line) -> Self {
+        let stamped = matches!(line, Line::Udp(..));
+        Self {
+            line,
+            cookie: task.cookie,
+            length: task.length,
+            number: 0,
+            under_way: BTreeMap::new(),
+            back: Vec::new(),
+            partial: Vec::new(),
+            stamped,
+        }
+    }
+
+    /// Probes until told to stop; false when nothing came back and another line shall be tried.
+    fn run(&mut self, stop: &AtomicBool, may_give_up: bool) -> bool {
+        let start = clock::now();
+        let end = self.length.map(|length| start + length.as_duration());
+        let mut next = start;
+        loop {
+            let now = clock::now();
+            if stop.load(Ordering::Relaxed) || end.is_some_and(|end| now >= end) {
+                break;
+            }
+            if may_give_up && self.back.is_empty() && now.since(start) >= PATIENCE.as_duration() {
+                return false;
+            }
+            if now >= next {
+                self.send(now);
+                next = next + GAP.as_duration();
+                // After a pause of the host, do not catch up with a burst.
+                if next < now {
+                    next = now + GAP.as_duration();
+                }
+            }
+            self.receive_until(next);
+        }
+        let last = clock::now() + LAST.as_duration();
+        while !self.under_way.is_empty() && !last.has_passed() {
+            self.receive_until(last);
+        }
+        !self.back.is_empty() || !may_give_up
+    }
+
+    fn send(&mut self, now: Mono) {
+        let probe = Datagram {
+            kind: DatagramKind::Probe,
+            flow: 0,
+            stream: 0,
+            cookie: self.cookie,
+            number: self.number,
+            times: [now.0, 0, 0],
+        };
+        self.under_way.insert(self.number, now.0);
+        self.number += 1;
+        self.line.send(&probe);
+    }
+
+    fn receive_until(&mut self, deadline: Mono) {
+        let ready = match &self.line {
+            Line::Udp(socket, _) => wait_for(socket, Interest::READ, deadline),
+            Line::Tcp(stream) => wait_for(stream, Interest::READ, deadline),
+        };
+        if !ready.unwrap_or(false) {
+            return;
+        }
+        let mut replies = Vec::new();
+        match &mut self.line {
+            Line::Udp(socket, batch) => {
+                // An error here is an ICMP answer to an earlier probe, which then counts as lost.
+                let _ = batch.recv(socket);
+                for datagram in batch.iter() {
+                    let (at, stamped) = arrival(datagram.ancillary.arrived_at_ns);
+                    self.stamped &= stamped;
+                    replies.extend(Datagram::decode(datagram.bytes).map(|reply| (reply, at)));
+                }
+            }
+            Line::Tcp(stream) => {
+                let mut bytes = [0; 1024];
+                match stream.read(&mut bytes) {
+                    Ok(count) if count > 0 => self.partial.extend_from_slice(&bytes[..count]),
+                    // A closed line would be ready for ever: wait for the deadline instead.
+                    _ => clock::sleep_until(deadline),
+                }
+                let at = clock::now();
+                while self.partial.len() >= DATAGRAM_BYTES {
+                    let rest = self.partial.split_off(DATAGRAM_BYTES);
+                    replies.extend(Datagram::decode(&self.partial).map(|reply| (reply, at)));
+                    self.partial = rest;
+                }
+            }
+        }
+        for (reply, at) in replies {
+            self.take(&reply, at);
+        }
+    }
+
+    fn take(&mut self, reply: &Datagram, at: Mono) {
+        if reply.kind != DatagramKind::Reply || reply.cookie != self.cookie {
+            return;
+        }
+        // Answers to unknown or already answered probes are strays.
+        if let Some(sent) = self.under_way.remove(&reply.number) {
+            let [_, reflector_in, reflector_out] = reply.times;
+            self.back.push(Exchange { sent, reflector_in, reflector_out, back: at.0 });
+        }
+    }
+
+    fn report(&self, phase: ProbePhase) -> Option<LatencyReport> {
+        let over = match self.line {
+            Line::Udp(..) => ProbeTransport::Udp,
+            Line::Tcp(_) => ProbeTransport::Tcp,
+        };
+        evaluate(phase, over, self.number, &self.back, self.stamped)
+    }
+}

@@ -1,0 +1,199 @@
+//! The server: one TCP and one UDP port, many runs or one at a time with a visible queue.
+
+mod datagrams;
+mod front;
+mod queue;
+mod registry;
+mod session;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use linerate_sock::open::{bind_udp, listen_tcp};
+use linerate_sock::{SocketOptions, limits};
+use linerate_units::Span;
+
+use crate::error::ControlError;
+use queue::Queue;
+use registry::Registry;
+
+/// Connections that may wait in the kernel until they are accepted.
+const BACKLOG: i32 = 16_384;
+
+/// Open files that a server wants: 10,000 streams both ways.
+const FILES: u64 = 32_768;
+
+/// Pairs of equal ports tried when the kernel chooses.
+const PORT_TRIES: u32 = 32;
+
+/// Who is measured when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// One run at a time; the others wait in a queue that they see.
+    #[default]
+    Exclusive,
+    /// Everybody at once; each result says what ran beside it.
+    Shared,
+}
+
+/// How a server behaves.
+#[derive(Debug, Clone, Default)]
+pub struct ServerConfig {
+    /// Addresses to listen on; empty for all.
+    pub addresses: Vec<SocketAddr>,
+    /// Who is measured when.
+    pub policy: Policy,
+    /// Longest run, all phases together; absent for no limit.
+    pub longest: Option<Span>,
+    /// Most clients in the queue or at work; absent for no limit but memory.
+    pub most_clients: Option<u32>,
+    /// Stop after the first run.
+    pub one_off: bool,
+}
+
+/// What happens on a server, for its owner's log.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum News {
+    /// It listens here.
+    Listening(SocketAddr),
+    /// A client was let in.
+    Begun {
+        /// Who.
+        client: SocketAddr,
+        /// Name of its host.
+        name: String,
+    },
+    /// A client waits.
+    Waiting {
+        /// Who.
+        client: SocketAddr,
+        /// 1 is next.
+        place: u32,
+    },
+    /// A run ended.
+    Ended {
+        /// Whose.
+        client: SocketAddr,
+        /// Why, unless it was completed.
+        trouble: Option<String>,
+    },
+    /// A connection was not ours.
+    Foreign {
+        /// Whose.
+        client: SocketAddr,
+        /// Why it was closed.
+        why: String,
+    },
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Server {
+    doors: Vec<front::Door>,
+    config: ServerConfig,
+}
+
+/// What the threads of a server share.
+struct Shared {
+    registry: Registry,
+    queue: Queue,
+    config: ServerConfig,
+    stop: Arc<AtomicBool>,
+    one_off_done: AtomicBool,
+    news: Box<dyn Fn(News) + Send + Sync>,
+}
+
+impl Shared {
+    fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.one_off_done.load(Ordering::Relaxed)
+    }
+}
+
+impl Server {
+    /// Opens the ports.
+    ///
+    /// # Errors
+    /// An address is taken or not ours.
+    pub fn bind(config: ServerConfig) -> Result<Self, ControlError> {
+        // Best effort: with a lower limit the server works, and says so when a test needs more.
+        if let Err(error) = limits::raise_open_files(FILES) {
+            let all = limits::open_files().map(|files| files.hard).unwrap_or(0);
+            let _ = limits::raise_open_files(all);
+            tracing::info!(%error, allowed = all, "fewer open files than wanted");
+        }
+        let addresses = if config.addresses.is_empty() {
+            vec![SocketAddr::from(([0_u16; 8], linerate_proto::native::NATIVE.default_port))]
+        } else {
+            config.addresses.clone()
+        };
+        let mut doors = Vec::new();
+        for address in addresses {
+            doors.push(bind_pair(address)?);
+        }
+        Ok(Self { doors, config })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.doors.iter().map(|door| door.address).collect()
+    }
+
+    /// Serves until `stop` is set, or one run is over if it shall be only one.
+    ///
+    /// # Errors
+    /// The host refuses threads or polling.
+    pub fn run(
+        self,
+        stop: Arc<AtomicBool>,
+        news: impl Fn(News) + Send + Sync + 'static,
+    ) -> Result<(), ControlError> {
+        for door in &self.doors {
+            news(News::Listening(door.address));
+        }
+        let shared = Arc::new(Shared {
+            registry: Registry::default(),
+            queue: Queue::new(self.config.policy),
+            config: self.config,
+            stop,
+            one_off_done: AtomicBool::new(false),
+            news: Box::new(news),
+        });
+        front::serve(self.doors, &shared)
+    }
+}
+
+/// TCP and UDP on the same port; for port 0 the kernel chooses one that is free for both.
+fn bind_pair(address: SocketAddr) -> Result<front::Door, ControlError> {
+    let mut tries = if address.port() == 0 { PORT_TRIES } else { 1 };
+    loop {
+        tries -= 1;
+        let tcp = match listen_tcp(address, BACKLOG, &SocketOptions::default()) {
+            // A host without IPv6 is still served.
+            Err(error) if address.ip().is_unspecified() && address.is_ipv6() && no_ipv6(&error) => {
+                return bind_pair(SocketAddr::from(([0_u8; 4], address.port())));
+            }
+            other => other?,
+        };
+        let wishes = SocketOptions {
+            reuse_port: true,
+            rcv_buf: Some(crate::setup::UDP_RCV_BUF),
+            ..SocketOptions::default()
+        };
+        match bind_udp(tcp.local, &wishes) {
+            Ok(udp) => {
+                return Ok(front::Door { address: tcp.local, listener: tcp.listener, socket: udp.socket });
+            }
+            Err(error) if tries == 0 => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+}
+
+fn no_ipv6(error: &linerate_sock::SockError) -> bool {
+    const EAFNOSUPPORT: i32 = 97;
+    const EADDRNOTAVAIL: i32 = 99;
+    matches!(error.raw_os_error(), Some(EAFNOSUPPORT | EADDRNOTAVAIL))
+}

@@ -1,0 +1,155 @@
+//! From a specification to what sockets and pumps are told.
+
+use linerate_engine::FlowSetup;
+use linerate_model::{Direction, Limit, Side, TestSpec, Transport};
+use linerate_proto::{FlowOrder, native};
+use linerate_sock::SocketOptions;
+use linerate_units::{Bytes, Span};
+
+/// Most samples of one side that a test of known length gives.
+const MOST_SAMPLES: u64 = 600;
+
+/// The shortest interval between samples when none is asked.
+const TICK: Span = Span::from_ms(100);
+
+/// Receive buffer of UDP sockets: holds what arrives while the program is off the CPU for some milliseconds.
+pub(crate) const UDP_RCV_BUF: u64 = 4 << 20;
+
+/// Which side this end is in a flow.
+pub(crate) fn side(direction: Direction, client: bool) -> Side {
+    if (direction == Direction::Upload) == client { Side::Sender } else { Side::Receiver }
+}
+
+/// Payload of one datagram when none is asked: the largest that fits the path's MTU with IPv6 and a little room for
+/// tunnels, but not above what every Ethernet carries, so that loopback does not flatter.
+const DATAGRAM: u64 = 1448;
+
+/// Bytes handed to the kernel at once, or payload of one datagram.
+pub(crate) fn length(spec: &TestSpec) -> Bytes {
+    let traffic = &spec.traffic;
+    traffic.length.unwrap_or_else(|| {
+        Bytes::new(match (traffic.transport(), traffic.streams) {
+            (Transport::Udp, _) => DATAGRAM,
+            (_, 1) => 1 << 20,
+            (_, 2..=8) => 256 << 10,
+            _ => 64 << 10,
+        })
+    })
+}
+
+/// What the sockets of the data streams are set to before they connect.
+pub(crate) fn socket_options(spec: &TestSpec, client: bool) -> SocketOptions {
+    let knobs = &spec.socket;
+    let udp = spec.traffic.udp;
+    let window = knobs.window.map(Bytes::get);
+    SocketOptions {
+        snd_buf: window,
+        rcv_buf: window.or(udp.then_some(UDP_RCV_BUF)),
+        mss: knobs.mss,
+        congestion: knobs.congestion.clone(),
+        tos: knobs.tos_byte(),
+        no_delay: knobs.no_delay,
+        mptcp: spec.traffic.mptcp,
+        local: knobs.bind_address.filter(|_| client),
+        local_port: knobs.source_port.filter(|_| client),
+        device: knobs.bind_device.clone().filter(|_| client),
+        ..SocketOptions::default()
+    }
+}
+
+/// What the pumps of one side of a flow are told.
+pub(crate) fn flow_setup(spec: &TestSpec, order: &FlowOrder, client: bool, cookie: &[u8; 16]) -> FlowSetup {
+    let traffic = &spec.traffic;
+    let measured = traffic.measured();
+    let limit = traffic.limit(order.length_bytes);
+    let timed = matches!(limit, Limit::TimeNs(_));
+    let stamp = native::STAMP;
+    let affinity = if client { spec.host.affinity } else { spec.host.server_affinity };
+    FlowSetup {
+        transport: traffic.transport(),
+        limit,
+        measured: timed.then_some(measured),
+        omit: traffic.omit.unwrap_or_default(),
+        offered: traffic.offered(),
+        fq_rate: traffic.fq_rate,
+        read_rate: traffic.read_rate,
+        length: (traffic.udp || traffic.length.is_some()).then_some(order.length_bytes),
+        window: spec.socket.window,
+        mss: spec.socket.mss,
+        congestion: spec.socket.congestion.clone(),
+        tos: spec.socket.tos_byte(),
+        zerocopy: spec.socket.zerocopy,
+        skip_rx_copy: spec.socket.skip_rx_copy,
+        affinity,
+        tick: tick(measured, traffic.interval, timed),
+        stamp: linerate_engine::StampLayout {
+            tag_at: stamp.tag_at,
+            seq_at: stamp.seq_at,
+            time_at: stamp.time_at,
+            stream_at: stamp.stream_at,
+            ..linerate_engine::StampLayout::default()
+        },
+        tag: native::data_tag(cookie),
+        ..FlowSetup::new(order.flow, side(order.direction, client), measured)
+    }
+}
+
+/// The interval between samples: fine enough to find the ramp, coarse enough for a day.
+fn tick(measured: Span, asked: Span, timed: bool) -> Span {
+    if asked < TICK || !timed {
+        return asked.min(TICK);
+    }
+    let coarsest = Span::from_ns(measured.as_ns() / MOST_SAMPLES);
+    coarsest.max(TICK)
+}
+
+/// How long the server may be busy with a whole run, for those who wait.
+pub(crate) fn expected_time(spec: &TestSpec) -> Span {
+    let phases = spec.traffic.phases().len() as u64;
+    let each = spec.traffic.measured() + spec.traffic.omit.unwrap_or_default() + Span::from_secs(2);
+    each.saturating_mul(phases)
+}
+
+/// How long the idle latency is measured: a fifth of the test, at most two seconds.
+pub(crate) fn idle_time(spec: &TestSpec) -> Span {
+    if spec.traffic.no_latency {
+        return Span::ZERO;
+    }
+    Span::from_ns(spec.traffic.measured().as_ns() / 5).min(Span::from_secs(2)).max(Span::from_ms(100))
+}
+
+/// How long after the senders' end the rest may take to arrive.
+pub(crate) const DRAIN: Span = Span::from_ms(400);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_fine_and_their_number_bounded() {
+        let second = Span::from_secs(1);
+        assert_eq!(tick(Span::from_secs(10), second, true), TICK);
+        assert_eq!(tick(Span::from_secs(86_400), second, true), Span::from_secs(144));
+        assert_eq!(tick(Span::from_secs(10), Span::from_ms(20), true), Span::from_ms(20));
+        assert_eq!(tick(Span::from_secs(10), second, false), TICK);
+    }
+
+    #[test]
+    fn a_one_second_test_spends_little_time_idle() {
+        let mut spec = TestSpec::default();
+        spec.traffic.duration = Some(Span::from_secs(1));
+        assert_eq!(idle_time(&spec), Span::from_ms(200));
+        spec.traffic.no_latency = true;
+        assert_eq!(idle_time(&spec), Span::ZERO);
+    }
+
+    #[test]
+    fn only_the_client_binds_as_the_user_said() {
+        let mut spec = TestSpec::default();
+        spec.socket.source_port = Some(7000);
+        spec.socket.window = Some(Bytes::new(65_536));
+        assert_eq!(socket_options(&spec, true).local_port, Some(7000));
+        let server = socket_options(&spec, false);
+        assert_eq!((server.local_port, server.rcv_buf), (None, Some(65_536)));
+    }
+}
