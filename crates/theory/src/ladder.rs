@@ -2,15 +2,41 @@
 
 use linerate_model::Ceiling;
 
+use crate::domain::positive;
+use crate::evidence::{Evidence, Host, LinkSource, Transport};
+use crate::{bdp, ethernet, framing, host, phrase, tcp_rate};
+
+/// Below this share of a core the measured cost says little about a full one.
+const LEAST_CORE_SHARE: f64 = 0.05;
+
+/// Every ceiling that the evidence supports, ascending; each for the flow with all its connections.
+///
+/// Units: bit/s of payload. Source: RFC 6349 §3.3 and §4.1.1 (window, link), Mathis 1997 and RFC 9438 (loss).
+#[must_use]
+pub fn ladder(evidence: &Evidence) -> Vec<Ceiling> {
+    let rungs = [
+        link(evidence),
+        receiver_window(evidence),
+        send_buffer(evidence),
+        loss(evidence),
+        cpu(evidence, &evidence.sender, "cpu_sender", "sending"),
+        cpu(evidence, &evidence.receiver, "cpu_receiver", "receiving"),
+        pacing(evidence),
+        application(evidence),
+        host_memory(evidence),
+    ];
+    let mut ladder: Vec<Ceiling> =
+        rungs.into_iter().flatten().filter(|rung| positive(rung.bitrate_bps).is_some()).collect();
+    ladder.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
+    ladder
+}
+
 /// The lowest ceiling: the limiter to expect.
 ///
 /// Domain: `None` for an empty ladder; a rate that is not a number never binds. Source: a flow is as fast as its tightest limit.
 #[must_use]
 pub fn binding(ceilings: &[Ceiling]) -> Option<&Ceiling> {
-    ceilings
-        .iter()
-        .filter(|ceiling| ceiling.bitrate_bps.is_finite())
-        .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
+    after_remedy(ceilings, "")
 }
 
 /// The ceiling that binds once `limit` is remedied: what the change would give.
@@ -22,4 +48,189 @@ pub fn after_remedy<'a>(ceilings: &'a [Ceiling], limit: &str) -> Option<&'a Ceil
         .iter()
         .filter(|ceiling| ceiling.limit != limit && ceiling.bitrate_bps.is_finite())
         .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
+}
+
+/// The ceiling of that limit.
+#[must_use]
+pub fn of<'a>(ceilings: &'a [Ceiling], limit: &str) -> Option<&'a Ceiling> {
+    ceilings.iter().find(|ceiling| ceiling.limit == limit)
+}
+
+fn rung(limit: &str, bitrate_bps: f64, because: String) -> Ceiling {
+    Ceiling { limit: limit.to_owned(), bitrate_bps, because }
+}
+
+/// Payload rate of a link under this flow's framing.
+pub(crate) fn link_goodput_bps(evidence: &Evidence, link_bps: f64) -> Option<f64> {
+    framing::goodput_ceiling_bps(link_bps, evidence.packet_bytes(), &evidence.headers(), evidence.tags())
+}
+
+/// How the frames of this flow look, for a person.
+pub(crate) fn framing_text(evidence: &Evidence) -> String {
+    let mut parts = vec![format!("MTU {:.0}", evidence.packet_bytes())];
+    parts.extend(evidence.link.ip_version.map(|ip| ip.name().to_owned()));
+    if evidence.transport == Transport::Udp {
+        parts.push("UDP".to_owned());
+    } else if evidence.headers().option_bytes > 0.0 {
+        parts.push("TCP timestamps".to_owned());
+    }
+    if evidence.tags() > 0.0 {
+        parts.push(format!("{:.0} VLAN tag(s)", evidence.tags()));
+    }
+    parts.join(", ")
+}
+
+fn link(evidence: &Evidence) -> Option<Ceiling> {
+    let link_bps = evidence.line_rate_bps()?;
+    let name = ethernet::standard_name(link_bps).map_or_else(|| phrase::rate(link_bps), str::to_owned);
+    let given = if evidence.link.source == Some(LinkSource::User) { " as given" } else { "" };
+    let because = format!("{name}{given}, {}", framing_text(evidence));
+    Some(rung("link", link_goodput_bps(evidence, link_bps)?, because))
+}
+
+fn receiver_window(evidence: &Evidence) -> Option<Ceiling> {
+    let (window, because) = receiver_window_bytes(evidence)?;
+    let rtt = evidence.base_rtt_s()?;
+    let rate = bdp::window_rate_bps(window, rtt)? * evidence.streams();
+    Some(rung("receiver_window", rate, format!("{because}, RTT {}", phrase::time(rtt))))
+}
+
+/// The largest window that the receiver can offer to one connection, and why.
+fn receiver_window_bytes(evidence: &Evidence) -> Option<(f64, String)> {
+    let windows = &evidence.windows;
+    let offered = windows.offered_max_bytes.or(windows.offered_median_bytes);
+    if evidence.link.window_scaling == Some(false) {
+        return Some((bdp::UNSCALED_WINDOW_BYTES, "64 KiB without window scaling".to_owned()));
+    }
+    if windows.rcv_buf_asked_bytes.is_some() {
+        let window = offered.or_else(|| windows.rcv_buf_bytes.map(|buffer| buffer / 2.0))?;
+        return Some((window, format!("window of {} from the buffer asked for", phrase::size(window))));
+    }
+    // Autotuning: half of the largest buffer, unless the kernel already offered more.
+    let half = windows.rmem_max_bytes? / 2.0;
+    let window = offered.map_or(half, |offered| offered.max(half));
+    Some((window, format!("window of {} at most, from tcp_rmem", phrase::size(window))))
+}
+
+fn send_buffer(evidence: &Evidence) -> Option<Ceiling> {
+    let windows = &evidence.windows;
+    let (buffer, because) = match (windows.snd_buf_asked_bytes, windows.snd_buf_bytes) {
+        (Some(_), Some(granted)) => (granted, "send buffer asked for"),
+        _ => (windows.wmem_max_bytes?, "largest send buffer of tcp_wmem"),
+    };
+    let rtt = evidence.base_rtt_s()?;
+    let rate = bdp::window_rate_bps(buffer, rtt)? * evidence.streams();
+    Some(rung("send_buffer", rate, format!("{} {because}, RTT {}", phrase::size(buffer), phrase::time(rtt))))
+}
+
+fn loss(evidence: &Evidence) -> Option<Ceiling> {
+    if evidence.transport == Transport::Udp || evidence.is_bbr() {
+        return None;
+    }
+    let loss = evidence.loss()?;
+    let rtt = evidence.rtt.mean_s.or_else(|| evidence.base_rtt_s())?;
+    let mss = evidence.link.mss_bytes?;
+    let name = evidence.tcp.congestion.as_deref().unwrap_or("reno");
+    let one = if name == "cubic" {
+        tcp_rate::cubic_bps(tcp_rate::CUBIC, mss, rtt, loss)
+    } else {
+        tcp_rate::mathis_bps(mss, rtt, loss, tcp_rate::MATHIS_PER_SEGMENT)
+    }?;
+    let because = format!("{name} at a loss of {}, RTT {}", phrase::percent(loss), phrase::time(rtt));
+    Some(rung("loss", one * evidence.streams(), because))
+}
+
+fn cpu(evidence: &Evidence, host: &Host, limit: &str, what: &str) -> Option<Ceiling> {
+    let share = host.thread_share.filter(|share| *share >= LEAST_CORE_SHARE)?;
+    let rate = host::rate_at_full_core_bps(evidence.outcome.goodput_bps?, share.min(1.0))?;
+    Some(rung(limit, rate, format!("{what} thread took {} of a core", phrase::percent(share))))
+}
+
+fn pacing(evidence: &Evidence) -> Option<Ceiling> {
+    let paced = evidence.asked.max_pacing_bps?;
+    let payload = framing::payload_bytes(evidence.packet_bytes(), &evidence.headers())?;
+    // Kernel pacing counts the packet with its Ethernet header.
+    let counted = evidence.packet_bytes() + framing::ETHERNET_HEADER_BYTES;
+    let rate = framing::payload_rate_bps(paced, payload, counted)? * evidence.streams();
+    Some(rung("pacing", rate, format!("paced at {} for each connection", phrase::rate(paced))))
+}
+
+fn application(evidence: &Evidence) -> Option<Ceiling> {
+    let asked = &evidence.asked;
+    match (asked.offered_bps, asked.read_bps) {
+        (Some(offered), read) if read.is_none_or(|read| offered <= read) => {
+            Some(rung("application", offered, format!("the test offers {}", phrase::rate(offered))))
+        }
+        (_, Some(read)) => {
+            Some(rung("application", read, format!("the receiver reads {}", phrase::rate(read))))
+        }
+        _ => None,
+    }
+}
+
+fn host_memory(evidence: &Evidence) -> Option<Ceiling> {
+    if !evidence.link.is_virtual {
+        return None;
+    }
+    let slower =
+        [evidence.sender.copy_bps, evidence.receiver.copy_bps].into_iter().flatten().reduce(f64::min)?;
+    Some(rung("host_memory", slower, "the host's memory copy; the link is virtual".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::framing::IpVersion;
+
+    /// The worked example: 1 Gbit/s, 21 ms, a window of 65535 bytes, one loss in a million.
+    fn example() -> Evidence {
+        let mut evidence = Evidence::default();
+        evidence.link.link_bps = Some(1e9);
+        evidence.link.mtu_bytes = Some(1500.0);
+        evidence.link.mss_bytes = Some(1448.0);
+        evidence.link.ip_version = Some(IpVersion::V4);
+        evidence.link.timestamps = Some(true);
+        evidence.link.window_scaling = Some(false);
+        evidence.rtt.min_s = Some(0.021);
+        evidence.tcp.congestion = Some("reno".to_owned());
+        evidence.tcp.retransmits = Some(1.0);
+        evidence.tcp.segments_sent = Some(1e6);
+        evidence
+    }
+
+    #[test]
+    fn the_example_climbs_from_window_to_loss_to_link() {
+        let rungs = ladder(&example());
+        let names: Vec<_> = rungs.iter().map(|rung| rung.limit.as_str()).collect();
+        assert_eq!(names, ["receiver_window", "loss", "link"]);
+        assert!((rungs[0].bitrate_bps - 24.966e6).abs() < 1e3);
+        assert!((rungs[1].bitrate_bps - 675.59e6).abs() < 1e4);
+        assert!((rungs[2].bitrate_bps - 941.48e6).abs() < 1e4);
+        assert_eq!(rungs[2].because, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
+        assert_eq!(after_remedy(&rungs, "receiver_window").map(|rung| rung.limit.as_str()), Some("loss"));
+    }
+
+    #[test]
+    fn bbr_has_no_loss_ceiling() {
+        let mut evidence = example();
+        evidence.tcp.congestion = Some("bbr".to_owned());
+        assert!(of(&ladder(&evidence), "loss").is_none());
+    }
+
+    #[test]
+    fn a_half_busy_core_puts_its_ceiling_at_twice_the_rate() {
+        let mut evidence = example();
+        evidence.outcome.goodput_bps = Some(300e6);
+        evidence.sender.thread_share = Some(0.5);
+        assert_eq!(of(&ladder(&evidence), "cpu_sender").map(|rung| rung.bitrate_bps), Some(600e6));
+    }
+
+    #[test]
+    fn nothing_known_gives_no_ceiling() {
+        assert!(ladder(&Evidence::default()).is_empty());
+        assert!(binding(&[]).is_none());
+        let mut zero = Evidence::default();
+        zero.asked.offered_bps = Some(0.0);
+        assert!(ladder(&zero).is_empty());
+    }
 }

@@ -80,15 +80,15 @@ fn bundled() -> String {
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/theory-vectors.json").to_owned()
 }
 
-fn read(path: &str) -> Vec<Vector> {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"));
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path} is no list of vectors: {error}"))
+fn read(path: &str) -> Result<Vec<Vector>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))?;
+    serde_json::from_str(&text).map_err(|error| format!("{path} is no list of vectors: {error}"))
 }
 
 #[test]
 fn vectors_are_reproduced() {
     let path = std::env::var("LINERATE_THEORY_VECTORS").unwrap_or_else(|_| bundled());
-    let (table, vectors) = (table(), read(&path));
+    let (table, vectors) = (table(), read(&path).unwrap());
     let without_use: BTreeMap<_, _> = WITHOUT_USE.into_iter().collect();
     let (mut faults, mut skipped) = (Vec::new(), 0);
     for vector in &vectors {
@@ -117,7 +117,7 @@ fn vectors_are_reproduced() {
 
 #[test]
 fn bundled_vectors_use_every_formula_of_the_table() {
-    let vectors = read(&bundled());
+    let vectors = read(&bundled()).unwrap();
     let mut unused = table();
     for vector in &vectors {
         unused.remove(vector.formula.as_str());

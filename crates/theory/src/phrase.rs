@@ -1,0 +1,69 @@
+//! Numbers as they stand in sentences: decimal rates, binary sizes, times in the unit that suits them.
+
+/// A rate, four digits.
+pub(crate) fn rate(bps: f64) -> String {
+    let (value, unit) = match bps {
+        bps if bps >= 1e9 => (bps / 1e9, "Gb/s"),
+        bps if bps >= 1e6 => (bps / 1e6, "Mb/s"),
+        bps if bps >= 1e3 => (bps / 1e3, "kb/s"),
+        bps => (bps, "b/s"),
+    };
+    format!("{} {unit}", digits(value))
+}
+
+/// A size of memory or of a window.
+pub(crate) fn size(bytes: f64) -> String {
+    let (value, unit) = match bytes {
+        bytes if bytes >= 1_073_741_824.0 => (bytes / 1_073_741_824.0, "GiB"),
+        bytes if bytes >= 1_048_576.0 => (bytes / 1_048_576.0, "MiB"),
+        bytes if bytes >= 1024.0 => (bytes / 1024.0, "KiB"),
+        bytes => (bytes, "B"),
+    };
+    format!("{} {unit}", digits(value))
+}
+
+/// A time.
+pub(crate) fn time(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        seconds if seconds >= 1.0 => (seconds, "s"),
+        seconds if seconds >= 1e-3 => (seconds * 1e3, "ms"),
+        seconds => (seconds * 1e6, "µs"),
+    };
+    format!("{} {unit}", digits(value))
+}
+
+/// A share as percent.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent != 0.0 && percent.abs() < 0.1 { format!("{percent:.2e} %") } else { format!("{percent:.1} %") }
+}
+
+/// Four significant digits above one, without trailing zeros.
+fn digits(value: f64) -> String {
+    let decimals = match value {
+        value if value >= 1000.0 => 0,
+        value if value >= 100.0 => 1,
+        value if value >= 10.0 => 2,
+        _ => 3,
+    };
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(rate(941_482_444.7), "941.5 Mb/s");
+        assert_eq!(rate(10e9), "10 Gb/s");
+        assert_eq!(size(65536.0), "64 KiB");
+        assert_eq!(size(2_625_000.0), "2.503 MiB");
+        assert_eq!(time(0.021), "21 ms");
+        assert_eq!(time(0.0002), "200 µs");
+        assert_eq!(percent(0.998), "99.8 %");
+        assert_eq!(percent(0.000_028_6), "2.86e-3 %");
+        assert_eq!(percent(0.0), "0.0 %");
+    }
+}

@@ -1,0 +1,100 @@
+//! Where a measurement's ramp-up ends.
+
+use crate::domain::{finite, positive};
+use crate::stats::{order, series};
+
+/// Intervals that must agree for the ramp to be over.
+const AGREEING: usize = 5;
+/// How close their median must come to that of the steady part.
+const CLOSENESS: f64 = 0.05;
+
+/// What was found about the start of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ramp {
+    /// Intervals that belong to the ramp: the first whose next five have a median within 5 % of that of the last half.
+    pub intervals: usize,
+    /// The same by MSER-5; absent below 20 intervals.
+    pub mser_intervals: Option<usize>,
+}
+
+impl Ramp {
+    /// Whether the two methods agree within two intervals; `None` when there is only one of them.
+    ///
+    /// MSER-5 works in groups of five, so a cut inside its first group counts as agreement with any ramp in that group.
+    #[must_use]
+    pub fn methods_agree(&self) -> Option<bool> {
+        let mser = self.mser_intervals?;
+        let into_group = mser.saturating_sub(self.intervals);
+        Some(mser.abs_diff(self.intervals) <= 2 || (1..5).contains(&into_group))
+    }
+}
+
+/// Finds the ramp in the goodput of consecutive intervals.
+///
+/// Units: any rate. Domain: at least ten intervals, all finite, the last half not silent; `None` when the rate never
+/// comes to rest, too. Source: RFC 6349 §3.3.2 asks for the steady state; White 1997 for MSER-5.
+#[must_use]
+pub fn find(goodputs: &[f64]) -> Option<Ramp> {
+    if goodputs.len() < 2 * AGREEING {
+        return None;
+    }
+    let steady = positive(order::median(&goodputs[goodputs.len() / 2..])?)?;
+    let near = |window: &[f64]| {
+        order::median(window).is_some_and(|median| (median / steady - 1.0).abs() <= CLOSENESS)
+    };
+    let intervals = goodputs.windows(AGREEING).position(near)?;
+    Some(Ramp { intervals, mser_intervals: series::mser5_cut(goodputs) })
+}
+
+/// What to omit: twice the slow start, a second at least, and all of the ramp that was found.
+///
+/// Units: s. Domain: rounds, times ≥ 0. Source: RFC 5681 §3.1; the ramp as measured.
+#[must_use]
+pub fn omit_s(slow_start_rounds: f64, rtt_s: f64, ramp: Option<Ramp>, interval_s: f64) -> Option<f64> {
+    let found = ramp.map_or(0.0, |ramp| ramp.intervals as f64) * positive(interval_s)?;
+    finite(crate::slow_start::omit_s(slow_start_rounds, rtt_s)?.max(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ramped(ramp: usize, total: usize) -> Vec<f64> {
+        (0..total).map(|i| if i < ramp { 100.0 * i as f64 / ramp as f64 } else { 100.0 }).collect()
+    }
+
+    #[test]
+    fn the_ramp_ends_where_the_rate_comes_to_rest() {
+        let found = find(&ramped(10, 60)).unwrap();
+        // A median of five needs three steady values, so it sees the end two intervals early.
+        assert!((8..=10).contains(&found.intervals), "{found:?}");
+        assert_eq!(found.methods_agree(), Some(true));
+    }
+
+    #[test]
+    fn a_steady_rate_has_no_ramp() {
+        let found = find(&[100.0; 40]).unwrap();
+        assert_eq!((found.intervals, found.methods_agree()), (0, Some(true)));
+        assert_eq!(find(&[100.0; 12]).unwrap().methods_agree(), None);
+    }
+
+    #[test]
+    fn silence_and_short_series_have_no_answer() {
+        assert_eq!(find(&[0.0; 40]), None);
+        assert_eq!(find(&[100.0; 9]), None);
+        assert_eq!(find(&[f64::NAN; 40]), None);
+    }
+
+    #[test]
+    fn disagreement_is_seen() {
+        assert_eq!(Ramp { intervals: 0, mser_intervals: Some(10) }.methods_agree(), Some(false));
+        assert_eq!(Ramp { intervals: 10, mser_intervals: Some(5) }.methods_agree(), Some(false));
+    }
+
+    #[test]
+    fn the_omission_covers_the_ramp() {
+        let ramp = Some(Ramp { intervals: 50, mser_intervals: None });
+        assert_eq!(omit_s(8.0, 0.021, ramp, 0.1), Some(5.0));
+        assert_eq!(omit_s(8.0, 0.021, None, 0.1), Some(1.0));
+    }
+}

@@ -1,0 +1,62 @@
+//! V22: packets wait long under load. Beside another verdict, never instead of one.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::Draft;
+use crate::evidence::Evidence;
+use crate::{delay, phrase};
+
+/// Rise of the round trip that is worth a notice, s.
+const NOTICE_S: f64 = 0.030;
+/// Working round trips that are fair and poor, s: 1000 and 300 round trips per minute.
+const FAIR_S: f64 = 0.060;
+const POOR_S: f64 = 0.200;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let base = evidence.base_rtt_s()?;
+    let working = evidence.rtt.loaded_p95_s.or(evidence.rtt.loaded_p50_s)?;
+    let rise = working - base;
+    if rise.is_nan() || rise <= NOTICE_S {
+        return None;
+    }
+    let grade = match working {
+        working if working > POOR_S => "poor",
+        working if working > FAIR_S => "fair",
+        _ => "noticeable",
+    };
+    let rpm = delay::round_trips_per_minute(working)?;
+    let text = format!(
+        "Under load a round trip takes {} instead of {} ({rpm:.0} per minute, {grade}): a queue stands on the path.",
+        phrase::time(working),
+        phrase::time(base)
+    );
+    Draft::new(Cause::Congestion, "V22", Confidence::Confirmed, text)
+        .with_time("rtt_base_ns", Some(base))
+        .with_time("rtt_loaded_p95_ns", Some(working))
+        .with("round_trips_per_minute", Some(rpm))
+        .remedy("Enable active queue management (fq_codel, CAKE) at the bottleneck.")
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::{full_gigabit, long_path, shaped};
+
+    #[test]
+    fn fifty_milliseconds_of_queue_are_noticed_and_graded() {
+        let finding = rule(&shaped(100e6)).unwrap();
+        assert!(finding.text.contains("noticeable"), "{}", finding.text);
+        let mut worse = shaped(100e6);
+        worse.rtt.loaded_p95_s = Some(0.3);
+        let finding = rule(&worse).unwrap();
+        assert!(finding.text.contains("poor"));
+        assert_eq!(finding.evidence["round_trips_per_minute"], 200.0);
+    }
+
+    #[test]
+    fn a_long_path_without_a_queue_is_not_bloated() {
+        assert_eq!(rule(&long_path()), None);
+        assert_eq!(rule(&full_gigabit()), None);
+    }
+}

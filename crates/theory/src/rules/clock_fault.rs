@@ -1,0 +1,69 @@
+//! V26: the measurement itself was disturbed.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::Draft;
+use crate::evidence::Evidence;
+use crate::phrase;
+
+/// Lateness of the sampling clock that spoils a result, in intervals.
+const LATE_INTERVALS: f64 = 2.0;
+/// Missing intervals that spoil a result, as a share; one is always forgiven (the last may be cut short).
+const MISSING_SHARE: f64 = 0.02;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let timing = &evidence.timing;
+    let late = timing
+        .gap_max_s
+        .zip(evidence.outcome.interval_s)
+        .is_some_and(|(gap, interval)| gap > LATE_INTERVALS * interval);
+    let miscounted = timing.expected_intervals.zip(timing.seen_intervals).is_some_and(|(expected, seen)| {
+        expected.abs_diff(seen) as f64 > (expected as f64 * MISSING_SHARE).max(1.0)
+    });
+    let stepped = timing.clock_stepped == Some(true);
+    if !(late || miscounted || stepped) {
+        return None;
+    }
+    let gap = timing.gap_max_s.map(phrase::time);
+    let text = match (stepped, late, gap) {
+        (true, ..) => "A clock was set during the test.".to_owned(),
+        (_, true, Some(gap)) => format!("A measuring host was paused for {gap}."),
+        _ => "The number of intervals seen does not match the test's length.".to_owned(),
+    };
+    Draft::new(Cause::Invalid, "V26", Confidence::Confirmed, text)
+        .with_time("gap_max_ns", timing.gap_max_s)
+        .with("expected_intervals", timing.expected_intervals.map(|count| count as f64))
+        .with("seen_intervals", timing.seen_intervals.map(|count| count as f64))
+        .remedy("Repeat the test, on hosts with nothing else to do.")
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::full_gigabit;
+
+    #[test]
+    fn pauses_steps_and_missing_intervals_spoil_a_result() {
+        assert_eq!(rule(&full_gigabit()), None);
+        let spoilt: [fn(&mut Evidence); 3] = [
+            |evidence| evidence.timing.gap_max_s = Some(0.25),
+            |evidence| evidence.timing.clock_stepped = Some(true),
+            |evidence| evidence.timing.seen_intervals = Some(90),
+        ];
+        for spoil in spoilt {
+            let mut evidence = full_gigabit();
+            spoil(&mut evidence);
+            assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::Invalid));
+        }
+    }
+
+    #[test]
+    fn small_lateness_and_one_interval_are_forgiven() {
+        let mut evidence = full_gigabit();
+        evidence.timing.gap_max_s = Some(0.15);
+        evidence.timing.seen_intervals = Some(99);
+        evidence.timing.clock_stepped = Some(false);
+        assert_eq!(rule(&evidence), None);
+    }
+}

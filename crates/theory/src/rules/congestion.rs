@@ -1,0 +1,88 @@
+//! V18: a shared queue overflows.
+
+use linerate_model::{Cause, Finding};
+
+use super::{
+    Draft, confidence, link_full, local_drops, near, policer, rate_was_asked_for, shaper, windows_are_open,
+};
+use crate::evidence::{Evidence, Transport};
+use crate::{ladder, phrase};
+
+/// A loss model explains a rate within this factor.
+const MODEL_FACTOR: f64 = 2.0;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    if !loss_limits(evidence) || policer::rtt_is_flat(evidence)? || shaper::holds(evidence) {
+        return None;
+    }
+    let (loss, rise) = (evidence.loss()?, evidence.rtt_rise_s()?);
+    let model = model_bps(evidence)?;
+    let sure = confidence(near(evidence.outcome.goodput_bps?, Some(model), 0.1), true)?;
+    let text = format!(
+        "A queue on the path fills ({} added) and overflows ({} lost); other traffic may share it.",
+        phrase::time(rise),
+        phrase::percent(loss)
+    );
+    numbers(Draft::new(Cause::Congestion, "V18", sure, text), evidence)
+        .remedy("Look for other traffic on the path, and for the slowest link on it.")
+        .finish()
+}
+
+/// Whether the flow loses packets in the network and its rate is what the loss model makes of them.
+pub(super) fn loss_limits(evidence: &Evidence) -> bool {
+    let modelled = evidence
+        .outcome
+        .goodput_bps
+        .zip(model_bps(evidence))
+        .is_some_and(|(goodput, model)| (1.0 / MODEL_FACTOR..=MODEL_FACTOR).contains(&(goodput / model)));
+    evidence.transport == Transport::Tcp
+        && modelled
+        && windows_are_open(evidence)
+        && !local_drops::holds(evidence)
+        && !link_full::own_link_is_full(evidence)
+        && !rate_was_asked_for(evidence)
+}
+
+/// The rate that the flow's congestion control makes of the loss.
+fn model_bps(evidence: &Evidence) -> Option<f64> {
+    ladder::of(&ladder::ladder(evidence), "loss").map(|ceiling| ceiling.bitrate_bps)
+}
+
+/// The numbers of a verdict about loss.
+pub(super) fn numbers(draft: Draft, evidence: &Evidence) -> Draft {
+    draft
+        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .with("ceiling_bps", model_bps(evidence))
+        .with("loss_ratio", evidence.loss())
+        .with("retransmits", evidence.tcp.retransmits)
+        .with_time("rtt_base_ns", evidence.base_rtt_s())
+        .with_time("rtt_rise_ns", evidence.rtt_rise_s())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::{full_gigabit, lossy_path, shaped};
+
+    fn congested() -> Evidence {
+        let mut evidence = lossy_path(1e-4);
+        evidence.rtt.loaded_p50_s = Some(0.030);
+        evidence.rtt.loaded_p95_s = Some(0.040);
+        evidence
+    }
+
+    #[test]
+    fn loss_with_a_standing_queue_is_congestion() {
+        assert_eq!(rule(&congested()).map(|finding| finding.cause), Some(Cause::Congestion));
+    }
+
+    #[test]
+    fn loss_without_a_queue_and_queues_without_loss_are_not() {
+        assert_eq!(rule(&lossy_path(1e-4)), None);
+        assert_eq!(rule(&shaped(100e6)), None);
+        assert_eq!(rule(&full_gigabit()), None);
+        let mut rare = congested();
+        rare.tcp.retransmits = Some(1.0);
+        assert_eq!(rule(&rare), None, "too little loss to explain the rate");
+    }
+}

@@ -1,0 +1,117 @@
+//! V08: one core of the receiver is full, or the host drops what it cannot process.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::cpu_sender::{is_near, is_nearly_full, load, share};
+use super::{Draft, confidence, core_is_full};
+use crate::evidence::{Evidence, Transport};
+
+/// Loss that drops in the host have to explain.
+const SOME_LOSS: f64 = 1e-4;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    full_core(evidence).or_else(|| drops(evidence))
+}
+
+fn full_core(evidence: &Evidence) -> Option<Finding> {
+    let host = &evidence.receiver;
+    let full = core_is_full(host);
+    let nearly = is_nearly_full(evidence, host) && share(host) > share(&evidence.sender);
+    if !full && !nearly {
+        return None;
+    }
+    // With both ends full, a closing window or the busier thread tells which one waits for the other.
+    let window_closes = evidence.tcp.receiver_window_share.is_some_and(|held| held > 0.25);
+    if core_is_full(&evidence.sender) && !window_closes && share(host) < share(&evidence.sender) + 0.02 {
+        return None;
+    }
+    let text = format!("One core of the receiver is full: {}.", load(host));
+    finish(evidence, confidence(is_near(host), full)?, &text)
+}
+
+fn drops(evidence: &Evidence) -> Option<Finding> {
+    let lossy = evidence.loss().is_some_and(|loss| loss > SOME_LOSS);
+    let in_stack = evidence.receiver.softnet_dropped_per_s.is_some_and(|rate| rate > 0.0);
+    let in_socket = evidence.transport == Transport::Udp
+        && evidence.udp.buffer_drops.zip(evidence.udp.lost).is_some_and(|(drops, lost)| drops >= 0.5 * lost);
+    if !lossy || !(in_stack || in_socket) {
+        return None;
+    }
+    let text = if in_socket {
+        let drops = evidence.udp.buffer_drops.unwrap_or(0.0);
+        format!(
+            "The receiver's socket buffer dropped {drops:.0} datagrams: its application does not keep up."
+        )
+    } else {
+        "The receiving host drops packets before its protocol stack.".to_owned()
+    };
+    finish(evidence, Confidence::Probable, &text)
+}
+
+fn finish(evidence: &Evidence, sure: Confidence, text: &str) -> Option<Finding> {
+    let host = &evidence.receiver;
+    let squeezed = host.softnet_squeezed_per_s.filter(|rate| *rate > 10.0).map_or_else(String::new, |rate| {
+        format!(" Packet processing ran out of its budget {rate:.0} times a second.")
+    });
+    Draft::new(Cause::CpuReceiver, "V08", sure, format!("{text}{squeezed}"))
+        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .with("receiver_thread_share", host.thread_share)
+        .with("receiver_softirq_share", host.softirq_share)
+        .with("softnet_dropped_per_s", host.softnet_dropped_per_s)
+        .with("softnet_squeezed_per_s", host.softnet_squeezed_per_s)
+        .with("buffer_drops", evidence.udp.buffer_drops)
+        .with("loss_ratio", evidence.loss())
+        .share(host.thread_full_share)
+        .remedy("Receive with several streams on several cores, offload (GRO), larger rings, spread interrupts, or a larger MTU.")
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::{full_gigabit, long_path, loopback};
+
+    fn receiver_full() -> Evidence {
+        let mut evidence = loopback();
+        evidence.sender.thread_share = Some(0.7);
+        evidence.receiver.thread_share = Some(0.99);
+        evidence
+    }
+
+    #[test]
+    fn a_full_core_is_the_limit() {
+        assert_eq!(rule(&receiver_full()).map(|finding| finding.confidence), Some(Confidence::Confirmed));
+        assert_eq!(rule(&full_gigabit()), None);
+        assert_eq!(rule(&long_path()), None);
+    }
+
+    #[test]
+    fn with_both_full_the_window_tells_who_waits() {
+        let mut evidence = receiver_full();
+        evidence.sender.thread_share = Some(0.99);
+        assert_eq!(rule(&evidence), None);
+        evidence.tcp.receiver_window_share = Some(0.6);
+        assert!(rule(&evidence).is_some());
+    }
+
+    #[test]
+    fn datagrams_lost_in_the_socket_buffer_are_the_hosts() {
+        let mut evidence = full_gigabit();
+        evidence.transport = Transport::Udp;
+        evidence.udp.packets = Some(1000.0);
+        evidence.udp.lost = Some(100.0);
+        evidence.udp.buffer_drops = Some(10.0);
+        assert_eq!(rule(&evidence), None, "most were lost elsewhere");
+        evidence.udp.buffer_drops = Some(95.0);
+        assert!(rule(&evidence).is_some());
+    }
+
+    #[test]
+    fn drops_without_loss_mean_nothing() {
+        let mut evidence = full_gigabit();
+        evidence.receiver.softnet_dropped_per_s = Some(5.0);
+        assert_eq!(rule(&evidence), None);
+        evidence.tcp.retransmits = Some(5000.0);
+        assert!(rule(&evidence).is_some());
+    }
+}

@@ -1,0 +1,100 @@
+//! V07: one core of the sender is full.
+
+use linerate_model::{Cause, Finding};
+
+use super::{Draft, confidence, core_is_full};
+use crate::evidence::{Evidence, Host};
+use crate::phrase;
+
+/// From this share of a core the rate comes within 10 % of what the core could do.
+const NEAR_FULL: f64 = 0.9;
+/// On a virtual link nothing else is left to limit from this share on.
+const NEARLY_ON_VIRTUAL: f64 = 0.85;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let host = &evidence.sender;
+    let nearly = is_nearly_full(evidence, host) && share(host) >= share(&evidence.receiver);
+    if !core_is_full(host) && !nearly {
+        return None;
+    }
+    // A core that is the limit leaves the congestion window unused.
+    let window_unused = evidence
+        .tcp
+        .unacked_bytes
+        .zip(evidence.tcp.cwnd_bytes)
+        .is_none_or(|(flight, cwnd)| flight < 0.7 * cwnd);
+    let sure = confidence(is_near(host), core_is_full(host) && window_unused)?;
+    let text = format!("One core of the sender is full: {}.", load(host));
+    Draft::new(Cause::CpuSender, "V07", sure, text)
+        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .with("sender_thread_share", host.thread_share)
+        .with("sender_softirq_share", host.softirq_share)
+        .with("receiver_thread_share", evidence.receiver.thread_share)
+        .share(host.thread_full_share)
+        .remedy("Use several streams on several cores, zero-copy, segmentation offload or a larger MTU.")
+        .finish()
+}
+
+/// Whether the host's busiest thread nearly fills a core while no link can be the limit.
+pub(super) fn is_nearly_full(evidence: &Evidence, host: &Host) -> bool {
+    evidence.line_rate_bps().is_none() && share(host) >= NEARLY_ON_VIRTUAL
+}
+
+/// Whether the rate is within 10 % of what the fullest core allows.
+pub(super) fn is_near(host: &Host) -> bool {
+    share(host).max(host.softirq_share.unwrap_or(0.0)) >= NEAR_FULL
+}
+
+/// The busiest thread's share, 0 when unknown.
+pub(super) fn share(host: &Host) -> f64 {
+    host.thread_share.unwrap_or(0.0)
+}
+
+/// What fills the core, in words.
+pub(super) fn load(host: &Host) -> String {
+    match (host.thread_share, host.softirq_share) {
+        (thread, Some(softirq)) if softirq > thread.unwrap_or(0.0) => {
+            format!("software interrupts took {} of it", phrase::percent(softirq))
+        }
+        (Some(thread), _) => format!("its busiest thread took {} of it", phrase::percent(thread)),
+        _ => "its busiest thread took all of it most of the time".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::Confidence;
+
+    use super::*;
+    use crate::rules::examples::{full_gigabit, loopback, shaped};
+
+    #[test]
+    fn a_full_core_is_the_limit() {
+        let mut evidence = loopback();
+        evidence.tcp.cwnd_bytes = Some(1e7);
+        assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Confirmed));
+        evidence.tcp.cwnd_bytes = evidence.tcp.unacked_bytes;
+        assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
+    }
+
+    #[test]
+    fn interrupts_fill_a_core_too() {
+        let mut evidence = full_gigabit();
+        evidence.outcome.goodput_bps = Some(500e6);
+        evidence.sender.softirq_share = Some(0.95);
+        assert!(rule(&evidence).unwrap().text.contains("software interrupts"));
+    }
+
+    #[test]
+    fn nine_tenths_of_a_core_count_only_where_no_link_is() {
+        let mut evidence = loopback();
+        evidence.sender.thread_share = Some(0.9);
+        assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
+        evidence.receiver.thread_share = Some(0.93);
+        assert_eq!(rule(&evidence), None, "the receiver is busier");
+        let mut evidence = full_gigabit();
+        evidence.sender.thread_share = Some(0.9);
+        assert_eq!(rule(&evidence), None);
+        assert_eq!(rule(&shaped(1e9)), None);
+    }
+}

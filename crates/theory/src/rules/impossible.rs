@@ -1,0 +1,89 @@
+//! V00: the figure exceeds what the link can carry, or the books do not balance.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::Draft;
+use crate::evidence::{CountedBy, Evidence};
+use crate::{framing, ladder, phrase};
+
+/// Share of the written bytes that may be missing from the books.
+const UNACCOUNTED: f64 = 0.01;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    above_the_link(evidence).or_else(|| books_do_not_balance(evidence))
+}
+
+fn above_the_link(evidence: &Evidence) -> Option<Finding> {
+    let goodput = evidence.outcome.goodput_bps?;
+    let ceiling = ladder::link_goodput_bps(evidence, evidence.line_rate_bps()?)?;
+    let most = framing::acceptable_ceiling_bps(ceiling, framing::CLOCK_TOLERANCE_PPM)?;
+    if goodput <= most {
+        return None;
+    }
+    let text = format!(
+        "{} exceeds the {} that the link can carry ({}).",
+        phrase::rate(goodput),
+        phrase::rate(ceiling),
+        ladder::framing_text(evidence)
+    );
+    let remedy = match evidence.outcome.counted_by {
+        Some(CountedBy::Sender) => "The sender counted; take the receiver's figure.",
+        _ => "Check the units, the MTU, the rate of the link, and that the receiver's count was used.",
+    };
+    Draft::new(Cause::Impossible, "V00", Confidence::Confirmed, text)
+        .with("goodput_bps", Some(goodput))
+        .with("ceiling_bps", Some(ceiling))
+        .remedy(remedy)
+        .finish()
+}
+
+fn books_do_not_balance(evidence: &Evidence) -> Option<Finding> {
+    let share = evidence.outcome.unaccounted_bytes?.abs() / evidence.outcome.written_bytes?;
+    if share.is_nan() || share <= UNACCOUNTED {
+        return None;
+    }
+    let text =
+        format!("{} of the bytes written appear nowhere: the two ends disagree.", phrase::percent(share));
+    Draft::new(Cause::Impossible, "V00", Confidence::Probable, text)
+        .with("unaccounted_share", Some(share))
+        .with("written_bytes", evidence.outcome.written_bytes)
+        .with("delivered_bytes", evidence.outcome.delivered_bytes)
+        .remedy("Repeat the test; if it stays, one end miscounts.")
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::{full_gigabit, loopback, shaped};
+
+    #[test]
+    fn the_ceiling_and_two_hundred_ppm_are_possible_more_is_not() {
+        let mut evidence = full_gigabit();
+        evidence.outcome.goodput_bps = Some(941.66e6);
+        assert_eq!(rule(&evidence), None);
+        evidence.outcome.goodput_bps = Some(941.68e6);
+        assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::Impossible));
+    }
+
+    #[test]
+    fn virtual_links_have_no_ceiling_to_exceed() {
+        let mut evidence = loopback();
+        evidence.link.link_bps = Some(10e9);
+        assert_eq!(rule(&evidence), None);
+        assert_eq!(rule(&shaped(1e9)), None);
+    }
+
+    #[test]
+    fn missing_bytes_are_reported_beyond_one_percent() {
+        let mut evidence = full_gigabit();
+        evidence.outcome.written_bytes = Some(1e9);
+        evidence.outcome.unaccounted_bytes = Some(9e6);
+        assert_eq!(rule(&evidence), None);
+        evidence.outcome.unaccounted_bytes = Some(11e6);
+        assert!(rule(&evidence).is_some());
+        evidence.outcome.written_bytes = Some(0.0);
+        evidence.outcome.unaccounted_bytes = Some(0.0);
+        assert_eq!(rule(&evidence), None, "an empty test balances");
+    }
+}

@@ -1,0 +1,178 @@
+//! V02: a link on the path is full.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, any_core_is_full, confidence, rate_was_asked_for, windows_are_open};
+use crate::evidence::{Evidence, Transport};
+use crate::{ethernet, framing, ladder, phrase};
+
+/// From this share of its ceiling a link is full.
+const FULL: f64 = 0.98;
+/// From this share it is nearly so: other traffic may have the rest.
+const NEARLY: f64 = 0.93;
+/// Intervals of a full link vary less than this.
+const CONSTANT: f64 = 0.02;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    if rate_was_asked_for(evidence) {
+        return None;
+    }
+    own_link(evidence).or_else(|| slower_link(evidence))
+}
+
+/// Whether the known link is at least nearly full.
+pub(super) fn own_link_is_full(evidence: &Evidence) -> bool {
+    share_of_own_link(evidence).is_some_and(|(share, _)| share >= NEARLY)
+}
+
+fn share_of_own_link(evidence: &Evidence) -> Option<(f64, f64)> {
+    let ceiling = ladder::link_goodput_bps(evidence, evidence.line_rate_bps()?)?;
+    Some((evidence.outcome.goodput_bps? / ceiling, ceiling))
+}
+
+fn own_link(evidence: &Evidence) -> Option<Finding> {
+    let (share, ceiling) = share_of_own_link(evidence)?;
+    if !(NEARLY..=1.0 + framing::CLOCK_TOLERANCE_PPM * 1e-6).contains(&share) {
+        return None;
+    }
+    let constant = evidence.is_constant(CONSTANT) == Some(true);
+    let counters = windows_are_open(evidence) && constant;
+    let sure = if share >= FULL {
+        confidence(true, counters)?
+    } else if counters && !any_core_is_full(evidence) {
+        Confidence::Probable
+    } else {
+        return None;
+    };
+    let link = evidence.line_rate_bps()?;
+    let whose =
+        if evidence.link.link_bps.is_some_and(|own| own > link) { "The peer's link" } else { "The link" };
+    let name = ethernet::standard_name(link).map_or_else(|| phrase::rate(link), str::to_owned);
+    let text = format!(
+        "{whose} is full: {} of what {name} carries with {}.",
+        phrase::percent(share),
+        ladder::framing_text(evidence)
+    );
+    numbers(Draft::new(Cause::Link, "V02", sure, text), evidence, ceiling, link)
+        .remedy("This is the maximum; only a faster link or a larger MTU gives more.")
+        .finish()
+}
+
+fn slower_link(evidence: &Evidence) -> Option<Finding> {
+    let goodput = evidence.outcome.goodput_bps?;
+    let found = ethernet::inferred_link(
+        goodput,
+        evidence.packet_bytes(),
+        &evidence.headers(),
+        evidence.tags(),
+        FULL,
+    )?;
+    let known = evidence.line_rate_bps();
+    let slower = known.is_none_or(|own| found.bps < own);
+    let undisturbed = windows_are_open(evidence)
+        && evidence.is_constant(CONSTANT) == Some(true)
+        && !any_core_is_full(evidence);
+    // Without a link to compare with, only a queue shows that the rate is a link's and no coincidence.
+    if !slower || !undisturbed || (known.is_none() && !queue_was_seen(evidence)) {
+        return None;
+    }
+    let ceiling = ladder::link_goodput_bps(evidence, found.bps)?;
+    let text = format!(
+        "The rate is {} of what {} carries with {}: a link or port of that speed is on the path.",
+        phrase::percent(goodput / ceiling),
+        found.name,
+        ladder::framing_text(evidence)
+    );
+    numbers(Draft::new(Cause::Link, "V02", Confidence::Confirmed, text), evidence, ceiling, found.bps)
+        .remedy("Check negotiation and cabling at the peer and at the next hop.")
+        .finish()
+}
+
+/// Whether packets waited (or, for datagrams, were lost) somewhere.
+pub(super) fn queue_was_seen(evidence: &Evidence) -> bool {
+    let waited = evidence
+        .rtt_rise_s()
+        .zip(evidence.base_rtt_s())
+        .is_some_and(|(rise, base)| rise >= (0.25 * base).max(0.001));
+    waited || (evidence.transport == Transport::Udp && evidence.loss().is_some_and(|loss| loss > 0.001))
+}
+
+fn numbers(draft: Draft, evidence: &Evidence, ceiling: f64, link: f64) -> Draft {
+    let goodput = evidence.outcome.goodput_bps;
+    draft
+        .with("goodput_bps", goodput)
+        .with("ceiling_bps", Some(ceiling))
+        .with("link_bps", Some(link))
+        .with("share", goodput.map(|rate| rate / ceiling))
+        .with("interval_variation", evidence.variation())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::{full_gigabit, long_path, loopback, lossy_path, shaped};
+
+    fn at(rate: f64) -> Evidence {
+        let mut evidence = full_gigabit();
+        evidence.outcome.goodput_bps = Some(rate);
+        evidence.outcome.intervals_bps = vec![rate; 90];
+        evidence
+    }
+
+    #[test]
+    fn fullness_has_degrees() {
+        assert_eq!(rule(&at(941.0e6)).map(|finding| finding.confidence), Some(Confidence::Confirmed));
+        assert_eq!(rule(&at(890.0e6)).map(|finding| finding.confidence), Some(Confidence::Probable));
+        assert_eq!(rule(&at(800.0e6)), None);
+        assert_eq!(rule(&at(960.0e6)), None, "above the ceiling is another rule");
+    }
+
+    #[test]
+    fn an_uneven_rate_near_the_ceiling_is_only_probable() {
+        let mut evidence = at(930.0e6);
+        evidence.outcome.intervals_bps = vec![850e6, 941e6, 850e6, 941e6];
+        assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
+    }
+
+    #[test]
+    fn a_port_at_100_megabits_is_named() {
+        let finding = rule(&at(94.0e6)).unwrap();
+        assert!(finding.text.contains("100BASE-TX"));
+        assert_eq!(finding.evidence["link_bps"], 100e6);
+    }
+
+    #[test]
+    fn a_coincidence_on_loopback_is_no_link() {
+        let mut evidence = loopback();
+        evidence.outcome.goodput_bps = ladder::link_goodput_bps(&evidence, 25e9);
+        evidence.outcome.intervals_bps = vec![24.9e9; 90];
+        evidence.sender.thread_share = Some(0.6);
+        assert_eq!(rule(&evidence), None);
+    }
+
+    #[test]
+    fn an_emulated_port_is_recognised_by_rate_and_queue() {
+        let mut evidence = shaped(100e6);
+        evidence.outcome.goodput_bps = Some(94.1e6);
+        evidence.outcome.intervals_bps = vec![94.1e6; 90];
+        assert!(rule(&evidence).is_some());
+        evidence.rtt =
+            crate::evidence::RoundTrip { min_s: Some(0.01), mean_s: Some(0.01), ..Default::default() };
+        assert_eq!(rule(&evidence), None, "no queue, no link");
+    }
+
+    #[test]
+    fn windows_losses_and_shapers_are_not_links() {
+        assert_eq!(rule(&long_path()), None);
+        assert_eq!(rule(&lossy_path(1e-4)), None);
+        assert_eq!(rule(&shaped(1e9)), None);
+    }
+
+    #[test]
+    fn the_slower_end_counts() {
+        let mut evidence = at(941.0e6);
+        evidence.link.link_bps = Some(10e9);
+        evidence.link.peer_link_bps = Some(1e9);
+        assert!(rule(&evidence).unwrap().text.starts_with("The peer's link"));
+    }
+}

@@ -1,0 +1,151 @@
+//! The rules that turn evidence into findings: one finding, one file.
+//!
+//! A rule answers only when its conditions hold. [`PRIMARY`] is the order in which causes are remedied: what makes the
+//! measurement itself worthless first, then what fills a link, then the hosts, then the path.
+
+mod bufferbloat;
+mod clock_fault;
+mod congestion;
+mod cpu_receiver;
+mod cpu_sender;
+mod impossible;
+mod link_full;
+mod local_drops;
+mod offered_rate;
+mod pacing;
+mod policer;
+mod random_loss;
+mod receiver_window;
+mod send_buffer;
+mod shaper;
+mod slow_reader;
+mod slow_start;
+mod source_starved;
+mod stolen_time;
+mod timeouts;
+mod too_short;
+mod unexplained;
+mod window_regrowth;
+
+#[cfg(test)]
+pub(crate) mod examples;
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use crate::evidence::{Evidence, Host};
+
+/// One row of the decision table.
+pub(crate) type Rule = fn(&Evidence) -> Option<Finding>;
+
+/// Rules of which the first that answers is the verdict.
+pub(crate) const PRIMARY: [Rule; 20] = [
+    impossible::rule,
+    clock_fault::rule,
+    too_short::rule,
+    offered_rate::rule,
+    slow_reader::rule,
+    link_full::rule,
+    receiver_window::rule,
+    cpu_receiver::rule,
+    cpu_sender::rule,
+    source_starved::rule,
+    send_buffer::rule,
+    pacing::rule,
+    slow_start::rule,
+    timeouts::rule,
+    policer::rule,
+    shaper::rule,
+    local_drops::rule,
+    congestion::rule,
+    random_loss::rule,
+    window_regrowth::rule,
+];
+
+/// Rules that add to a verdict and never are one while another rule answers.
+pub(crate) const ADDITIONAL: [Rule; 2] = [bufferbloat::rule, stolen_time::rule];
+
+pub(crate) use unexplained::finding as unexplained;
+
+/// A finding in the making.
+pub(crate) struct Draft(Finding);
+
+impl Draft {
+    pub(crate) fn new(cause: Cause, rule: &str, confidence: Confidence, text: String) -> Self {
+        Self(Finding {
+            cause,
+            rule: rule.to_owned(),
+            confidence,
+            share_of_time: None,
+            text,
+            evidence: std::collections::BTreeMap::new(),
+            remedy: None,
+        })
+    }
+
+    /// Adds a number that the rule looked at, when it is known.
+    pub(crate) fn with(mut self, name: &str, value: Option<f64>) -> Self {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            self.0.evidence.insert(name.to_owned(), value);
+        }
+        self
+    }
+
+    /// Adds a time, which findings carry in nanoseconds.
+    pub(crate) fn with_time(self, name: &str, seconds: Option<f64>) -> Self {
+        self.with(name, seconds.map(|seconds| (seconds * 1e9).round()))
+    }
+
+    pub(crate) fn share(mut self, share: Option<f64>) -> Self {
+        self.0.share_of_time = share.map(|share| share.clamp(0.0, 1.0));
+        self
+    }
+
+    pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.0.remedy = Some(remedy.into());
+        self
+    }
+
+    pub(crate) fn finish(self) -> Option<Finding> {
+        Some(self.0)
+    }
+}
+
+/// Both signs make a cause confirmed, one probable, none is no finding.
+pub(crate) fn confidence(near_ceiling: bool, counters_agree: bool) -> Option<Confidence> {
+    match (near_ceiling, counters_agree) {
+        (true, true) => Some(Confidence::Confirmed),
+        (false, false) => None,
+        _ => Some(Confidence::Probable),
+    }
+}
+
+/// Whether `rate` lies within `tolerance` of `ceiling`.
+pub(crate) fn near(rate: f64, ceiling: Option<f64>, tolerance: f64) -> bool {
+    ceiling.is_some_and(|ceiling| (rate / ceiling - 1.0).abs() <= tolerance)
+}
+
+/// Share of a core from which a thread counts as having all of it.
+pub(crate) const FULL_CORE: f64 = 0.95;
+
+/// Whether a thread of the host had a whole core for most of the time, or its interrupts had one.
+pub(crate) fn core_is_full(host: &Host) -> bool {
+    let thread = host.thread_share.is_some_and(|share| share >= FULL_CORE)
+        || host.thread_full_share.is_some_and(|share| share > 0.5);
+    thread || host.softirq_share.is_some_and(|share| share >= 0.9)
+}
+
+/// Whether the sender or the receiver had a full core.
+pub(crate) fn any_core_is_full(evidence: &Evidence) -> bool {
+    core_is_full(&evidence.sender) || core_is_full(&evidence.receiver)
+}
+
+/// Whether the windows left the flow alone; unknown counts as alone.
+pub(crate) fn windows_are_open(evidence: &Evidence) -> bool {
+    let below = |share: Option<f64>| share.is_none_or(|share| share < 0.1);
+    below(evidence.tcp.receiver_window_share) && below(evidence.tcp.send_buffer_share)
+}
+
+/// Whether the test itself asked for the rate that it got.
+pub(crate) fn rate_was_asked_for(evidence: &Evidence) -> bool {
+    offered_rate::holds(evidence) || slow_reader::read_rate_holds(evidence) || pacing::holds(evidence)
+}

@@ -1,0 +1,57 @@
+//! V03: the test itself offered no more.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, near};
+use crate::evidence::Evidence;
+use crate::{ladder, phrase};
+
+/// How close the goodput comes to what was offered.
+const CLOSE: f64 = 0.03;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    if !holds(evidence) {
+        return None;
+    }
+    let (goodput, offered) = (evidence.outcome.goodput_bps?, evidence.asked.offered_bps?);
+    let text =
+        format!("The test offered only {} and {} arrived.", phrase::rate(offered), phrase::rate(goodput));
+    Draft::new(Cause::Application, "V03", Confidence::Confirmed, text)
+        .with("goodput_bps", Some(goodput))
+        .with("offered_bps", Some(offered))
+        .remedy("Offer more, or leave the rate open, to learn what the path carries.")
+        .finish()
+}
+
+/// Whether the offered rate arrived, and was one that the link can carry.
+pub(super) fn holds(evidence: &Evidence) -> bool {
+    let (Some(goodput), Some(offered)) = (evidence.outcome.goodput_bps, evidence.asked.offered_bps) else {
+        return false;
+    };
+    let link = evidence.line_rate_bps().and_then(|rate| ladder::link_goodput_bps(evidence, rate));
+    near(goodput, Some(offered), CLOSE) && link.is_none_or(|ceiling| offered < ceiling)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::full_gigabit;
+
+    #[test]
+    fn what_was_offered_and_arrived_is_the_limit() {
+        let mut evidence = full_gigabit();
+        assert_eq!(rule(&evidence), None);
+        evidence.outcome.goodput_bps = Some(49.5e6);
+        evidence.asked.offered_bps = Some(50e6);
+        assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::Application));
+        evidence.outcome.goodput_bps = Some(40e6);
+        assert_eq!(rule(&evidence), None, "the path took less than was offered");
+    }
+
+    #[test]
+    fn an_offer_beyond_the_link_does_not_limit() {
+        let mut evidence = full_gigabit();
+        evidence.asked.offered_bps = Some(950e6);
+        assert_eq!(rule(&evidence), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! V13: a policer drops what exceeds its rate.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, link_full, local_drops, rate_was_asked_for, windows_are_open};
+use crate::evidence::Evidence;
+use crate::phrase;
+
+/// Loss from which packets are dropped on purpose.
+const SOME_LOSS: f64 = 1e-3;
+/// Constancy of the delivered rate.
+const CONSTANT: f64 = 0.10;
+/// How far the start must lie above the rest: the bucket was full.
+const EARLY_BURST: f64 = 1.2;
+/// Share of a committed rate that a sender should shape to.
+const CONFORMING: f64 = 0.98;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let goodput = evidence.outcome.goodput_bps?;
+    let lossy = evidence.loss().is_some_and(|loss| loss > SOME_LOSS);
+    let burst = evidence.outcome.early_over_steady.is_some_and(|ratio| ratio > EARLY_BURST);
+    let steady = evidence.is_constant(CONSTANT) == Some(true);
+    let explained = link_full::own_link_is_full(evidence)
+        || rate_was_asked_for(evidence)
+        || local_drops::holds(evidence)
+        || !windows_are_open(evidence);
+    if !lossy || !burst || !steady || !rtt_is_flat(evidence)? || explained {
+        return None;
+    }
+    let text = format!(
+        "After a burst the path delivers a constant {} and drops the rest without queueing it: it is policed.",
+        phrase::rate(goodput)
+    );
+    Draft::new(Cause::Policer, "V13", Confidence::Probable, text)
+        .with("goodput_bps", Some(goodput))
+        .with("loss_ratio", evidence.loss())
+        .with("early_over_steady", evidence.outcome.early_over_steady)
+        .with("interval_variation", evidence.variation())
+        .remedy(format!("Shape at the sender to {}.", phrase::rate(CONFORMING * goodput)))
+        .finish()
+}
+
+/// Whether the round trip under load stays at its base.
+pub(super) fn rtt_is_flat(evidence: &Evidence) -> Option<bool> {
+    let base = evidence.base_rtt_s()?;
+    let loaded = evidence.rtt.loaded_p95_s.or(evidence.rtt.mean_s)?;
+    Some(loaded - base < (0.1 * base).max(0.002))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::{full_gigabit, lossy_path, shaped};
+
+    fn policed() -> Evidence {
+        let mut evidence = lossy_path(2e-3);
+        evidence.outcome.early_over_steady = Some(3.0);
+        evidence.outcome.intervals_bps = vec![15e6, 15.5e6, 15e6, 15.5e6];
+        evidence
+    }
+
+    #[test]
+    fn burst_then_constant_rate_with_loss_and_no_queue_is_a_policer() {
+        assert_eq!(rule(&policed()).map(|finding| finding.cause), Some(Cause::Policer));
+    }
+
+    #[test]
+    fn without_one_of_the_signs_it_is_not() {
+        let controls: [fn(&mut Evidence); 4] = [
+            |evidence| evidence.outcome.early_over_steady = Some(1.0),
+            |evidence| evidence.rtt.loaded_p95_s = Some(0.080),
+            |evidence| evidence.tcp.retransmits = Some(0.0),
+            |evidence| evidence.outcome.intervals_bps = vec![5e6, 25e6, 5e6, 25e6],
+        ];
+        for control in controls {
+            let mut evidence = policed();
+            control(&mut evidence);
+            assert_eq!(rule(&evidence), None);
+        }
+        assert_eq!(rule(&full_gigabit()), None);
+        assert_eq!(rule(&shaped(100e6)), None);
+    }
+}

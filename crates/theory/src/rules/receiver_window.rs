@@ -1,0 +1,146 @@
+//! V04: the receive window is too small for the path.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, confidence, core_is_full, near, slow_reader};
+use crate::evidence::Evidence;
+use crate::{bdp, ladder, phrase};
+
+/// Share of the busy time from which the window counts as the limit.
+const HELD: f64 = 0.25;
+/// How close goodput comes to window over round trip.
+const CLOSE: f64 = 0.15;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let held = evidence.tcp.receiver_window_share;
+    let more_than_send_buffer =
+        held.zip(evidence.tcp.send_buffer_share).is_none_or(|(own, other)| own >= other);
+    if held.is_some_and(|share| share <= HELD)
+        || !more_than_send_buffer
+        || slow_reader::queue_is_full(evidence)
+        || slow_reader::read_rate_holds(evidence)
+        || core_is_full(&evidence.receiver)
+    {
+        return None;
+    }
+    let window = evidence.windows.offered_median_bytes?;
+    let rtt = evidence.base_rtt_s()?;
+    let fits = fits(evidence, window);
+    let fixed = is_fixed(evidence);
+    let sure = match held {
+        Some(_) => confidence(fits, fixed)?,
+        // Without the kernel's own account both other signs are needed.
+        None if fits && fixed => Confidence::Probable,
+        None => return None,
+    };
+    let ceiling = bdp::window_rate_bps(window, rtt)? * evidence.streams();
+    let text = format!(
+        "The receive window of {} at a round trip of {} allows {}.",
+        phrase::size(window),
+        phrase::time(rtt),
+        phrase::rate(ceiling)
+    );
+    Draft::new(Cause::ReceiverWindow, "V04", sure, text)
+        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .with("ceiling_bps", Some(ceiling))
+        .with("window_bytes", Some(window))
+        .with_time("rtt_ns", Some(rtt))
+        .with("receiver_window_share", held)
+        .with("rcv_buf_bytes", evidence.windows.rcv_buf_bytes)
+        .share(held)
+        .remedy(remedy(evidence, rtt))
+        .finish()
+}
+
+/// Whether window over round trip gives the goodput, at the base or at the mean round trip.
+fn fits(evidence: &Evidence, window: f64) -> bool {
+    let Some(goodput) = evidence.outcome.goodput_bps else { return false };
+    [evidence.base_rtt_s(), evidence.rtt.mean_s].into_iter().flatten().any(|rtt| {
+        let allowed = bdp::window_rate_bps(window, rtt).map(|rate| rate * evidence.streams());
+        near(goodput, allowed, CLOSE)
+    })
+}
+
+/// Whether the window could not grow: constant, asked for, unscaled, or as large as the kernel lets it be.
+fn is_fixed(evidence: &Evidence) -> bool {
+    let windows = &evidence.windows;
+    let constant = match (windows.offered_min_bytes, windows.offered_median_bytes, windows.offered_max_bytes)
+    {
+        (Some(min), Some(median), Some(max)) => (max - min) / median < 0.05,
+        _ => false,
+    };
+    let at_limit = windows
+        .offered_max_bytes
+        .zip(windows.rmem_max_bytes)
+        .is_some_and(|(window, limit)| window >= 0.9 * limit / 2.0);
+    constant
+        || at_limit
+        || windows.rcv_buf_asked_bytes.is_some()
+        || evidence.link.window_scaling == Some(false)
+}
+
+fn remedy(evidence: &Evidence, rtt: f64) -> String {
+    if evidence.link.window_scaling == Some(false) {
+        return "Window scaling is off, or a middlebox strips it: turn it on at both ends.".to_owned();
+    }
+    let how = if evidence.windows.rcv_buf_asked_bytes.is_some() {
+        "Leave the window to the kernel (no -w)"
+    } else {
+        "Raise tcp_rmem[2] on the receiver"
+    };
+    let needed = evidence
+        .line_rate_bps()
+        .and_then(|link| ladder::link_goodput_bps(evidence, link))
+        .and_then(|goodput| bdp::bdp_bytes(goodput / evidence.streams(), rtt));
+    needed.map_or_else(
+        || format!("{how}."),
+        |bytes| format!("{how}; a full link needs {} for each connection.", phrase::size(bytes)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::{full_gigabit, long_path, lossy_path};
+
+    #[test]
+    fn a_fixed_window_that_gives_the_rate_is_confirmed() {
+        let finding = rule(&long_path()).unwrap();
+        assert_eq!(finding.confidence, Confidence::Confirmed);
+        assert!((finding.evidence["ceiling_bps"] - 24.966e6).abs() < 1e3);
+        assert!(finding.remedy.unwrap().contains("2.357 MiB"));
+    }
+
+    #[test]
+    fn a_full_queue_at_the_receiver_is_the_readers_fault() {
+        let mut evidence = long_path();
+        evidence.windows.queue_median_share = Some(0.8);
+        assert_eq!(rule(&evidence), None);
+    }
+
+    #[test]
+    fn a_window_that_holds_nothing_is_no_limit() {
+        assert_eq!(rule(&full_gigabit()), None);
+        assert_eq!(rule(&lossy_path(1e-4)), None);
+        let mut evidence = long_path();
+        evidence.tcp.send_buffer_share = Some(0.95);
+        assert_eq!(rule(&evidence), None, "the send buffer holds it more");
+    }
+
+    #[test]
+    fn stripped_window_scaling_is_named() {
+        let mut evidence = long_path();
+        evidence.windows.rcv_buf_asked_bytes = None;
+        evidence.link.window_scaling = Some(false);
+        assert!(rule(&evidence).unwrap().remedy.unwrap().contains("Window scaling"));
+    }
+
+    #[test]
+    fn without_the_kernels_account_both_other_signs_are_needed() {
+        let mut evidence = long_path();
+        evidence.tcp.receiver_window_share = None;
+        assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
+        evidence.outcome.goodput_bps = Some(10e6);
+        assert_eq!(rule(&evidence), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! V14: a shaper (or a slower link) delays what exceeds its rate.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, any_core_is_full, link_full, rate_was_asked_for, windows_are_open};
+use crate::ethernet::{StandardRate, inferred_shaper};
+use crate::evidence::Evidence;
+use crate::{ladder, phrase};
+
+/// Constancy of a shaped rate.
+const CONSTANT: f64 = 0.03;
+/// Loss that the overflow of a shaper's queue may cause; more is another cause.
+const OVERFLOW: f64 = 0.01;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    if !holds(evidence) {
+        return None;
+    }
+    let goodput = evidence.outcome.goodput_bps?;
+    let rise = evidence.rtt_rise_s().filter(|rise| *rise > 0.0);
+    let waits = rise.map_or_else(String::new, |rise| format!(" Its queue adds {}.", phrase::time(rise)));
+    let (sure, text) = match standard(evidence) {
+        Some(rate) => (
+            if link_full::queue_was_seen(evidence) { Confidence::Confirmed } else { Confidence::Probable },
+            format!(
+                "Limited to {} by a shaper that counts frames without preamble, gap and FCS.{waits}",
+                phrase::rate(rate.bps)
+            ),
+        ),
+        None => (
+            Confidence::Probable,
+            format!("A shaper or a slower link holds the rate at {}.{waits}", phrase::rate(goodput)),
+        ),
+    };
+    Draft::new(Cause::Shaper, "V14", sure, text)
+        .with("goodput_bps", Some(goodput))
+        .with("shaper_bps", standard(evidence).map(|rate| rate.bps))
+        .with_time("queue_ns", rise)
+        .with("interval_variation", evidence.variation())
+        .with("loss_ratio", evidence.loss())
+        .remedy("Raise the shaper's rate, or accept it as the path's.")
+        .finish()
+}
+
+/// Whether the rate is a shaper's: constant, limited by nothing else, and standard or with a queue before it.
+pub(super) fn holds(evidence: &Evidence) -> bool {
+    let free = windows_are_open(evidence)
+        && !any_core_is_full(evidence)
+        && !rate_was_asked_for(evidence)
+        && !link_full::own_link_is_full(evidence);
+    let constant = evidence.is_constant(CONSTANT) == Some(true);
+    let queued = link_full::queue_was_seen(evidence) && evidence.rtt_rise_s().is_some_and(|rise| rise > 0.0);
+    let little_loss = evidence.loss().is_none_or(|loss| loss <= OVERFLOW);
+    free && constant && !is_a_link(evidence) && (standard(evidence).is_some() || (queued && little_loss))
+}
+
+/// The standard rate that a shaper seems to be set to, below the link's.
+fn standard(evidence: &Evidence) -> Option<StandardRate> {
+    let goodput = evidence.outcome.goodput_bps?;
+    let rate = inferred_shaper(goodput, evidence.packet_bytes(), &evidence.headers(), evidence.tags())?;
+    evidence.line_rate_bps().is_none_or(|link| rate.bps < link).then_some(rate)
+}
+
+/// Whether the rate is that of a standard link, which is another rule's.
+fn is_a_link(evidence: &Evidence) -> bool {
+    let link = |goodput| {
+        crate::ethernet::inferred_link(
+            goodput,
+            evidence.packet_bytes(),
+            &evidence.headers(),
+            evidence.tags(),
+            0.98,
+        )
+    };
+    evidence.outcome.goodput_bps.and_then(link).is_some_and(|rate| {
+        ladder::link_goodput_bps(evidence, rate.bps).is_some() && standard(evidence).is_none()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::{full_gigabit, long_path, loopback, lossy_path, shaped};
+
+    #[test]
+    fn a_token_bucket_at_a_standard_rate_is_named() {
+        let finding = rule(&shaped(100e6)).unwrap();
+        assert_eq!(finding.confidence, Confidence::Confirmed);
+        assert_eq!(finding.evidence["shaper_bps"], 100e6);
+        assert!(finding.text.contains("100 Mb/s"));
+    }
+
+    #[test]
+    fn any_other_rate_is_probable_when_a_queue_stands_before_it() {
+        let mut evidence = shaped(37e6);
+        assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
+        evidence.rtt.mean_s = Some(0.0001);
+        evidence.rtt.loaded_p50_s = Some(0.0001);
+        assert_eq!(rule(&evidence), None);
+    }
+
+    #[test]
+    fn a_standing_queue_survives_a_little_loss() {
+        let mut evidence = shaped(37e6);
+        evidence.tcp.retransmits = evidence.tcp.segments_sent.map(|sent| sent * 0.005);
+        assert!(rule(&evidence).is_some());
+        evidence.tcp.retransmits = evidence.tcp.segments_sent.map(|sent| sent * 0.05);
+        assert_eq!(rule(&evidence), None);
+    }
+
+    #[test]
+    fn links_windows_cores_and_losses_are_not_shapers() {
+        for evidence in [full_gigabit(), long_path(), loopback(), lossy_path(1e-4)] {
+            assert_eq!(rule(&evidence), None);
+        }
+        let mut uneven = shaped(100e6);
+        uneven.outcome.intervals_bps = vec![80e6, 110e6, 80e6, 110e6];
+        assert_eq!(rule(&uneven), None);
+    }
+}

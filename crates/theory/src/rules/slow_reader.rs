@@ -1,0 +1,91 @@
+//! V05: the receiving application reads too slowly.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, core_is_full, near};
+use crate::evidence::Evidence;
+use crate::phrase;
+
+/// Share of the busy time from which a closed window counts as the limit.
+const HELD: f64 = 0.25;
+/// How close the goodput comes to the rate of reading.
+const CLOSE: f64 = 0.05;
+/// A reader with this much of a core is limited by it.
+const BUSY_CORE: f64 = 0.8;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let asked = read_rate_holds(evidence);
+    let held = evidence.tcp.receiver_window_share;
+    let closed = held.is_some_and(|share| share > HELD) && queue_is_full(evidence);
+    let host_is_limit = core_is_full(&evidence.receiver)
+        || evidence.receiver.thread_share.is_some_and(|share| share >= BUSY_CORE);
+    if !asked && (!closed || host_is_limit) {
+        return None;
+    }
+    let text = match evidence.asked.read_bps.filter(|_| asked) {
+        Some(read) => format!("The receiver was told to read {} and no more arrived.", phrase::rate(read)),
+        None => "The receive buffer was full: the receiving application does not keep up.".to_owned(),
+    };
+    let sure = if asked { Confidence::Confirmed } else { Confidence::Probable };
+    Draft::new(Cause::Application, "V05", sure, text)
+        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .with("read_bps", evidence.asked.read_bps)
+        .with("receiver_window_share", held)
+        .with("receive_queue_share", evidence.windows.queue_median_share)
+        .with("zero_windows", evidence.windows.zero_windows)
+        .with("receiver_thread_share", evidence.receiver.thread_share)
+        .share(held)
+        .remedy("Read faster at the receiver: its application or its disk sets the pace.")
+        .finish()
+}
+
+/// Whether the test asked for a rate of reading and got it.
+pub(super) fn read_rate_holds(evidence: &Evidence) -> bool {
+    evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, evidence.asked.read_bps, CLOSE))
+}
+
+/// Whether data waited at the receiver for its application.
+pub(super) fn queue_is_full(evidence: &Evidence) -> bool {
+    let windows = &evidence.windows;
+    let happened = |count: Option<f64>| count.is_some_and(|count| count > 0.0);
+    windows.queue_median_share.is_some_and(|share| share > 0.5)
+        || happened(windows.zero_windows)
+        || happened(windows.pruned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::{full_gigabit, long_path};
+
+    fn full_queue() -> Evidence {
+        let mut evidence = full_gigabit();
+        evidence.outcome.goodput_bps = Some(200e6);
+        evidence.tcp.receiver_window_share = Some(0.9);
+        evidence.windows.queue_median_share = Some(0.9);
+        evidence
+    }
+
+    #[test]
+    fn a_full_queue_behind_a_closed_window_is_a_slow_reader() {
+        assert_eq!(rule(&full_queue()).map(|finding| finding.confidence), Some(Confidence::Probable));
+    }
+
+    #[test]
+    fn a_rate_of_reading_that_was_asked_for_is_certain() {
+        let mut evidence = full_queue();
+        evidence.asked.read_bps = Some(198e6);
+        assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Confirmed));
+    }
+
+    #[test]
+    fn an_empty_queue_or_a_full_core_is_something_else() {
+        assert_eq!(rule(&long_path()), None);
+        let mut evidence = full_queue();
+        evidence.receiver.thread_share = Some(0.99);
+        assert_eq!(rule(&evidence), None);
+        let mut evidence = full_gigabit();
+        evidence.windows.zero_windows = Some(3.0);
+        assert_eq!(rule(&evidence), None, "a closed window for a moment holds nothing");
+    }
+}

@@ -1,0 +1,64 @@
+//! V10: slow start had not finished.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, link_full};
+use crate::evidence::Evidence;
+use crate::phrase;
+
+/// Growth of the last interval, and of the window per second, that shows slow start at work.
+const GROWING: f64 = 0.1;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let still_in = evidence.tcp.ssthresh_infinite == Some(true);
+    let rate_grows = evidence.outcome.last_over_previous.is_some_and(|ratio| ratio > 1.0 + GROWING);
+    let window_grows = evidence.tcp.cwnd_growth_per_s.map(|growth| growth > GROWING);
+    if !still_in || !rate_grows || window_grows == Some(false) || link_full::own_link_is_full(evidence) {
+        return None;
+    }
+    let sure = if window_grows == Some(true) { Confidence::Confirmed } else { Confidence::Probable };
+    let text = "The rate was still growing when the test ended: slow start had not finished.".to_owned();
+    let longer = evidence.outcome.asked_s.or(evidence.outcome.measured_s).map(|seconds| 2.0 * seconds);
+    let remedy = longer.map_or_else(
+        || "Test longer, and omit the start (-O).".to_owned(),
+        |seconds| format!("Test at least {}, and omit the start (-O).", phrase::time(seconds)),
+    );
+    Draft::new(Cause::SlowStart, "V10", sure, text)
+        .with("last_over_previous", evidence.outcome.last_over_previous)
+        .with("cwnd_growth_per_s", evidence.tcp.cwnd_growth_per_s)
+        .with("cwnd_last_bytes", evidence.tcp.cwnd_last_bytes)
+        .remedy(remedy)
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::{full_gigabit, long_path};
+
+    fn growing() -> Evidence {
+        let mut evidence = long_path();
+        evidence.tcp.ssthresh_infinite = Some(true);
+        evidence.outcome.last_over_previous = Some(1.8);
+        evidence.tcp.cwnd_growth_per_s = Some(3.0);
+        evidence
+    }
+
+    #[test]
+    fn a_rate_that_still_doubles_is_no_result() {
+        assert_eq!(rule(&growing()).map(|finding| finding.cause), Some(Cause::SlowStart));
+    }
+
+    #[test]
+    fn a_steady_rate_that_never_lost_anything_is_one() {
+        let mut evidence = full_gigabit();
+        evidence.tcp.ssthresh_infinite = Some(true);
+        assert_eq!(rule(&evidence), None);
+        let mut evidence = growing();
+        evidence.tcp.cwnd_growth_per_s = Some(0.0);
+        assert_eq!(rule(&evidence), None);
+        let mut evidence = growing();
+        evidence.tcp.ssthresh_infinite = Some(false);
+        assert_eq!(rule(&evidence), None);
+    }
+}

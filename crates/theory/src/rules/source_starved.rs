@@ -1,0 +1,78 @@
+//! V03: the sending application does not supply data fast enough.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, core_is_full, link_full, rate_was_asked_for};
+use crate::evidence::Evidence;
+use crate::phrase;
+
+/// Below this share of time with data outstanding the sender waits for its application.
+const BUSY: f64 = 0.9;
+/// A thread with this much of a core is itself the limit.
+const BUSY_CORE: f64 = 0.85;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let tcp = &evidence.tcp;
+    let idle = tcp.busy_share.is_some_and(|share| share < BUSY);
+    let app_limited = tcp.app_limited_share.is_some_and(|share| share > 0.5);
+    let segment = evidence.link.mss_bytes.unwrap_or(1448.0);
+    let nothing_waits = tcp.not_sent_bytes.is_none_or(|bytes| bytes <= 2.0 * segment);
+    let host_is_limit = core_is_full(&evidence.sender)
+        || evidence.sender.thread_share.is_some_and(|share| share >= BUSY_CORE)
+        || core_is_full(&evidence.receiver);
+    let windows_limit =
+        [tcp.receiver_window_share, tcp.send_buffer_share].into_iter().flatten().any(|share| share > 0.25);
+    let explained = host_is_limit
+        || windows_limit
+        || rate_was_asked_for(evidence)
+        || link_full::own_link_is_full(evidence);
+    if !(idle || app_limited) || !nothing_waits || explained {
+        return None;
+    }
+    let waiting = tcp.busy_share.map(|busy| 1.0 - busy);
+    let text = waiting.filter(|_| idle).map_or_else(
+        || "The sender had nothing to send in most samples.".to_owned(),
+        |share| format!("For {} of the time the sender had nothing to send.", phrase::percent(share)),
+    );
+    Draft::new(Cause::Application, "V03", Confidence::Probable, text)
+        .with("busy_share", tcp.busy_share)
+        .with("app_limited_share", tcp.app_limited_share)
+        .with("not_sent_bytes", tcp.not_sent_bytes)
+        .share(waiting.filter(|_| idle).or(tcp.app_limited_share))
+        .remedy("The source does not supply data: test from memory, or look at its disk.")
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::{full_gigabit, loopback};
+
+    fn starved() -> Evidence {
+        let mut evidence = full_gigabit();
+        evidence.outcome.goodput_bps = Some(300e6);
+        evidence.tcp.busy_share = Some(0.4);
+        evidence.tcp.app_limited_share = Some(0.8);
+        evidence.tcp.not_sent_bytes = Some(0.0);
+        evidence
+    }
+
+    #[test]
+    fn an_idle_sender_waits_for_its_source() {
+        let finding = rule(&starved()).unwrap();
+        assert_eq!(finding.cause, Cause::Application);
+        assert!((finding.share_of_time.unwrap() - 0.6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn waiting_data_or_a_busy_core_speak_against_it() {
+        let mut evidence = starved();
+        evidence.tcp.not_sent_bytes = Some(1e6);
+        assert_eq!(rule(&evidence), None);
+        let mut evidence = starved();
+        evidence.sender.thread_share = Some(0.97);
+        assert_eq!(rule(&evidence), None);
+        assert_eq!(rule(&loopback()), None, "there the core is the limit");
+        assert_eq!(rule(&full_gigabit()), None);
+    }
+}

@@ -1,0 +1,60 @@
+//! V23: retransmission timeouts.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::Draft;
+use crate::evidence::Evidence;
+use crate::phrase;
+
+/// Share of the time in timeouts that limits.
+const SHARE: f64 = 0.02;
+/// Timeouts per second that limit: one in 30 s. A single one never does.
+const PER_SECOND: f64 = 1.0 / 30.0;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let measured = evidence.outcome.measured_s.filter(|seconds| *seconds > 0.0)?;
+    let tcp = &evidence.tcp;
+    let share = tcp.timeout_s.map(|seconds| seconds / measured);
+    let long = share.is_some_and(|share| share > SHARE);
+    let often = tcp.timeouts.is_some_and(|count| count >= 2.0 && count / measured > PER_SECOND);
+    if !long && !often {
+        return None;
+    }
+    let text = share.filter(|_| long).map_or_else(
+        || {
+            format!(
+                "{:.0} retransmission timeouts in {}.",
+                tcp.timeouts.unwrap_or(0.0),
+                phrase::time(measured)
+            )
+        },
+        |share| format!("Retransmission timeouts took {} of the time.", phrase::percent(share)),
+    );
+    let sure = if long && often { Confidence::Confirmed } else { Confidence::Probable };
+    Draft::new(Cause::Timeouts, "V23", sure, text)
+        .with("timeouts", tcp.timeouts)
+        .with_time("timeout_ns", tcp.timeout_s)
+        .with("loss_ratio", evidence.loss())
+        .share(share)
+        .remedy("Look where the loss lies in time: the last packets of bursts, or blackouts of the path.")
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::full_gigabit;
+
+    #[test]
+    fn repeated_timeouts_count_and_a_single_one_does_not() {
+        let mut evidence = full_gigabit();
+        evidence.tcp.timeouts = Some(1.0);
+        assert_eq!(rule(&evidence), None);
+        evidence.tcp.timeouts = Some(3.0);
+        assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
+        evidence.tcp.timeout_s = Some(0.9);
+        let finding = rule(&evidence).unwrap();
+        assert_eq!(finding.confidence, Confidence::Confirmed);
+        assert_eq!(finding.share_of_time, Some(0.1));
+    }
+}

@@ -1,0 +1,139 @@
+//! V01: the test is too short for a steady figure.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::Draft;
+use crate::evidence::{CountedBy, Evidence};
+use crate::{phrase, sender_error, tcp_rate};
+
+/// No figure comes from less than five samples of 100 ms.
+const LEAST_MEASURED_S: f64 = 0.5;
+/// Round trips that a steady part must hold.
+const LEAST_ROUND_TRIPS: f64 = 10.0;
+/// Congestion epochs that a mean over back-offs must hold.
+const LEAST_EPOCHS: f64 = 5.0;
+/// A rate that varies less than this is a mean after any number of epochs.
+const CONSTANT: f64 = 0.05;
+/// Error of a sender's count that is still a result.
+const SENDER_ERROR: f64 = 0.01;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let measured = evidence.outcome.measured_s?;
+    let reasons = [
+        too_few_samples(measured),
+        too_few_round_trips(evidence, measured),
+        mostly_ramp(evidence, measured),
+        too_few_epochs(evidence, measured),
+        sender_error(evidence, measured),
+    ];
+    // The reason that asks for the longest test.
+    let (needed, reason) = reasons.into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let text = format!("{} of steady measurement is too short: {reason}.", phrase::time(measured));
+    let before = evidence.outcome.ramp_s.unwrap_or(0.0).max(evidence.outcome.omitted_s.unwrap_or(0.0));
+    let total = (needed + before).ceil();
+    Draft::new(Cause::TooShort, "V01", Confidence::Confirmed, text)
+        .with_time("measured_ns", Some(measured))
+        .with_time("needed_ns", Some(needed))
+        .with_time("ramp_ns", evidence.outcome.ramp_s)
+        .remedy(format!("Run at least {total:.0} s; {} of it is ramp-up.", phrase::time(before)))
+        .finish()
+}
+
+/// Steady time needed, and why.
+type Reason = Option<(f64, String)>;
+
+fn too_few_samples(measured: f64) -> Reason {
+    (measured < LEAST_MEASURED_S).then(|| (1.0, "fewer than five samples".to_owned()))
+}
+
+fn too_few_round_trips(evidence: &Evidence, measured: f64) -> Reason {
+    let rtt = evidence.rtt.mean_s.or_else(|| evidence.base_rtt_s())?;
+    let needed = LEAST_ROUND_TRIPS * rtt;
+    (measured < needed).then(|| (needed, format!("fewer than ten round trips of {}", phrase::time(rtt))))
+}
+
+fn mostly_ramp(evidence: &Evidence, measured: f64) -> Reason {
+    let ramp = evidence.outcome.ramp_s?;
+    (measured < ramp).then(|| (2.0 * ramp, format!("the ramp-up alone took {}", phrase::time(ramp))))
+}
+
+/// Epochs count only for a flow that had them and whose rate shows it: a full link is steady after any number.
+fn too_few_epochs(evidence: &Evidence, measured: f64) -> Reason {
+    if evidence.loss()? <= 0.0 || evidence.is_bbr() || evidence.is_constant(CONSTANT)? {
+        return None;
+    }
+    let rate = evidence.outcome.goodput_bps? / evidence.streams();
+    let (rtt, mss) = (evidence.rtt.mean_s.or_else(|| evidence.base_rtt_s())?, evidence.link.mss_bytes?);
+    let reno = tcp_rate::reno_recovery_s(rate, rtt, mss)?;
+    let epoch = if evidence.tcp.congestion.as_deref() == Some("cubic") {
+        // In its AIMD-friendly region CUBIC recovers as Reno does.
+        tcp_rate::cubic_recovery_s(tcp_rate::CUBIC, rate, rtt, mss)?.min(reno)
+    } else {
+        reno
+    };
+    let needed = LEAST_EPOCHS * epoch;
+    (measured < needed)
+        .then(|| (needed, format!("fewer than five congestion epochs of {}", phrase::time(epoch))))
+}
+
+fn sender_error(evidence: &Evidence, measured: f64) -> Reason {
+    if evidence.outcome.counted_by != Some(CountedBy::Sender) {
+        return None;
+    }
+    let (written, delivered) = (evidence.outcome.written_bytes?, evidence.outcome.delivered_bytes?);
+    let error = sender_error::overreport(written, written - delivered)?;
+    (error > SENDER_ERROR).then(|| {
+        let needed = measured * error / SENDER_ERROR;
+        (needed, format!("the sender's count is {} too high", phrase::percent(error)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::{full_gigabit, lossy_path};
+
+    fn fires(evidence: &Evidence) -> bool {
+        rule(evidence).is_some()
+    }
+
+    #[test]
+    fn samples_round_trips_and_ramp_set_a_least_length() {
+        let mut evidence = full_gigabit();
+        assert!(!fires(&evidence));
+        evidence.outcome.measured_s = Some(0.4);
+        assert!(fires(&evidence));
+        evidence.outcome.measured_s = Some(4.0);
+        evidence.rtt.mean_s = Some(0.6);
+        assert!(fires(&evidence));
+        evidence.rtt.mean_s = Some(0.001);
+        evidence.outcome.ramp_s = Some(5.0);
+        assert!(fires(&evidence));
+    }
+
+    #[test]
+    fn epochs_count_for_a_flow_that_backs_off_and_shows_it() {
+        // W = 40 637 segments at 10 Gbit/s and 50 ms: K = 31 s, five of them 156 s.
+        let mut evidence = lossy_path(1e-4);
+        evidence.outcome.goodput_bps = Some(9.4e9);
+        evidence.rtt.mean_s = Some(0.05);
+        evidence.outcome.measured_s = Some(30.0);
+        let finding = rule(&evidence).unwrap();
+        assert!((finding.evidence["needed_ns"] / 1e9 - 156.0).abs() < 1.0, "{finding:?}");
+        evidence.outcome.intervals_bps = vec![9.4e9; 90];
+        assert!(!fires(&evidence), "a constant rate is steady");
+        let mut lossless = evidence;
+        lossless.tcp.retransmits = Some(0.0);
+        assert!(!fires(&lossless));
+    }
+
+    #[test]
+    fn only_a_senders_count_needs_length_for_its_error() {
+        let mut evidence = full_gigabit();
+        evidence.outcome.written_bytes = Some(1e9);
+        evidence.outcome.delivered_bytes = Some(0.95e9);
+        assert!(!fires(&evidence));
+        evidence.outcome.counted_by = Some(CountedBy::Sender);
+        assert!(fires(&evidence));
+    }
+}

@@ -1,0 +1,99 @@
+//! V11: the congestion window is small although nothing is lost now.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, any_core_is_full, link_full, rate_was_asked_for, shaper};
+use crate::evidence::Evidence;
+use crate::{bdp, ladder, phrase, tcp_rate};
+
+/// Growth per second below which the window regrows slowly.
+const SLOW: f64 = 0.1;
+/// Share of the windows' time that must be left to the network.
+const NETWORK: f64 = 0.8;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let tcp = &evidence.tcp;
+    let held = tcp.receiver_window_share.unwrap_or(0.0) + tcp.send_buffer_share.unwrap_or(0.0);
+    let lossless = tcp.retransmits == Some(0.0) && tcp.ssthresh_infinite == Some(false);
+    let grows_slowly = tcp.cwnd_growth_per_s.is_some_and(|growth| growth < SLOW);
+    let explained = any_core_is_full(evidence)
+        || rate_was_asked_for(evidence)
+        || link_full::own_link_is_full(evidence)
+        || link_full::queue_was_seen(evidence)
+        || shaper::holds(evidence)
+        || evidence.is_bbr();
+    if 1.0 - held <= NETWORK || !lossless || !grows_slowly || explained || !window_is_the_limit(evidence) {
+        return None;
+    }
+    let text = format!(
+        "The congestion window ({}) limits although nothing is lost: the flow recovers from an early loss or left slow start early.",
+        phrase::size(tcp.cwnd_bytes?)
+    );
+    let name = tcp.congestion.as_deref().unwrap_or("the congestion control");
+    let remedy = recovery_s(evidence).map_or_else(
+        || "Test longer.".to_owned(),
+        |seconds| format!("{name} needs about {} to come back: test longer.", phrase::time(seconds)),
+    );
+    Draft::new(Cause::SlowStart, "V11", Confidence::Probable, text)
+        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .with("cwnd_bytes", tcp.cwnd_bytes)
+        .with("cwnd_growth_per_s", tcp.cwnd_growth_per_s)
+        .with_time("rtt_ns", evidence.base_rtt_s())
+        .remedy(remedy)
+        .finish()
+}
+
+/// Whether the window was in use and gives the goodput.
+fn window_is_the_limit(evidence: &Evidence) -> bool {
+    let tcp = &evidence.tcp;
+    let used = tcp.unacked_bytes.zip(tcp.cwnd_bytes).is_some_and(|(flight, cwnd)| flight >= 0.7 * cwnd);
+    let allowed = tcp
+        .cwnd_bytes
+        .zip(evidence.base_rtt_s())
+        .and_then(|(cwnd, rtt)| bdp::window_rate_bps(cwnd, rtt))
+        .map(|rate| rate * evidence.streams());
+    used && evidence.outcome.goodput_bps.is_some_and(|goodput| super::near(goodput, allowed, 0.3))
+}
+
+/// Time that the congestion control needs to fill the link again.
+fn recovery_s(evidence: &Evidence) -> Option<f64> {
+    let rate = ladder::link_goodput_bps(evidence, evidence.line_rate_bps()?)? / evidence.streams();
+    let (rtt, mss) = (evidence.base_rtt_s()?, evidence.link.mss_bytes?);
+    if evidence.tcp.congestion.as_deref() == Some("cubic") {
+        tcp_rate::cubic_recovery_s(tcp_rate::CUBIC, rate, rtt, mss)
+    } else {
+        tcp_rate::reno_recovery_s(rate, rtt, mss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::{full_gigabit, long_path, loopback, shaped};
+
+    fn regrowing() -> Evidence {
+        let mut evidence = long_path();
+        evidence.windows.rcv_buf_asked_bytes = None;
+        evidence.windows.offered_median_bytes = Some(3e6);
+        evidence.tcp.receiver_window_share = Some(0.0);
+        evidence.tcp.cwnd_growth_per_s = Some(0.05);
+        evidence
+    }
+
+    #[test]
+    fn a_small_window_without_loss_regrows() {
+        let finding = rule(&regrowing()).unwrap();
+        assert_eq!(finding.rule, "V11");
+        assert!(finding.remedy.unwrap().contains("10.86 s"), "K of a gigabit at 21 ms");
+    }
+
+    #[test]
+    fn steady_flows_with_a_known_limit_do_not() {
+        for evidence in [full_gigabit(), loopback(), shaped(100e6), long_path()] {
+            assert_eq!(rule(&evidence), None);
+        }
+        let mut evidence = regrowing();
+        evidence.tcp.cwnd_growth_per_s = Some(0.5);
+        assert_eq!(rule(&evidence), None);
+    }
+}
