@@ -146,3 +146,65 @@ fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 22] {
         cell(verdict.map(|verdict| &verdict.rule)),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples_of_runs as runs;
+    use linerate_model::Event;
+
+    /// The table as head and rows of cells, by column.
+    fn read(text: &[u8]) -> Vec<std::collections::BTreeMap<String, String>> {
+        let mut reader = csv::Reader::from_reader(text);
+        reader.deserialize().map(Result::unwrap).collect()
+    }
+
+    fn samples_of(log: &[Event]) -> Vec<std::collections::BTreeMap<String, String>> {
+        let mut out = Vec::new();
+        samples(&RunRecord::fold(log), &mut out).unwrap();
+        read(&out)
+    }
+
+    #[test]
+    fn a_row_for_each_sample_with_units_in_the_heads() {
+        let rows = samples_of(&runs::tcp_run());
+        // Two flows, each 1.5 s at an interval of 1 s.
+        assert_eq!(rows.len(), 4);
+        let row = &rows[1];
+        assert_eq!(
+            (row["run"].as_str(), row["flow"].as_str(), row["side"].as_str()),
+            ("7f3a9c21", "download", "receiver")
+        );
+        assert_eq!((row["start_s"].as_str(), row["end_s"].as_str()), ("1.000000000", "1.500000000"));
+        assert_eq!(row["flow.bytes [bytes]"], "58837500");
+        assert_eq!(row["flow.bitrate [bit/s]"], "941400000");
+        assert_eq!(row["tcp.srtt [ns]"], "");
+        assert_eq!(row["udp.lost"], "");
+        assert_eq!(row.len(), 6 + entries().count());
+    }
+
+    #[test]
+    fn a_row_for_each_flow() {
+        let mut out = Vec::new();
+        summary(&RunRecord::fold(&runs::udp_run()), &mut out).unwrap();
+        let row = &read(&out)[0];
+        assert_eq!(row["packets"], "10000");
+        assert_eq!(row["loss_ratio"], "0.0025");
+        assert_eq!(row["jitter_ns"], "54688");
+        assert_eq!((row["transport"].as_str(), row["ceiling_bps"].as_str()), ("udp", ""));
+        let mut out = Vec::new();
+        summary(&RunRecord::fold(&runs::impossible_run()), &mut out).unwrap();
+        assert_eq!(read(&out)[0]["impossible"], "true");
+    }
+
+    #[test]
+    fn a_name_with_a_comma_stays_one_cell() {
+        let mut log = runs::tcp_run();
+        for event in &mut log {
+            if let linerate_model::Body::FlowPlanned(plan) = &mut event.body {
+                plan.name = "a,\"b\"".into();
+            }
+        }
+        assert_eq!(samples_of(&log)[0]["flow"], "a,\"b\"");
+    }
+}

@@ -54,3 +54,33 @@ fn bitrate(row: &RunRow) -> Cell {
         rate => Cell::new(Ink::Result, or_absent(rate)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn runs_stand_one_below_the_other() {
+        let row = RunRow {
+            run: "7f3a".into(),
+            started_at: "2026-11-21T10:00:00Z".into(),
+            target: "server".into(),
+            flow: "download".into(),
+            bitrate: Bitrate::from_bps(941.4e6),
+            cause: Some("link".into()),
+            outcome: Some("completed".into()),
+        };
+        let impossible =
+            RunRow { cause: Some("impossible".into()), bitrate: Bitrate::from_bps(1.2e9), ..row.clone() };
+        let killed = RunRow { run: "90".into(), bitrate: None, cause: None, outcome: None, ..row.clone() };
+        expect![[r#"
+            run                 started   target       flow                  bitrate        cause      outcome
+            7f3a   2026-11-21T10:00:00Z   server   download               941.4 Mb/s         link    completed
+            7f3a   2026-11-21T10:00:00Z   server   download   impossible: 1.200 Gb/s   impossible    completed
+            90     2026-11-21T10:00:00Z   server   download                        -            -   unfinished
+        "#]]
+        .assert_eq(&history_table(&[row, impossible, killed], &View::default()));
+        assert_eq!(history_table(&[], &View::default()), "no runs are archived yet\n");
+    }
+}

@@ -95,3 +95,69 @@ fn readings(values: impl Iterator<Item = (String, Value)>) -> Readings {
     let map = finite.filter_map(|(name, value)| Some((name, serde_json::to_value(value).ok()?)));
     serde_json::from_value(map.collect()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples_of_runs as runs;
+    use linerate_model::metrics::{host, tcp};
+    use linerate_model::{Body, metrics::Metric};
+    use linerate_units::{Bytes, Timestamp};
+
+    fn samples(side: Side, ticks: &[(u64, u64, u64)]) -> Vec<Sample> {
+        let bodies = ticks.iter().map(|(from, to, bytes)| runs::sample(0, side, *from, *to, *bytes).1);
+        let samples = bodies.filter_map(|body| match body {
+            Body::Sample { sample, .. } => Some(sample),
+            _ => None,
+        });
+        samples.collect()
+    }
+
+    fn bounds(samples: &[Sample]) -> Vec<(u64, u64)> {
+        let ms = |at: Timestamp| at.as_ns() / 1_000_000;
+        samples.iter().map(|sample| (ms(sample.start_ns), ms(sample.end_ns))).collect()
+    }
+
+    #[test]
+    fn counters_add_rates_are_quotients_shares_are_means_and_states_are_the_last() {
+        let fine = samples(Side::Sender, &[(0, 400, 1000), (400, 500, 4000), (500, 1000, 5000)]);
+        let merged = merged(&fine, Span::from_secs(1));
+        assert_eq!(bounds(&merged), [(0, 1000)]);
+        let readings = &merged[0].readings;
+        assert_eq!(readings.get(flow::BYTES), Some(Bytes::new(10_000)));
+        assert_eq!(readings.get(flow::BITRATE).unwrap().bps(), 80_000.0);
+        assert_eq!(readings.get(tcp::RETRANSMITS), Some(9));
+        assert_eq!(readings.get(tcp::CWND), Some(Bytes::new(1_000_000)));
+        // Busy 0, 0.04 and 0.05 for 400, 100 and 500 ms.
+        assert!((readings.get(host::BUSY).unwrap().get() - 0.029).abs() < 1e-12);
+    }
+
+    #[test]
+    fn late_ticks_gaps_the_window_and_the_side_are_kept_apart() {
+        let late = samples(Side::Receiver, &[(0, 501, 1), (501, 1003, 1), (1003, 1502, 1), (1502, 1999, 1)]);
+        assert_eq!(bounds(&merged(&late, Span::from_secs(1))), [(0, 1003), (1003, 1999)]);
+        let gap = samples(Side::Receiver, &[(0, 300, 1), (400, 800, 1)]);
+        assert_eq!(merged(&gap, Span::from_secs(1)), gap);
+        let mut omitted = samples(Side::Receiver, &[(0, 500, 1), (500, 1000, 1)]);
+        omitted[0].outside = true;
+        assert_eq!(merged(&omitted, Span::from_secs(1)), omitted);
+        let mut both = samples(Side::Receiver, &[(0, 500, 1)]);
+        both.extend(samples(Side::Sender, &[(500, 1000, 1)]));
+        assert_eq!(bounds(&merged(&both, Span::from_secs(1))), [(500, 1000), (0, 500)]);
+        assert_eq!(merged(&late, Span::ZERO), late);
+    }
+
+    #[test]
+    fn loss_is_the_quotient_of_the_sums_and_unknown_metrics_survive() {
+        let mut fine = samples(Side::Receiver, &[(0, 500, 1), (500, 1000, 1)]);
+        for (sample, (packets, lost)) in fine.iter_mut().zip([(90, 10), (300, 0)]) {
+            sample.readings.put(loss::PACKETS, packets);
+            sample.readings.put(loss::LOST, lost);
+            sample.readings.put_some(loss::LOSS_RATIO, Ratio::new(lost as f64 / (packets + lost) as f64));
+            sample.readings.put(Metric::<u64>::new("new.metric"), packets);
+        }
+        let merged = merged(&fine, Span::from_secs(1));
+        assert_eq!(merged[0].readings.get(loss::LOSS_RATIO).unwrap().get(), 0.025);
+        assert_eq!(merged[0].readings.named("new.metric"), Some(Value::Count(300)));
+    }
+}

@@ -86,19 +86,39 @@ pub(crate) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
+/// Units that are not torn from their number at the end of a line.
+const UNITS: [&str; 15] =
+    ["%", "s", "ms", "us", "ns", "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s", "B", "KiB", "MiB", "GiB", "TiB"];
+
+/// The words of `text`; a number and its unit are one.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let unit = word.trim_end_matches([',', '.', ':', ';', ')']);
+        match words.last_mut() {
+            Some(last) if UNITS.contains(&unit) && last.ends_with(|c: char| c.is_ascii_digit()) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
 /// `text` broken between words into lines of at most `columns`; a longer word stands alone and is cut.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
     let mut line = String::new();
-    for word in text.split_whitespace() {
-        if !line.is_empty() && width(&line) + 1 + width(word) > columns {
+    for word in words(text) {
+        if !line.is_empty() && width(&line) + 1 + width(&word) > columns {
             lines.push(std::mem::take(&mut line));
         }
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&word);
         while width(&line) > columns {
             let rest: String = line.chars().skip(columns).collect();
             line = line.chars().take(columns).collect();
@@ -124,4 +144,25 @@ pub(crate) fn flow_pieces(pieces: &[String], columns: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_number_stays_with_its_unit() {
+        assert_eq!(wrap("takes 12 ms, or 3 MiB.", 11), ["takes", "12 ms, or", "3 MiB."]);
+    }
+
+    proptest! {
+        #[test]
+        fn wrapping_loses_nothing_but_spaces(text in ".{0,200}", columns in 1_usize..60) {
+            let lines = wrap(&text, columns);
+            prop_assert!(lines.iter().all(|line| width(line) <= columns));
+            let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            prop_assert_eq!(letters(&lines.concat()), letters(&text));
+        }
+    }
 }

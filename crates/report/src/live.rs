@@ -203,3 +203,77 @@ fn fit(pieces: Vec<Piece>, view: &View) -> String {
     }
     line
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples_of_runs as runs;
+    use expect_test::{Expect, expect};
+    use linerate_model::{Direction, Outcome, TestSpec, Transport};
+
+    fn fold(bodies: Vec<(u16, Body)>) -> Live {
+        let mut live = Live::new();
+        for event in runs::log(bodies) {
+            live.on(&event);
+        }
+        live
+    }
+
+    fn view(width: usize, colour: bool) -> View {
+        View { width, colour, kept: None }
+    }
+
+    fn running() -> Vec<(u16, Body)> {
+        let mut bodies = runs::opening(TestSpec::default());
+        bodies.push(runs::probes(None, 210));
+        bodies.push(runs::planned(0, Direction::Download, Transport::Tcp));
+        // 1, 2, … 8 times 10 Mb/s, each for 100 ms.
+        let mut bytes = 0;
+        for tenth in 0..=8 {
+            bytes += tenth * 125_000;
+            bodies.push(runs::progress(0, 100 + tenth * 100, bytes, tenth));
+        }
+        bodies
+    }
+
+    #[test]
+    fn the_stages_before_and_after_the_flows_are_named() {
+        let check = |bodies, expected: &Expect| expected.assert_eq(&fold(bodies).line(&view(80, false)));
+        check(Vec::new(), &expect!["connecting"]);
+        check(
+            vec![(1, Body::Queued { place: 3, wait: Span::ZERO })],
+            &expect!["waiting in the server's queue, place 3"],
+        );
+        let mut bodies = runs::opening(TestSpec::default());
+        check(bodies.clone(), &expect!["measuring idle latency"]);
+        bodies.push(runs::probes(None, 210));
+        check(bodies.clone(), &expect!["preparing"]);
+        bodies.push(runs::planned(0, Direction::Upload, Transport::Tcp));
+        bodies.push(runs::settings(0, Side::Sender));
+        check(bodies.clone(), &expect!["upload  0.0/10 s    starting"]);
+        bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
+        check(bodies, &expect![""]);
+    }
+
+    #[test]
+    fn rate_and_sparkline_are_those_of_the_last_second() {
+        let live = fold(running());
+        // (1 + 2 + … + 8) x 10 Mb/s x 100 ms over 800 ms: 45 Mb/s.
+        expect!["download  0.9/10 s  45.00 Mb/s  retr 8  rtt 4 ms"].assert_eq(&live.line(&view(80, false)));
+        let coloured = live.line(&view(80, true));
+        assert!(coloured.contains("▂▃▄▅▅▆▇█"), "{coloured}");
+        // Where there is no room, the end goes first.
+        expect!["download  0.9/10 s  45.00 Mb/s"].assert_eq(&live.line(&view(34, false)));
+        expect!["downl"].assert_eq(&live.line(&view(5, false)));
+    }
+
+    #[test]
+    fn both_directions_at_once_stand_in_one_line() {
+        let mut bodies = running();
+        bodies.push(runs::planned(1, Direction::Upload, Transport::Tcp));
+        bodies.push(runs::progress(1, 100, 0, 0));
+        bodies.push(runs::progress(1, 200, 1_250_000, 0));
+        expect!["download  0.9/10 s  45.00 Mb/s  upload  100.0 Mb/s"]
+            .assert_eq(&fold(bodies).line(&view(80, false)));
+    }
+}

@@ -84,10 +84,66 @@ fn table(rows: &[Vec<String>]) -> String {
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in harmless(text).chars() {
-        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '&') {
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '|' | '~' | '&') {
             out.push('\\');
         }
         out.push(c);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples_of_runs as runs;
+    use expect_test::expect;
+
+    #[test]
+    fn a_report_for_a_ticket() {
+        expect![[r#"
+            # linerate 0.1.0
+
+            laptop (10.0.0.1) -> server (10.0.0.2) · eth0, 1 Gb/s, MTU 1500 · 2026-11-21T10:00:00Z
+
+            |  | bitrate | of ceiling | received | retr | loaded latency p50 / p95 | cpu here / there |
+            | --- | --- | --- | --- | --- | --- | --- |
+            | download | 941.4 Mb/s | 100.0 % | 1.10 GiB | 17 | 900 us / 1.80 ms | 12 % / 8 % |
+            | upload | 600.0 Mb/s | 63.7 % | 715.26 MiB | 17 | 900 us / 1.80 ms | 8 % / 12 % |
+
+            ## download
+
+            **The link is full: this is the maximum of 1000BASE-T at MTU 1500.**
+
+            - cause: link, rule V02, confirmed, 98 % of the time
+            - evidence: ceiling 941.5 Mb/s, interval variation 0.00421, min rtt 210 us, snd wnd 3 MiB
+            - ceiling: 941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
+            - steady: 941.5 Mb/s +/- 0.3 % (95 % interval) after a ramp-up of 120 ms
+            - settings: 1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion control cubic (asked bbr)
+            - books: written 1.10 GiB, delivered 1.10 GiB, never sent 3 MiB, unaccounted 0 B
+
+            ## upload
+
+            **The send buffer holds less than the path.**
+
+            - cause: sender\_window, rule V06, probable, 98 % of the time
+            - evidence: ceiling 941.5 Mb/s, interval variation 0.00421, min rtt 210 us, snd wnd 3 MiB
+            - remedy: Raise net.ipv4.tcp\_wmem or leave -w out.
+            - ceiling: 941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
+            - also: Latency rises under load. (congestion, rule V22, confirmed, 98 % of the time)
+            - settings: 1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion control cubic (asked bbr)
+            - caveat: bbr was asked for and the kernel has only cubic; load the module tcp\_bbr
+
+            ## Run
+
+            - idle latency: p50 210 us, p95 420 us, p99 630 us (200 probes, 0 lost)
+            - host laptop: Linux 6.1.0; Example CPU; eth0, 1 Gb/s, MTU 1500
+            - host server: Linux 6.1.0; Example CPU; eth0, 1 Gb/s, MTU 1500
+            - run: 7f3a9c21
+        "#]].assert_eq(&report(&RunRecord::fold(&runs::tcp_run())));
+    }
+
+    #[test]
+    fn what_others_wrote_cannot_become_markup() {
+        assert_eq!(escaped("<b>*x*</b>|a_b\n# c"), "\\<b>\\*x\\*\\</b>\\|a\\_b # c");
+    }
 }

@@ -51,3 +51,32 @@ pub fn read(text: &str) -> Result<Vec<Event>, NdjsonError> {
     }
     Ok(events)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples_of_runs as runs;
+
+    fn written() -> String {
+        let mut out = Vec::new();
+        for event in runs::tcp_run() {
+            write(&event, &mut out).unwrap();
+        }
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn one_object_a_line_and_back() {
+        let text = written();
+        assert_eq!(text.lines().count(), runs::tcp_run().len());
+        assert_eq!(read(&text).unwrap(), runs::tcp_run());
+    }
+
+    #[test]
+    fn a_torn_last_line_is_passed_over_and_a_wrong_one_is_named() {
+        let text = written();
+        let torn = &text[..text.len() - 5];
+        assert_eq!(read(torn).unwrap().len(), runs::tcp_run().len() - 1);
+        assert!(matches!(read("{}\n"), Err(NdjsonError::Line { line: 1, .. })));
+    }
+}

@@ -56,3 +56,30 @@ fn number(value: f64) -> String {
     }
     format!("{value:.3e}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_says_the_unit() {
+        assert_eq!(named("link_bps", 941_482_444.7), "link 941.5 Mb/s");
+        assert_eq!(named("snd_wnd_bytes", 3_145_728.0), "snd wnd 3 MiB");
+        assert_eq!(named("min_rtt_ns", 210_000.0), "min rtt 210 us");
+        assert_eq!(named("share", 0.5), "share 0.5");
+        assert_eq!(named("segments", 12_345_678.0), "segments 12345678");
+        assert_eq!(named("p", 2.857e-5), "p 2.857e-5");
+        assert_eq!(named("slope_bps", -1.5), "slope -1.5");
+        assert_eq!(named("ratio", f64::NAN), "ratio -");
+        assert_eq!(named("busy", 0.12345), "busy 0.1235");
+    }
+
+    #[test]
+    fn nominal_rates_have_no_idle_digits() {
+        let show = |bps| nominal(Bitrate::from_bps(bps).unwrap());
+        assert_eq!(show(1e9), "1 Gb/s");
+        assert_eq!(show(2.5e9), "2.5 Gb/s");
+        assert_eq!(show(1e11), "100 Gb/s");
+        assert_eq!(show(100.0), "100 b/s");
+    }
+}

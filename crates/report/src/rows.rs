@@ -116,3 +116,54 @@ fn line(cells: &[&str; 7]) -> String {
     let [flow, seconds, received, bitrate, retr, cwnd, rtt] = cells;
     format!("{flow:<10} {seconds:>15} {received:>12} {bitrate:>12} {retr:>7} {cwnd:>11} {rtt:>9}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples_of_runs as runs;
+    use expect_test::{Expect, expect};
+    use linerate_model::{Direction, TestSpec, Transport};
+
+    fn check(bodies: Vec<(u16, Body)>, expected: &Expect) {
+        let mut rows = IntervalRows::default();
+        let lines: Vec<String> = runs::log(bodies).iter().flat_map(|event| rows.on(event)).collect();
+        expected.assert_eq(&lines.join("\n"));
+    }
+
+    #[test]
+    fn a_row_for_each_second_and_one_for_the_rest() {
+        let mut bodies = runs::opening(TestSpec::default());
+        bodies.push(runs::planned(0, Direction::Download, Transport::Tcp));
+        bodies.push(runs::sample(0, Side::Sender, 0, 500, 1));
+        // 12.5 kB/ms are 100 Mb/s. One count comes 10 ms early, one 200 ms late, one twice.
+        for (ms, retr) in [(500, 0), (990, 2), (1500, 2), (2200, 5), (2200, 5), (2500, 6)] {
+            bodies.push(runs::progress(0, ms, ms * 12_500, retr));
+        }
+        bodies.push(runs::ended(0, Side::Receiver, runs::tally(1e8)));
+        check(
+            bodies,
+            &expect![[r#"
+            flow               seconds     received      bitrate    retr        cwnd       rtt
+            download         0.00-0.99    11.80 MiB   100.0 Mb/s       2  488.28 KiB      4 ms
+            download         0.99-2.20    14.42 MiB   100.0 Mb/s       3  488.28 KiB      4 ms
+            download         2.20-2.50     3.58 MiB   100.0 Mb/s       1  488.28 KiB      4 ms"#]],
+        );
+    }
+
+    #[test]
+    fn two_flows_at_once_are_told_apart_by_name() {
+        let mut bodies = runs::opening(TestSpec::default());
+        bodies.push(runs::planned(0, Direction::Upload, Transport::Tcp));
+        bodies.push(runs::planned(1, Direction::Download, Transport::Tcp));
+        bodies.push(runs::progress(0, 1000, 1_000_000, 0));
+        bodies.push(runs::progress(1, 1000, 2_000_000, 0));
+        bodies.push(runs::progress(9, 1000, 2_000_000, 0));
+        check(
+            bodies,
+            &expect![[r#"
+            flow               seconds     received      bitrate    retr        cwnd       rtt
+            upload           0.00-1.00   976.56 KiB   8.000 Mb/s       0           -      4 ms
+            download         0.00-1.00     1.91 MiB   16.00 Mb/s       0           -      4 ms"#]],
+        );
+    }
+}

@@ -1,1 +1,283 @@
 //! Runs written by hand, for the tests of every format.
+
+use std::collections::BTreeMap;
+
+use linerate_model::metrics::{flow, host, tcp};
+use linerate_model::{
+    Body, Books, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Effective, Event,
+    Finding, FlowPlan, HostInfo, LatencyReport, LinkInfo, LinkKind, Outcome, ProbePhase, ProbeTransport,
+    Readings, RunStart, Sample, Side, SideSettings, Steady, Tally, TestSpec, Transport, UdpTally, World,
+};
+use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
+
+/// What 1000BASE-T carries as TCP with timestamps at MTU 1500: 1448 of every 1538 bytes.
+pub(crate) const GIGABIT: f64 = 1e9 * 1448.0 / 1538.0;
+
+pub(crate) fn log(bodies: Vec<(u16, Body)>) -> Vec<Event> {
+    let numbered = bodies.into_iter().zip(0_u64..).map(|((host, body), seq)| Event {
+        run: "7f3a9c21".into(),
+        host,
+        seq,
+        at: Timestamp::from_ns(seq * 1_000_000),
+        body,
+    });
+    numbered.collect()
+}
+
+pub(crate) fn opening(spec: TestSpec) -> Vec<(u16, Body)> {
+    let start = RunStart {
+        schema: "linerate.event/1".into(),
+        started_at: "2026-11-21T10:00:00Z".into(),
+        world: World::Hosts,
+        linerate: "0.1.0".into(),
+        target: "server:5201".into(),
+        spec,
+    };
+    let host = |name: &str, address: &str| HostInfo {
+        name: name.into(),
+        kernel: "Linux 6.1.0".into(),
+        cpu: "Example CPU".into(),
+        cores: 4,
+        linerate: "0.1.0".into(),
+        address: Some(address.into()),
+        link: Some(LinkInfo {
+            name: "eth0".into(),
+            kind: LinkKind::Physical,
+            speed: Bitrate::from_bps(1e9),
+            full_duplex: Some(true),
+            mtu: 1500,
+            driver: None,
+            offloads: Vec::new(),
+        }),
+        ..HostInfo::default()
+    };
+    vec![
+        (0, Body::RunStarted(start)),
+        (0, Body::Host { info: host("laptop", "10.0.0.1") }),
+        (1, Body::Host { info: host("server", "10.0.0.2") }),
+    ]
+}
+
+pub(crate) fn planned(number: u16, direction: Direction, transport: Transport) -> (u16, Body) {
+    let (from, to) = match direction {
+        Direction::Upload => ("laptop", "server"),
+        Direction::Download => ("server", "laptop"),
+    };
+    let plan = FlowPlan {
+        flow: number,
+        name: direction.name().into(),
+        from: from.into(),
+        to: to.into(),
+        transport,
+        direction,
+        streams: 1,
+    };
+    (0, Body::FlowPlanned(plan))
+}
+
+pub(crate) fn probes(flow: Option<u16>, p50_us: u64) -> (u16, Body) {
+    let phase = if flow.is_some() { ProbePhase::Loaded } else { ProbePhase::Idle };
+    let us = |n: u64| n * 1000;
+    let rtt = Digest {
+        count: 200,
+        min_ns: us(p50_us / 2),
+        mean_ns: us(p50_us),
+        p50_ns: us(p50_us),
+        p95_ns: us(p50_us * 2),
+        p99_ns: us(p50_us * 3),
+        max_ns: us(p50_us * 4),
+    };
+    let report = LatencyReport {
+        phase,
+        over: ProbeTransport::Udp,
+        sent: 200,
+        lost: 0,
+        rtt,
+        upload: None,
+        download: None,
+        offset_ns: Some(-5),
+        offset_error_ns: Some(us(p50_us / 4)),
+        kernel_timestamps: true,
+    };
+    (0, Body::Latency { flow, report })
+}
+
+pub(crate) fn settings(flow: u16, side: Side) -> (u16, Body) {
+    let settings = SideSettings {
+        window: Some(Bytes::new(4 << 20)),
+        snd_buf: Some(Bytes::new(8 << 20)),
+        rcv_buf: Some(Bytes::new(6 << 20)),
+        mss: Effective { asked: None, effective: Some(1448) },
+        congestion: Effective { asked: Some("bbr".into()), effective: Some("cubic".into()) },
+        length: Bytes::new(1 << 20),
+        ..SideSettings::default()
+    };
+    (0, Body::FlowOpened { flow, side, settings })
+}
+
+/// One interval in which `bytes` passed.
+pub(crate) fn sample(number: u16, side: Side, from_ms: u64, to_ms: u64, bytes: u64) -> (u16, Body) {
+    let mut readings = Readings::default();
+    readings.put(flow::BYTES, Bytes::new(bytes));
+    readings.put_some(flow::BITRATE, Bitrate::of(Bytes::new(bytes), Span::from_ms(to_ms - from_ms)));
+    readings.put_some(host::BUSY, Ratio::new(from_ms as f64 / 10_000.0));
+    if side == Side::Sender {
+        readings.put(tcp::RETRANSMITS, from_ms / 100);
+        readings.put(tcp::CWND, Bytes::new(to_ms * 1000));
+        readings.put(tcp::SRTT, Span::from_ms(1 + from_ms / 500));
+    }
+    let instant = |ms| Timestamp::START + Span::from_ms(ms);
+    let (start_ns, end_ns) = (instant(from_ms), instant(to_ms));
+    (0, Body::Sample { flow: number, sample: Sample { side, start_ns, end_ns, outside: false, readings } })
+}
+
+pub(crate) fn progress(flow: u16, elapsed_ms: u64, bytes: u64, retransmits: u64) -> (u16, Body) {
+    let body = Body::Progress {
+        flow,
+        bytes: Bytes::new(bytes),
+        elapsed: Span::from_ms(elapsed_ms),
+        srtt: Some(Span::from_ms(4)),
+        retransmits: Some(retransmits),
+    };
+    (0, body)
+}
+
+/// A tally of 10 s at `bps`, after a first read of one segment.
+pub(crate) fn tally(bps: f64) -> Tally {
+    let bytes = Bytes::new((bps * 10.0 / 8.0) as u64 + 1448);
+    Tally {
+        bytes,
+        first_read_bytes: Bytes::new(1448),
+        total_bytes: bytes,
+        elapsed: Span::from_secs(10),
+        bitrate: Bitrate::from_bps(bps).unwrap(),
+        cpu_seconds: 0.75,
+        host_busy: Ratio::new(0.12),
+        complete: true,
+        ..Tally::default()
+    }
+}
+
+pub(crate) fn ended(flow: u16, side: Side, tally: Tally) -> (u16, Body) {
+    (0, Body::FlowEnded { flow, side, tally })
+}
+
+pub(crate) fn ceilings(flow: u16) -> (u16, Body) {
+    let rung = |limit: &str, bitrate_bps, because: &str| Ceiling {
+        limit: limit.into(),
+        bitrate_bps,
+        because: because.into(),
+    };
+    let link = rung("link", GIGABIT, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
+    let ladder = vec![link.clone(), rung("receiver_window", 8e9, "6 MiB / 6 ms")];
+    (0, Body::Ceilings { flow, ladder, ceiling: Some(link) })
+}
+
+pub(crate) fn finding(cause: Cause, rule: &str, text: &str) -> Finding {
+    Finding {
+        cause,
+        rule: rule.into(),
+        confidence: Confidence::Confirmed,
+        share_of_time: Some(0.98),
+        text: text.into(),
+        evidence: BTreeMap::from([
+            ("ceiling_bps".to_owned(), GIGABIT),
+            ("interval_variation".to_owned(), 0.004_21),
+            ("min_rtt_ns".to_owned(), 210_000.0),
+            ("snd_wnd_bytes".to_owned(), 3_145_728.0),
+        ]),
+        remedy: None,
+    }
+}
+
+/// Download and upload over a full gigabit link.
+pub(crate) fn tcp_run() -> Vec<Event> {
+    let mut bodies = opening(TestSpec::default());
+    bodies.push(probes(None, 210));
+    for (number, direction, bps) in [(0, Direction::Download, 941.4e6), (1, Direction::Upload, 600e6)] {
+        bodies.push(planned(number, direction, Transport::Tcp));
+        bodies.extend([Side::Sender, Side::Receiver].map(|side| settings(number, side)));
+        bodies.extend(
+            [(0, 500), (500, 1000), (1000, 1500)]
+                .map(|(a, b)| sample(number, Side::Receiver, a, b, 58_837_500)),
+        );
+        bodies.push(probes(Some(number), 900));
+        let sender = Tally { retransmits: Some(17), host_busy: Ratio::new(0.081), ..tally(bps) };
+        bodies.push(ended(number, Side::Sender, sender));
+        bodies.push(ended(number, Side::Receiver, tally(bps)));
+        bodies.push(ceilings(number));
+    }
+    let link =
+        finding(Cause::Link, "V02", "The link is full: this is the maximum of 1000BASE-T at MTU 1500.");
+    bodies.push((0, Body::Verdict { flow: 0, verdict: link, also: Vec::new() }));
+    let window = Finding {
+        remedy: Some("Raise net.ipv4.tcp_wmem or leave -w out.".into()),
+        confidence: Confidence::Probable,
+        ..finding(Cause::SenderWindow, "V06", "The send buffer holds less than the path.")
+    };
+    let also = vec![finding(Cause::Congestion, "V22", "Latency rises under load.")];
+    bodies.push((0, Body::Verdict { flow: 1, verdict: window, also }));
+    let steady = Steady {
+        ramp_ns: Span::from_ms(120),
+        bitrate: Bitrate::from_bps(941.45e6).unwrap(),
+        half_width: Ratio::new(0.003),
+    };
+    bodies.push((0, Body::Steady { flow: 0, steady }));
+    let books = Books {
+        written_bytes: Bytes::new(1_179_897_176),
+        delivered_bytes: Bytes::new(1_176_751_448),
+        never_sent_bytes: Bytes::new(3_145_728),
+        unaccounted_bytes: Bytes::new(0),
+    };
+    bodies.push((0, Body::BooksClosed { flow: 0, books }));
+    let caveat = Caveat {
+        kind: CaveatKind::SettingIneffective,
+        text: "bbr was asked for and the kernel has only cubic; load the module tcp_bbr".into(),
+    };
+    bodies.push((0, Body::Caveat { flow: Some(1), caveat }));
+    bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
+    log(bodies)
+}
+
+/// 10 000 datagrams, 25 of them lost and 15 doubled.
+pub(crate) fn udp_run() -> Vec<Event> {
+    let mut spec = TestSpec::default();
+    spec.traffic.udp = true;
+    let mut bodies = opening(spec);
+    bodies.push(planned(0, Direction::Upload, Transport::Udp));
+    let udp = |packets, lost, duplicates| UdpTally {
+        packets,
+        lost,
+        duplicates,
+        out_of_order: 3,
+        jitter: Some(Span::from_ns(54_688)),
+        send_errors: Some(0),
+        ..UdpTally::default()
+    };
+    let receiver = Tally { udp: Some(udp(9_990, 25, 15)), ..tally(1e6) };
+    bodies.push(ended(0, Side::Sender, Tally { udp: Some(udp(10_000, 0, 0)), ..tally(1e6) }));
+    bodies.push(ended(0, Side::Receiver, receiver));
+    bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
+    log(bodies)
+}
+
+/// A run whose process was killed 2.5 s into its download.
+pub(crate) fn killed_run() -> Vec<Event> {
+    let mut bodies = opening(TestSpec::default());
+    bodies.push(planned(0, Direction::Download, Transport::Tcp));
+    bodies.push(planned(1, Direction::Upload, Transport::Tcp));
+    bodies.extend(
+        [(100, 1), (1000, 2), (2100, 2), (2500, 7)].map(|(ms, retr)| progress(0, ms, ms * 100_000, retr)),
+    );
+    log(bodies)
+}
+
+/// 1.2 Gb/s through a gigabit link.
+pub(crate) fn impossible_run() -> Vec<Event> {
+    let mut bodies = opening(TestSpec::default());
+    bodies.push(planned(0, Direction::Download, Transport::Tcp));
+    bodies.push(ended(0, Side::Receiver, tally(1.2e9)));
+    bodies.push(ceilings(0));
+    bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
+    log(bodies)
+}

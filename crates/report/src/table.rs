@@ -72,7 +72,7 @@ impl Table {
         let labels = self.heads.iter().skip(1).map(|head| width(head)).max().unwrap_or_default();
         let mut lines = Vec::new();
         for row in &self.rows {
-            lines.extend(row.first().map(|name| view.ink(name.ink, &name.text)));
+            lines.extend(row.first().map(|name| view.ink(name.ink, name.text.trim_end())));
             for (head, cell) in self.heads.iter().zip(row).skip(1) {
                 let label = view.ink(Ink::Faint, &format!("{head:labels$}"));
                 lines.push(format!("  {label}  {}", view.ink(cell.ink, &cell.text)));
