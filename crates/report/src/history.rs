@@ -4,7 +4,7 @@ use linerate_units::Bitrate;
 
 use crate::layout::{Ink, View, harmless};
 use crate::quantity::or_absent;
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Column, Table};
 
 /// One flow of one archived run, as far as the list shows it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -33,15 +33,17 @@ pub fn history_table(rows: &[RunRow], view: &View) -> String {
     if rows.is_empty() {
         return "no runs are archived yet\n".to_owned();
     }
-    let cells = |text: &dyn Fn(&RunRow) -> String| rows.iter().map(|row| Cell::plain(text(row))).collect();
-    let table = Table::of_columns(vec![
-        ("run", cells(&|row| harmless(&row.run))),
-        ("started", cells(&|row| harmless(&row.started_at))),
-        ("target", cells(&|row| harmless(&row.target))),
-        ("flow", cells(&|row| harmless(&row.flow))),
-        ("bitrate", rows.iter().map(bitrate).collect()),
-        ("cause", cells(&|row| or_absent(row.cause.as_deref().map(harmless)))),
-        ("outcome", cells(&|row| row.outcome.as_deref().map_or("unfinished".to_owned(), harmless))),
+    let words = |head, text: &dyn Fn(&RunRow) -> String| {
+        Column::words(head, rows.iter().map(|row| Cell::plain(text(row))).collect())
+    };
+    let table = Table::new(vec![
+        words("run", &|row| harmless(&row.run)),
+        words("started", &|row| harmless(&row.started_at)),
+        words("target", &|row| harmless(&row.target)),
+        words("flow", &|row| harmless(&row.flow)),
+        Column::numbers("bitrate", rows.iter().map(bitrate).collect()),
+        words("cause", &|row| or_absent(row.cause.as_deref().map(harmless))),
+        words("outcome", &|row| row.outcome.as_deref().map_or("unfinished".to_owned(), harmless)),
     ]);
     table.lines(view).join("\n") + "\n"
 }
@@ -75,10 +77,10 @@ mod tests {
             RunRow { cause: Some("impossible".into()), bitrate: Bitrate::from_bps(1.2e9), ..row.clone() };
         let killed = RunRow { run: "90".into(), bitrate: None, cause: None, outcome: None, ..row.clone() };
         expect![[r#"
-            run                 started   target       flow                  bitrate        cause      outcome
-            7f3a   2026-11-21T10:00:00Z   server   download               941.4 Mb/s         link    completed
-            7f3a   2026-11-21T10:00:00Z   server   download   impossible: 1.200 Gb/s   impossible    completed
-            90     2026-11-21T10:00:00Z   server   download                        -            -   unfinished
+            run    started                target   flow                      bitrate   cause        outcome
+            7f3a   2026-11-21T10:00:00Z   server   download               941.4 Mb/s   link         completed
+            7f3a   2026-11-21T10:00:00Z   server   download   impossible: 1.200 Gb/s   impossible   completed
+            90     2026-11-21T10:00:00Z   server   download                        -   -            unfinished
         "#]]
         .assert_eq(&history_table(&[row, impossible, killed], &View::default()));
         assert_eq!(history_table(&[], &View::default()), "no runs are archived yet\n");

@@ -19,82 +19,92 @@ impl Cell {
     }
 }
 
-/// A table: the first column is a name and stands left, all others stand right.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Table {
-    heads: Vec<&'static str>,
-    rows: Vec<Vec<Cell>>,
+/// One column: words stand left, numbers right.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    head: &'static str,
+    cells: Vec<Cell>,
+    right: bool,
 }
+
+impl Column {
+    pub(crate) const fn words(head: &'static str, cells: Vec<Cell>) -> Self {
+        Self { head, cells, right: false }
+    }
+
+    pub(crate) const fn numbers(head: &'static str, cells: Vec<Cell>) -> Self {
+        Self { head, cells, right: true }
+    }
+
+    fn width(&self) -> usize {
+        let texts = self.cells.iter().map(|cell| width(&cell.text));
+        texts.chain([width(self.head)]).max().unwrap_or_default()
+    }
+
+    /// A cell of this column with the space that belongs to it.
+    fn padded(&self, cell: &Cell, wide: usize, view: &View) -> String {
+        let space = " ".repeat(wide.saturating_sub(width(&cell.text)));
+        let text = view.ink(cell.ink, &cell.text);
+        if self.right { space + &text } else { text + &space }
+    }
+}
+
+/// Columns of equal length; the first one names the rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Table(Vec<Column>);
 
 /// Spaces between columns.
 const GAP: usize = 3;
 
 impl Table {
-    /// A table of columns that each have a head and one cell for every row.
-    pub(crate) fn of_columns(columns: Vec<(&'static str, Vec<Cell>)>) -> Self {
-        let mut table = Self::default();
-        let rows = columns.iter().map(|(_, cells)| cells.len()).max().unwrap_or_default();
-        table.rows.resize_with(rows, Vec::new);
-        for (head, cells) in columns {
-            table.heads.push(head);
-            let padded = cells.into_iter().chain(std::iter::repeat_with(Cell::default));
-            for (row, cell) in table.rows.iter_mut().zip(padded) {
-                row.push(cell);
-            }
-        }
-        table
+    pub(crate) const fn new(columns: Vec<Column>) -> Self {
+        Self(columns)
     }
 
     /// The lines of the table; one column below the other where they do not fit side by side.
     pub(crate) fn lines(&self, view: &View) -> Vec<String> {
-        let widths: Vec<usize> = (0..self.heads.len()).map(|column| self.width_of(column)).collect();
-        let total = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-        if total > view.columns() {
+        let widths: Vec<usize> = self.0.iter().map(Column::width).collect();
+        if widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1) > view.columns() {
             return self.stacked(view);
         }
-        let heads = self.heads.iter().map(|head| Cell::new(Ink::Faint, *head)).collect();
-        std::iter::once(&heads).chain(&self.rows).map(|row| line(row, &widths, view)).collect()
+        let lines = self.rows().into_iter().map(|row| {
+            let padded = self
+                .0
+                .iter()
+                .zip(&row)
+                .zip(&widths)
+                .map(|((column, cell), wide)| column.padded(cell, *wide, view));
+            padded.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end().to_owned()
+        });
+        lines.collect()
     }
 
     /// Heads and cells as bare texts, for another form of table.
     pub(crate) fn texts(&self) -> Vec<Vec<String>> {
-        let heads = self.heads.iter().map(|head| (*head).to_owned()).collect();
-        let rows = self.rows.iter().map(|row| row.iter().map(|cell| cell.text.clone()).collect());
-        std::iter::once(heads).chain(rows).collect()
+        let bare = |row: Vec<Cell>| row.into_iter().map(|cell| cell.text).collect();
+        self.rows().into_iter().map(bare).collect()
     }
 
-    fn width_of(&self, column: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| width(&cell.text));
-        cells.chain(self.heads.get(column).map(|head| width(head))).max().unwrap_or_default()
+    /// The heads, then the cells, row by row.
+    fn rows(&self) -> Vec<Vec<Cell>> {
+        let heads = self.0.iter().map(|column| Cell::new(Ink::Faint, column.head)).collect();
+        let count = self.0.iter().map(|column| column.cells.len()).max().unwrap_or_default();
+        let row = |at: usize| {
+            self.0.iter().map(|column| column.cells.get(at).cloned().unwrap_or_default()).collect()
+        };
+        std::iter::once(heads).chain((0..count).map(row)).collect()
     }
 
     fn stacked(&self, view: &View) -> Vec<String> {
-        let labels = self.heads.iter().skip(1).map(|head| width(head)).max().unwrap_or_default();
+        let labels = self.0.iter().skip(1).map(|column| width(column.head)).max().unwrap_or_default();
         let mut lines = Vec::new();
-        for row in &self.rows {
+        for row in self.rows().iter().skip(1) {
             lines.extend(row.first().map(|name| view.ink(name.ink, name.text.trim_end())));
-            for (head, cell) in self.heads.iter().zip(row).skip(1) {
-                let label = view.ink(Ink::Faint, &format!("{head:labels$}"));
-                lines.push(format!("  {label}  {}", view.ink(cell.ink, &cell.text)));
+            for (column, cell) in self.0.iter().zip(row).skip(1) {
+                let label = view.ink(Ink::Faint, &format!("{:labels$}", column.head));
+                lines.push(format!("  {label}  {}", view.ink(cell.ink, &cell.text)).trim_end().to_owned());
             }
         }
         lines
     }
-}
-
-fn line(row: &[Cell], widths: &[usize], view: &View) -> String {
-    let mut line = String::new();
-    for (column, (cell, wide)) in row.iter().zip(widths).enumerate() {
-        let space = " ".repeat(wide.saturating_sub(width(&cell.text)));
-        let text = view.ink(cell.ink, &cell.text);
-        if column == 0 {
-            line.push_str(&text);
-            line.push_str(&space);
-        } else {
-            line.push_str(&" ".repeat(GAP));
-            line.push_str(&space);
-            line.push_str(&text);
-        }
-    }
-    line.trim_end().to_owned()
 }

@@ -8,7 +8,7 @@ use linerate_units::{Ratio, Span};
 use crate::figure::{Figure, caveats, datagrams};
 use crate::layout::{Ink, View, flow_pieces, harmless, wrap};
 use crate::quantity::{ABSENT, nominal, or_absent, percent};
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Column, Table};
 use crate::text_flow;
 
 /// Columns of the labels at the left: `download` and what stands below it.
@@ -92,11 +92,11 @@ pub(crate) fn results(record: &RunRecord) -> Table {
         let cells: Vec<Option<Cell>> = flows.iter().map(cell).collect();
         let known = cells.iter().any(Option::is_some);
         let filled = cells.into_iter().map(|cell| cell.unwrap_or_else(|| Cell::plain(ABSENT))).collect();
-        known.then_some((head, filled))
+        known.then(|| Column::numbers(head, filled))
     };
     let names = flows.iter().map(|flow| Cell::plain(format!("{:<9}", harmless(&flow.plan.name)))).collect();
-    let mut columns = vec![("", names)];
-    columns.push(("bitrate", flows.iter().map(bitrate_cell).collect()));
+    let mut columns = vec![Column::words("", names)];
+    columns.push(Column::numbers("bitrate", flows.iter().map(bitrate_cell).collect()));
     columns.extend(column("of ceiling", &share_cell));
     columns.extend(column("received", &|flow| Figure::of(flow).map(|f| Cell::plain(f.bytes.to_string()))));
     columns.extend(column("retr", &|flow| {
@@ -108,7 +108,7 @@ pub(crate) fn results(record: &RunRecord) -> Table {
     }));
     columns.extend(column("loaded latency p50 / p95", &latency_cell));
     columns.extend(column("cpu here / there", &busy_cell));
-    Table::of_columns(columns)
+    Table::new(columns)
 }
 
 fn bitrate_cell(flow: &FlowRecord) -> Cell {

@@ -1,0 +1,336 @@
+//! The parts of the result document. Field names are public: they carry their units and keep their meaning.
+
+use linerate_model::{
+    Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, HostInfo, Outcome, ProbeTransport, Sample,
+    SideSettings, Steady, TestSpec, Transport, World,
+};
+use linerate_units::{Bitrate, Bytes, Ratio, Span};
+use serde::Serialize;
+
+macro_rules! section {
+    ($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)+ }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[non_exhaustive]
+        pub struct $name { $($(#[$field_meta])* pub $field: $type,)+ }
+    };
+}
+
+section! {
+    /// A run as a JSON document.
+    ResultDocument {
+        /// Version of this format.
+        schema: &'static str,
+        /// The run.
+        run: RunSection,
+        /// The hosts, client first.
+        hosts: Vec<HostInfo>,
+        /// The flows, in the order in which they were planned.
+        flows: Vec<FlowSection>,
+        /// What weakens the whole run.
+        caveats: Vec<Caveat>,
+    }
+}
+
+section! {
+    /// The run.
+    RunSection {
+        /// Its name.
+        id: String,
+        /// Wall-clock time of its start, RFC 3339; absent in a log whose beginning is lost.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        started_at: Option<String>,
+        /// Where it ran.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        world: Option<World>,
+        /// Version of linerate.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        linerate: Option<String>,
+        /// How it ended; absent when it was killed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        outcome: Option<Outcome>,
+        /// Why, unless it was completed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The server as typed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        target: Option<String>,
+        /// What was asked.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        spec: Option<TestSpec>,
+    }
+}
+
+section! {
+    /// One group of streams from host to host.
+    FlowSection {
+        /// Its number in the run.
+        flow: u16,
+        /// Its name, for people.
+        name: String,
+        /// The sending host.
+        from: String,
+        /// The receiving host.
+        to: String,
+        /// What carried the data.
+        transport: Transport,
+        /// Which way, seen from the client.
+        direction: Direction,
+        /// Number of streams.
+        streams: u32,
+        /// The result.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        receiver: Option<ReceiverSection>,
+        /// What the sender counted: a diagnostic.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sender: Option<SenderSection>,
+        /// Datagrams, for UDP.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        udp: Option<UdpSection>,
+        /// Settings as asked, granted and effective.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        settings: Option<SettingsSection>,
+        /// What the probes saw.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        latency: Option<LatencySection>,
+        /// What the hosts spent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cpu: Option<CpuSection>,
+        /// The limit to compare the result with.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ceiling: Option<CeilingSection>,
+        /// Every known limit, smallest first.
+        ladder: Vec<Ceiling>,
+        /// What held the flow back.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        verdict: Option<Finding>,
+        /// Other rules whose conditions hold.
+        also: Vec<Finding>,
+        /// What became of the bytes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        books: Option<Books>,
+        /// The steady part.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        steady: Option<Steady>,
+        /// What weakens the result.
+        caveats: Vec<Caveat>,
+        /// Intervals of both sides, merged to the interval asked for.
+        samples: Vec<Sample>,
+    }
+}
+
+section! {
+    /// What arrived: `bitrate_bps = (bytes - first_read_bytes) * 8 / seconds`.
+    ReceiverSection {
+        /// Application bytes inside the measured window.
+        bytes: Bytes,
+        /// From the first to the last read inside the window.
+        seconds: f64,
+        /// Goodput; absent when no time passed between the first and the last read.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bitrate_bps: Option<Bitrate>,
+        /// True when the figure exceeds its ceiling by more than clocks can err, or contradicts the sender's.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        impossible: bool,
+        /// Bytes of the first read, which mark the time origin and are not in the rate.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        first_read_bytes: Option<Bytes>,
+        /// Bytes of the omitted part.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        omitted_bytes: Option<Bytes>,
+        /// Bytes after the window.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tail_bytes: Option<Bytes>,
+        /// Every byte of the flow.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        total_bytes: Option<Bytes>,
+    }
+}
+
+section! {
+    /// What the sender gave to its kernel.
+    SenderSection {
+        /// Application bytes inside the window.
+        bytes: Bytes,
+        /// Time in which it wrote.
+        seconds: f64,
+        /// Rate at which it wrote; absent when no time passed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bitrate_bps: Option<Bitrate>,
+        /// Segments sent again.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        retransmits: Option<u64>,
+        /// Bytes still in its queue at the end.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        queued_bytes: Option<Bytes>,
+        /// Datagrams sent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        packets: Option<u64>,
+    }
+}
+
+section! {
+    /// Datagrams, as the receiver counted them.
+    UdpSection {
+        /// Datagrams whose fate is known: read at least once, or lost.
+        packets: u64,
+        /// Datagrams that were sent and never read.
+        lost: u64,
+        /// Datagrams that came after a later one.
+        out_of_order: u64,
+        /// Datagrams that came more than once.
+        duplicates: u64,
+        /// `lost / packets` (RFC 7680).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        loss_ratio: Option<Ratio>,
+        /// Interarrival jitter (RFC 3550 §6.4.1).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        jitter_ns: Option<Span>,
+        /// Of the lost ones, those that the receiving kernel dropped at the socket.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        socket_drops: Option<u64>,
+        /// Datagrams that the sending kernel refused.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        send_errors: Option<u64>,
+    }
+}
+
+section! {
+    /// Settings: asked is `null` where it was left to the kernel; what cannot be read back is absent.
+    SettingsSection {
+        /// Socket buffers.
+        window: WindowSetting,
+        /// Segment size.
+        mss: MssSetting,
+        /// Congestion control of the sender.
+        congestion: Effective<String>,
+        /// Type-of-service byte of the sender.
+        tos: Effective<u8>,
+        /// Kernel pacing of the sender.
+        pacing: PacingSetting,
+        /// Way of sending without copying.
+        zerocopy: Effective<String>,
+        /// Bytes handed to the kernel at once, or payload of one datagram.
+        length_bytes: Bytes,
+        /// Whether small segments were sent at once (TCP_NODELAY); absent when the specification is lost.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        no_delay: Option<bool>,
+        /// Everything the sending side read back.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sender: Option<SideSettings>,
+        /// Everything the receiving side read back.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        receiver: Option<SideSettings>,
+    }
+}
+
+section! {
+    /// Socket buffers.
+    WindowSetting {
+        /// Bytes asked for at both ends.
+        asked: Option<Bytes>,
+        /// Send buffer of the sender as granted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        granted_snd_bytes: Option<Bytes>,
+        /// Receive buffer of the receiver as granted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        granted_rcv_bytes: Option<Bytes>,
+    }
+}
+
+section! {
+    /// Segment size.
+    MssSetting {
+        /// Bytes asked for.
+        asked: Option<u32>,
+        /// Payload of a full segment of the sender.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        effective_bytes: Option<u32>,
+    }
+}
+
+section! {
+    /// Kernel pacing (SO_MAX_PACING_RATE).
+    PacingSetting {
+        /// Rate asked for.
+        asked_bps: Option<Bitrate>,
+        /// Rate in effect.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        effective_bps: Option<Bitrate>,
+    }
+}
+
+section! {
+    /// What the probes saw.
+    LatencySection {
+        /// Before the load.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        idle: Option<ProbeSection>,
+        /// Beside this flow.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        loaded: Option<ProbeSection>,
+    }
+}
+
+section! {
+    /// Round-trip times of one phase; the quantiles are absent when no answer came.
+    ProbeSection {
+        /// Quantiles of the round-trip time.
+        #[serde(flatten, skip_serializing_if = "Option::is_none")]
+        rtt: Option<Digest>,
+        /// Probes sent.
+        sent: u64,
+        /// Probes whose answer never came.
+        lost: u64,
+        /// What carried the probes.
+        over: ProbeTransport,
+        /// One-way delay from the client to the server.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        upload: Option<Digest>,
+        /// One-way delay from the server to the client.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        download: Option<Digest>,
+        /// Server clock minus client clock, estimated.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        offset_ns: Option<i64>,
+        /// Largest error of that estimate, and so of the one-way delays.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        offset_error_ns: Option<u64>,
+        /// Whether the kernels stamped the arrivals.
+        kernel_timestamps: bool,
+    }
+}
+
+section! {
+    /// What the hosts spent.
+    CpuSection {
+        /// CPU time of the sending process inside the window.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sender_seconds: Option<f64>,
+        /// CPU time of the receiving process inside the window.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        receiver_seconds: Option<f64>,
+        /// Busy share of the sending host, all cores.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sender_host_busy: Option<Ratio>,
+        /// Busy share of the receiving host, all cores.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        receiver_host_busy: Option<Ratio>,
+    }
+}
+
+section! {
+    /// The limit to compare the result with.
+    CeilingSection {
+        /// Which limit.
+        limit: String,
+        /// The goodput it allows.
+        bitrate_bps: f64,
+        /// The result as a share of it; absent when there is no result.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        share: Option<Ratio>,
+        /// Where the figure comes from, for a person.
+        because: String,
+    }
+}

@@ -1,0 +1,179 @@
+//! The document against the public contract.
+
+use super::*;
+use crate::samples_of_runs as runs;
+use linerate_model::Event;
+use serde_json::{Value, json};
+
+fn json_of(log: &[Event]) -> Value {
+    serde_json::to_value(document(&RunRecord::fold(log))).unwrap()
+}
+
+/// Every path of the contract that a finished TCP run has.
+const TCP_PATHS: &str = "/schema /run/id /run/started_at /run/world /run/linerate /run/outcome /run/target \
+    /run/spec/traffic /hosts/0/name /hosts/0/kernel /hosts/0/cpu /caveats \
+    /flows/0/name /flows/0/from /flows/0/to /flows/0/transport /flows/0/direction /flows/0/streams \
+    /flows/0/receiver/bytes /flows/0/receiver/seconds /flows/0/receiver/bitrate_bps \
+    /flows/0/receiver/first_read_bytes /flows/0/receiver/omitted_bytes /flows/0/receiver/tail_bytes \
+    /flows/0/receiver/total_bytes \
+    /flows/0/sender/bytes /flows/0/sender/seconds /flows/0/sender/bitrate_bps /flows/0/sender/retransmits \
+    /flows/0/settings/window/asked /flows/0/settings/window/granted_snd_bytes \
+    /flows/0/settings/window/granted_rcv_bytes /flows/0/settings/mss/asked /flows/0/settings/mss/effective_bytes \
+    /flows/0/settings/congestion/asked /flows/0/settings/congestion/effective /flows/0/settings/tos \
+    /flows/0/settings/pacing /flows/0/settings/zerocopy /flows/0/settings/length_bytes /flows/0/settings/no_delay \
+    /flows/0/latency/idle/p50_ns /flows/0/latency/idle/p95_ns /flows/0/latency/idle/p99_ns \
+    /flows/0/latency/idle/min_ns /flows/0/latency/idle/mean_ns /flows/0/latency/idle/max_ns \
+    /flows/0/latency/idle/count /flows/0/latency/idle/lost /flows/0/latency/idle/over \
+    /flows/0/latency/loaded/p50_ns /flows/0/latency/loaded/kernel_timestamps /flows/0/latency/loaded/offset_error_ns \
+    /flows/0/cpu/sender_seconds /flows/0/cpu/receiver_seconds /flows/0/cpu/sender_host_busy \
+    /flows/0/cpu/receiver_host_busy /flows/0/ceiling/bitrate_bps /flows/0/ceiling/share /flows/0/ceiling/because \
+    /flows/0/ladder/1/limit /flows/0/verdict/cause /flows/0/verdict/rule /flows/0/verdict/confidence \
+    /flows/0/verdict/share_of_time /flows/0/verdict/text /flows/0/verdict/evidence /flows/1/verdict/remedy \
+    /flows/1/also/0/rule /flows/0/books/unaccounted_bytes /flows/0/steady/bitrate_bps \
+    /flows/1/caveats/0/kind /flows/1/caveats/0/text /flows/0/samples/0/side /flows/0/samples/0/start_ns \
+    /flows/0/samples/0/end_ns /flows/0/samples/0/readings/flow.bytes";
+
+#[test]
+fn a_finished_run_has_every_field_of_the_contract() {
+    let json = json_of(&runs::tcp_run());
+    for path in TCP_PATHS.split_whitespace() {
+        assert!(json.pointer(path).is_some(), "{path} is missing");
+    }
+    assert_eq!(json["schema"], "linerate.result/1");
+    let flow = &json["flows"][0];
+    assert_eq!(flow["receiver"]["bitrate_bps"], 941.4e6);
+    assert_eq!(flow["sender"]["retransmits"], 17);
+    // 941.4 of the 1448/1538 of 1000 Mb/s.
+    let share = flow["ceiling"]["share"].as_f64().unwrap();
+    assert!((share - 0.9414 * 1538.0 / 1448.0).abs() < 1e-12, "{share}");
+    assert_eq!(flow["settings"]["mss"], json!({ "asked": null, "effective_bytes": 1448 }));
+    assert_eq!(flow["settings"]["congestion"], json!({ "asked": "bbr", "effective": "cubic" }));
+    let window = json!({ "asked": 4 << 20, "granted_snd_bytes": 8 << 20, "granted_rcv_bytes": 6 << 20 });
+    assert_eq!(flow["settings"]["window"], window);
+    assert_eq!(flow["verdict"]["cause"], "link");
+    assert_eq!(flow["verdict"]["confidence"], "confirmed");
+    assert_eq!(flow["caveats"], json!([]));
+    for absent in ["/flows/0/udp", "/flows/0/receiver/impossible", "/flows/0/verdict/remedy", "/run/reason"] {
+        assert!(json.pointer(absent).is_none(), "{absent} is there");
+    }
+    // Three samples of half a second at an interval of one.
+    assert_eq!(flow["samples"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn datagrams_are_counted_from_what_the_receiver_knows() {
+    let json = json_of(&runs::udp_run());
+    let expected = json!({
+        // 9990 read, 15 of them twice over, and 25 never.
+        "packets": 10_000, "lost": 25, "out_of_order": 3, "duplicates": 15,
+        "loss_ratio": 0.0025, "jitter_ns": 54_688, "send_errors": 0
+    });
+    assert_eq!(json["flows"][0]["udp"], expected);
+    assert_eq!(json["flows"][0]["sender"]["packets"], 10_000);
+    assert!(json.pointer("/flows/0/latency").is_none());
+}
+
+#[test]
+fn a_killed_run_gives_the_last_count_and_says_so() {
+    let json = json_of(&runs::killed_run());
+    let receiver = json!({ "bytes": 250_000_000, "seconds": 2.5, "bitrate_bps": 8e8 });
+    assert_eq!(json["flows"][0]["receiver"], receiver);
+    assert_eq!(json["flows"][0]["caveats"][0]["kind"], "partial");
+    // The upload never began: nothing is 0, everything is absent.
+    assert!(json.pointer("/flows/1/receiver").is_none());
+    assert_eq!(json["flows"][1]["caveats"][0]["kind"], "partial");
+    assert!(json.pointer("/run/outcome").is_none());
+}
+
+#[test]
+fn a_flow_that_ended_early_says_why() {
+    let mut bodies = runs::opening(linerate_model::TestSpec::default());
+    bodies.push(runs::planned(0, linerate_model::Direction::Upload, linerate_model::Transport::Tcp));
+    let broken = Tally { complete: false, trouble: Some("connection reset".into()), ..runs::tally(1e6) };
+    bodies.push(runs::ended(0, linerate_model::Side::Receiver, broken));
+    let json = json_of(&runs::log(bodies));
+    assert_eq!(json["flows"][0]["receiver"]["bitrate_bps"], 1e6);
+    assert!(json["flows"][0]["caveats"][0]["text"].as_str().unwrap().contains("connection reset"));
+}
+
+#[test]
+fn more_than_the_ceiling_is_marked_beyond_the_error_of_clocks() {
+    assert_eq!(json_of(&runs::impossible_run())["flows"][0]["receiver"]["impossible"], true);
+    let marked = |bps: f64| {
+        let mut bodies = runs::opening(linerate_model::TestSpec::default());
+        bodies.push(runs::planned(0, linerate_model::Direction::Upload, linerate_model::Transport::Tcp));
+        bodies.push(runs::ended(0, linerate_model::Side::Receiver, runs::tally(bps)));
+        bodies.push(runs::ceilings(0));
+        json_of(&runs::log(bodies)).pointer("/flows/0/receiver/impossible").is_some()
+    };
+    assert!(!marked(runs::GIGABIT * (1.0 + 199e-6)));
+    assert!(marked(runs::GIGABIT * (1.0 + 201e-6)));
+}
+
+#[test]
+fn an_empty_log_is_a_document_all_the_same() {
+    let expected = json!({
+        "schema": "linerate.result/1", "run": { "id": "" }, "hosts": [], "flows": [], "caveats": []
+    });
+    assert_eq!(json_of(&[]), expected);
+}
+
+/// The document against its schema, as far as the schema speaks of names: every required name is there, and every
+/// name that is there is known.
+#[cfg(feature = "schema")]
+#[test]
+fn the_schema_describes_the_document() {
+    let schema = result_schema();
+    for log in [runs::tcp_run(), runs::udp_run(), runs::killed_run(), runs::impossible_run(), Vec::new()] {
+        check_names(&schema, &schema, &json_of(&log), "");
+    }
+    let required = |path: &str| schema.pointer(path).unwrap().as_array().unwrap().contains(&json!("bytes"));
+    assert!(required("/$defs/ReceiverSection/required"));
+    // The check itself finds what is missing.
+    let mut broken = json_of(&runs::tcp_run());
+    broken["flows"][0]["receiver"].as_object_mut().unwrap().remove("bytes");
+    assert!(std::panic::catch_unwind(|| check_names(&schema, &schema, &broken, "")).is_err());
+}
+
+#[cfg(feature = "schema")]
+fn check_names(root: &Value, schema: &Value, value: &Value, path: &str) {
+    let schema = resolve(root, schema, value);
+    if let (Value::Array(items), Some(item)) = (value, schema.get("items")) {
+        for (number, value) in items.iter().enumerate() {
+            check_names(root, item, value, &format!("{path}/{number}"));
+        }
+    }
+    let (Value::Object(fields), Some(known)) = (value, schema.get("properties").and_then(Value::as_object))
+    else {
+        return;
+    };
+    for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
+        assert!(fields.contains_key(name.as_str().unwrap()), "{path}: {name} is required and missing");
+    }
+    for (name, value) in fields {
+        let field = known.get(name);
+        // A flattened part stands beside the properties of its host.
+        let flattened = schema.get("anyOf").is_some() || schema.get("$ref").is_some();
+        assert!(field.is_some() || flattened, "{path}/{name} is not in the schema");
+        if let Some(field) = field {
+            check_names(root, field, value, &format!("{path}/{name}"));
+        }
+    }
+}
+
+/// Follows references, and picks the alternative that is not `null` for a value that is not.
+#[cfg(feature = "schema")]
+fn resolve<'a>(root: &'a Value, schema: &'a Value, value: &Value) -> &'a Value {
+    if schema.get("properties").is_some() {
+        return schema;
+    }
+    if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+        return resolve(root, root.pointer(reference.trim_start_matches('#')).unwrap(), value);
+    }
+    let alternatives = schema.get("anyOf").and_then(Value::as_array);
+    let other = alternatives.and_then(|all| all.iter().find(|one| one.get("type") != Some(&json!("null"))));
+    match other {
+        Some(other) if !value.is_null() => resolve(root, other, value),
+        _ => schema,
+    }
+}
