@@ -1,9 +1,10 @@
 //! What weakens the result of a side, found while it ran.
 
-use linerate_model::{Caveat, CaveatKind, Side, Tally, Transport};
-use linerate_units::Bitrate;
+use linerate_model::{Caveat, CaveatKind, Side, SideSettings, Tally, Transport};
+use linerate_units::{Bitrate, Bytes};
 
 use crate::flow::Flow;
+use crate::pump::datagram_recv::BUFFER;
 use crate::sampler::Sampled;
 
 fn caveat(kind: CaveatKind, text: String) -> Caveat {
@@ -15,6 +16,30 @@ pub(crate) fn zerocopy_copied() -> Caveat {
     let text = "zero-copy sending by msg had no effect: the kernel copied the bytes after all, as it does on \
                 loopback and on interfaces without scatter-gather";
     caveat(CaveatKind::SettingIneffective, text.to_owned())
+}
+
+/// The pumps had to copy although a way without copying was asked for.
+pub(crate) fn zerocopy_refused(asked: &str, why: &str) -> Caveat {
+    let text = format!("zero-copy sending by {asked} was not possible ({why}); the sender copied");
+    caveat(CaveatKind::SettingIneffective, text)
+}
+
+/// The kernel gave less buffer than was asked for, or than a receiver of datagrams needs.
+pub(crate) fn clamped_buffer(flow: &Flow, settings: &SideSettings) -> Option<Caveat> {
+    let own = (flow.sockets.udp(0).is_some() && !flow.writes()).then_some(Bytes::new(BUFFER));
+    let asked = flow.setup.window.or(own)?;
+    let (granted, kind, name, sysctl) = if flow.writes() {
+        (settings.snd_buf?, CaveatKind::SndBufClamped, "send", "net.core.wmem_max")
+    } else {
+        (settings.rcv_buf?, CaveatKind::RcvBufClamped, "receive", "net.core.rmem_max")
+    };
+    // The kernel doubles what it grants, to make room for its own bookkeeping.
+    (granted.get() < asked.get().saturating_mul(2)).then(|| {
+        let got = Bytes::new(granted.get() / 2);
+        let text =
+            format!("the kernel gave {got} of {asked} asked as {name} buffer; raise {sysctl} on this host");
+        caveat(kind, text)
+    })
 }
 
 /// What is known once every thread has ended.
@@ -47,6 +72,7 @@ pub(crate) fn at_end(flow: &Flow, tally: &Tally, sampled: &Sampled, unpinned: bo
         found.push(caveat(CaveatKind::ClockStepped, text));
     }
     found.extend(missed_pace(flow, tally));
+    found.extend(receiver_drops(tally));
     found
 }
 
@@ -65,4 +91,14 @@ fn missed_pace(flow: &Flow, tally: &Tally) -> Option<Caveat> {
         );
         caveat(CaveatKind::PacingMissed, text)
     })
+}
+
+/// Datagrams that reached the receiving host and not its program.
+fn receiver_drops(tally: &Tally) -> Option<Caveat> {
+    let drops = tally.udp.as_ref()?.socket_drops.filter(|&drops| drops > 0)?;
+    let text = format!(
+        "{drops} datagrams reached this host and were dropped at the socket because the program was too slow or the \
+         receive buffer too small; they are in the loss and the network did not lose them"
+    );
+    Some(caveat(CaveatKind::ReceiverDrops, text))
 }

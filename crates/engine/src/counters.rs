@@ -205,6 +205,25 @@ pub(crate) struct DatagramCounts {
     pub(crate) foreign: u64,
 }
 
+impl DatagramCounts {
+    /// These sums after one of their streams went from `before` to `after`. Missing datagrams and jitter may shrink.
+    #[inline]
+    pub(crate) const fn with_change(&self, before: &Self, after: &Self) -> Self {
+        const fn moved(sum: u64, before: u64, after: u64) -> u64 {
+            sum.wrapping_sub(before).wrapping_add(after)
+        }
+        Self {
+            packets: moved(self.packets, before.packets, after.packets),
+            lost: moved(self.lost, before.lost, after.lost),
+            out_of_order: moved(self.out_of_order, before.out_of_order, after.out_of_order),
+            duplicates: moved(self.duplicates, before.duplicates, after.duplicates),
+            socket_drops: moved(self.socket_drops, before.socket_drops, after.socket_drops),
+            jitter: moved(self.jitter, before.jitter, after.jitter),
+            foreign: moved(self.foreign, before.foreign, after.foreign),
+        }
+    }
+}
+
 impl Counts {
     /// When the first byte came; absent before it.
     pub(crate) fn begun(&self) -> Option<Mono> {
@@ -294,6 +313,13 @@ mod tests {
         assert_eq!(window.closes(), Mono::FAR);
         let sum = Counts::of(&pumps);
         assert_eq!((sum.begun(), sum.first_bytes), (Some(Mono(10)), 6));
+    }
+
+    #[test]
+    fn sums_follow_their_streams_down_too() {
+        let counts = |packets, lost| DatagramCounts { packets, lost, ..DatagramCounts::default() };
+        let sums = counts(10, 5).with_change(&counts(4, 3), &counts(6, 1));
+        assert_eq!(sums, counts(12, 3));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The measuring engine: pumps, pacing, sampling, and the driver of a protocol session.
 
 // The data plane: one side of a flow.
+mod arrivals;
 mod caveats;
 mod control;
 mod counters;
@@ -14,6 +15,7 @@ mod run;
 mod sampler;
 mod settings;
 mod setup;
+mod stamp;
 mod tally;
 
 pub use error::EngineError;

@@ -1,13 +1,14 @@
 //! What happens before the first thread starts: checks, socket options, buffers.
 
-use linerate_model::{Caveat, CaveatKind, Side, SideSettings};
+use linerate_model::{Caveat, SideSettings};
 use linerate_sock::{SockError, sockopt};
 
+use crate::caveats;
 use crate::error::EngineError;
 use crate::flow::Flow;
 use crate::pacer;
 use crate::pump::feed::Feed;
-use crate::pump::{Job, epoll, stream};
+use crate::pump::{Job, datagram_recv, datagram_send, epoll, stream};
 use crate::settings;
 use crate::setup::{FlowSetup, Sockets};
 
@@ -31,11 +32,25 @@ pub(crate) fn check(setup: &FlowSetup, sockets: &Sockets) -> Result<(), EngineEr
     Ok(())
 }
 
-/// Sets what must hold for every socket before a pump touches it.
-pub(crate) fn sockets(flow: &Flow) -> Result<(), SockError> {
-    if let Sockets::Tcp(streams) = &flow.sockets {
-        for socket in streams {
-            if flow.plan.shared() { epoll::prepare(socket)? } else { stream::prepare(socket)? }
+/// Sets what must hold for every socket before a pump touches it. For a receiver of datagrams: whether the kernel may
+/// join them.
+pub(crate) fn sockets(flow: &Flow) -> Result<Option<bool>, SockError> {
+    let mut merging = None;
+    match &flow.sockets {
+        Sockets::Tcp(streams) => {
+            for socket in streams {
+                if flow.plan.shared() { epoll::prepare(socket)? } else { stream::prepare(socket)? }
+            }
+        }
+        Sockets::Udp(sockets) if flow.writes() => {
+            for socket in sockets {
+                datagram_send::prepare(socket)?;
+            }
+        }
+        Sockets::Udp(sockets) => {
+            for socket in sockets {
+                merging = Some(datagram_recv::prepare(flow, socket)? && merging.unwrap_or(true));
+            }
         }
     }
     let exact = flow.setup.fq_rate.map(|rate| (rate.bps() / 8.0) as u64);
@@ -45,13 +60,13 @@ pub(crate) fn sockets(flow: &Flow) -> Result<(), SockError> {
             sockopt::set_max_pacing_rate(&socket, rate)?;
         }
     }
-    Ok(())
+    Ok(merging)
 }
 
 /// Allocates what the pumps need and reads back what the sockets have become.
 pub(crate) fn jobs(flow: &Flow) -> Result<Prepared, SockError> {
     let mut settings = settings::read(flow);
-    let mut caveats = Vec::new();
+    let mut caveats = Vec::from_iter(caveats::clamped_buffer(flow, &settings));
     let mut jobs = Vec::with_capacity(flow.plan.pumps);
     let mut refused = None;
     for _ in 0..flow.plan.pumps {
@@ -63,16 +78,16 @@ pub(crate) fn jobs(flow: &Flow) -> Result<Prepared, SockError> {
             other => other?,
         });
     }
-    if flow.plan.shared() && flow.setup.zerocopy.is_some() {
+    if let Some(Job::Datagrams(parcel)) = jobs.first() {
+        settings.datagrams_per_call = Some(parcel.per_call());
+    }
+    if flow.plan.shared() {
         refused = Some(format!("{} streams share {} threads", flow.plan.streams, flow.plan.pumps));
     }
-    if let Some(method) = flow.setup.zerocopy.filter(|_| flow.setup.side == Side::Sender) {
+    if let Some(method) = flow.setup.zerocopy.filter(|_| flow.writes()) {
         let asked = settings::name(method);
         settings.zerocopy.effective = Some(if refused.is_some() { "copy" } else { asked }.to_owned());
-        if let Some(why) = refused {
-            let text = format!("zero-copy sending by {asked} was not possible ({why}); the sender copied");
-            caveats.push(Caveat { kind: CaveatKind::SettingIneffective, text });
-        }
+        caveats.extend(refused.map(|why| caveats::zerocopy_refused(asked, &why)));
     }
     Ok(Prepared { jobs, settings, caveats })
 }

@@ -73,13 +73,13 @@ pub struct FlowReport {
 pub fn start(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHandle, EngineError> {
     prepare::check(&setup, &sockets)?;
     let flow = Arc::new(Flow::new(setup, sockets)?);
-    prepare::sockets(&flow)?;
+    let merging = prepare::sockets(&flow)?;
     let prepared = prepare::jobs(&flow)?;
     let mut handle = FlowHandle {
         log: Arc::new(SampleLog::default()),
         pumps: Vec::with_capacity(flow.plan.pumps),
         sampler: None,
-        settings: prepared.settings,
+        settings: SideSettings { receive_merging: merging, ..prepared.settings },
         caveats: prepared.caveats,
         retransmitted: retransmits(&flow.sockets),
         epoch,
@@ -165,6 +165,7 @@ impl FlowHandle {
         let retransmits = self.retransmits();
         let copied = ends.iter().any(|end| end.copied);
         let unpinned = ends.iter().any(|end| end.unpinned);
+        let per_call = ends.iter().filter_map(|end| end.per_call).min();
         let streams = ends.into_iter().flat_map(|end| end.streams).collect();
         let mut tally = tally::assemble(&self.flow, streams, retransmits.as_deref());
         tally.readings = sampled.readings.clone();
@@ -176,6 +177,7 @@ impl FlowHandle {
             settings.zerocopy.effective = Some("copy".to_owned());
             caveats.push(caveats::zerocopy_copied());
         }
+        settings.datagrams_per_call = per_call.or(settings.datagrams_per_call);
         if unpinned {
             settings.affinity = None;
         }

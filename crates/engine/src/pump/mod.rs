@@ -3,17 +3,21 @@
 //! Inside their loops there is the call, one look at the clock, an addition to counters of their own and a look at
 //! the orders; no lock, no allocation, no text.
 
+pub(crate) mod datagram_recv;
+pub(crate) mod datagram_send;
 pub(crate) mod epoll;
 pub(crate) mod feed;
 pub(crate) mod stream;
 
 use linerate_model::Side;
+use linerate_sock::batch::RecvBatch;
 use linerate_sock::clock::ThreadClock;
 use linerate_sock::{SockError, affinity, queues};
 
 use crate::control::Control;
 use crate::flow::Flow;
 use crate::setup::Sockets;
+use datagram_send::Parcel;
 use feed::{Drain, Feed};
 
 /// What a pump needs beside the sockets, allocated before it starts.
@@ -26,12 +30,22 @@ pub(crate) enum Job {
     WriteMany(Vec<u8>),
     /// Read several TCP streams.
     ReadMany(Drain),
+    /// Send datagrams.
+    Datagrams(Parcel),
+    /// Receive datagrams.
+    Arrivals(RecvBatch),
 }
 
 impl Job {
     /// The job of every pump of the flow; they are all alike.
     pub(crate) fn prepare(flow: &Flow) -> Result<Self, SockError> {
         let (setup, block) = (&flow.setup, flow.plan.block);
+        if flow.sockets.udp(0).is_some() {
+            return Ok(match setup.side {
+                Side::Sender => Self::Datagrams(Parcel::new(flow)),
+                Side::Receiver => Self::Arrivals(datagram_recv::room()),
+            });
+        }
         Ok(match (setup.side, flow.plan.shared()) {
             (Side::Sender, false) => Self::Write(Feed::prepare(flow)?),
             (Side::Sender, true) => Self::WriteMany(feed::pattern(block)),
@@ -80,6 +94,8 @@ pub(crate) struct PumpEnd {
     pub(crate) copied: bool,
     /// Whether the thread could not be kept on the CPU asked for.
     pub(crate) unpinned: bool,
+    /// Datagrams of one call at the end (UDP sender).
+    pub(crate) per_call: Option<u32>,
 }
 
 /// The presence of a pump at its work; it tells the others of its end even when the work panics.
@@ -121,6 +137,8 @@ pub(crate) fn run(flow: &Flow, pump: usize, job: Job) -> PumpEnd {
         Job::Read(drain) => stream::read(flow, pump, drain),
         Job::WriteMany(block) => epoll::write(flow, pump, &mut shift, &block),
         Job::ReadMany(drain) => epoll::read(flow, pump, drain),
+        Job::Datagrams(parcel) => datagram_send::write(flow, pump, &mut shift, parcel),
+        Job::Arrivals(batch) => datagram_recv::read(flow, pump, batch),
     };
     PumpEnd { unpinned, ..end }
 }

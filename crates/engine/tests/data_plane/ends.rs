@@ -1,12 +1,12 @@
 //! Pairs of connected sockets, and flows over them.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, start};
-use linerate_model::{Limit, Side};
+use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, settle_udp, start};
+use linerate_model::{Limit, Side, Transport};
 use linerate_sock::{Mono, clock, limits};
-use linerate_units::{Bytes, Span};
+use linerate_units::{Bitrate, Bytes, Span};
 
 /// As many connections over loopback as asked: the sender's ends and the receiver's.
 pub(crate) fn tcp_pairs(count: usize) -> (Vec<TcpStream>, Vec<TcpStream>) {
@@ -47,6 +47,41 @@ pub(crate) fn start_tcp(setups: (FlowSetup, FlowSetup), streams: usize) -> (Flow
 pub(crate) fn run_tcp(setups: (FlowSetup, FlowSetup), streams: usize) -> (FlowReport, FlowReport) {
     let (sender, receiver) = start_tcp(setups, streams);
     (sender.finish(), receiver.finish())
+}
+
+/// As many connected UDP sockets over loopback as asked: the sender's ends and the receiver's.
+pub(crate) fn udp_pairs(count: usize) -> (Vec<UdpSocket>, Vec<UdpSocket>) {
+    limits::raise_open_files(count as u64 * 2 + 200).unwrap();
+    let pair = |_| {
+        let (near, far) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        near.connect(far.local_addr().unwrap()).unwrap();
+        far.connect(near.local_addr().unwrap()).unwrap();
+        (near, far)
+    };
+    (0..count).map(pair).unzip()
+}
+
+/// The same setups for datagrams of so many bytes at so many Mbit/s; 0 saturates.
+pub(crate) fn as_udp(setups: (FlowSetup, FlowSetup), length: u64, mbps: f64) -> (FlowSetup, FlowSetup) {
+    let of = |setup| FlowSetup {
+        transport: Transport::Udp,
+        length: Some(Bytes::new(length)),
+        offered: Bitrate::from_bps(mbps * 1e6).filter(|_| mbps > 0.0),
+        tag: *b"thistest",
+        ..setup
+    };
+    (of(setups.0), of(setups.1))
+}
+
+/// Runs both ends of a datagram flow: the receiver is told to stop once the sender has ended.
+pub(crate) fn run_udp(setups: (FlowSetup, FlowSetup), streams: usize) -> (FlowReport, FlowReport) {
+    let (near, far) = udp_pairs(streams);
+    let receiver = start(setups.1, Sockets::Udp(far), clock::now()).unwrap();
+    let sender = start(setups.0, Sockets::Udp(near), clock::now()).unwrap().finish();
+    receiver.stop_reading(in_ms(30_000));
+    let mut receiver = receiver.finish();
+    settle_udp(&sender.tally, &mut receiver.tally);
+    (sender, receiver)
 }
 
 /// The instant so many milliseconds from now.

@@ -3,4 +3,5 @@
 mod ends;
 mod many;
 mod tcp;
+mod udp;
 mod zerocopy;

@@ -1,0 +1,248 @@
+//! What the arrivals of one stream's datagrams say: lost, late, doubled, jitter. Pure, so that any order can be tried.
+
+use crate::counters::DatagramCounts;
+
+/// Datagrams behind the latest of which it is known whether they have come.
+const MEMORY: u64 = 64 << 10;
+const WORDS: usize = MEMORY as usize / 64;
+
+/// Sequence numbers seen.
+///
+/// A number is late when a higher one came before it (RFC 4737 §3.3 for a sequence without loss of memory), and
+/// doubled when it has come before. Of a datagram that comes more than [`MEMORY`] numbers late nothing is known; it
+/// counts as late.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    /// One more than the highest number seen.
+    next: u64,
+    received: u64,
+    late: u64,
+    doubled: u64,
+    /// One bit for each of the last [`MEMORY`] numbers, in a ring.
+    seen: Box<[u64; WORDS]>,
+}
+
+impl Sequence {
+    pub(crate) fn new() -> Self {
+        Self { next: 0, received: 0, late: 0, doubled: 0, seen: Box::new([0; WORDS]) }
+    }
+
+    /// Notes an arrival.
+    #[inline]
+    pub(crate) fn arrive(&mut self, seq: u64) {
+        self.received += 1;
+        if seq >= self.next {
+            self.forget(seq);
+            self.next = seq.saturating_add(1);
+        } else if self.next - seq > MEMORY {
+            self.late += 1;
+            return;
+        } else if self.has_seen(seq) {
+            self.doubled += 1;
+            return;
+        } else {
+            self.late += 1;
+        }
+        self.seen[word(seq)] |= bit(seq);
+    }
+
+    /// Numbers that were sent before the latest arrival and have not come.
+    pub(crate) const fn missing(&self) -> u64 {
+        self.next.saturating_sub(self.received - self.doubled)
+    }
+
+    fn has_seen(&self, seq: u64) -> bool {
+        self.seen[word(seq)] & bit(seq) != 0
+    }
+
+    /// Clears the places in the ring that the numbers up to `seq` take over.
+    fn forget(&mut self, seq: u64) {
+        if seq - self.next >= MEMORY {
+            self.seen.fill(0);
+            return;
+        }
+        for number in self.next..=seq {
+            self.seen[word(number)] &= !bit(number);
+        }
+    }
+}
+
+const fn word(seq: u64) -> usize {
+    (seq / 64) as usize % WORDS
+}
+
+const fn bit(seq: u64) -> u64 {
+    1 << (seq % 64)
+}
+
+/// Interarrival jitter in order of arrival, starting at 0.
+///
+/// # Source
+/// RFC 3550 §6.4.1: `J += (|D| - J) / 16`.
+#[derive(Debug, Default)]
+pub(crate) struct Jitter {
+    /// Sixteen times the jitter, ns: the division by 16 then costs no precision.
+    sixteenfold: u64,
+    /// Arrival minus sending of the datagram before; the offset between the clocks is in it and cancels.
+    transit: Option<i64>,
+}
+
+impl Jitter {
+    /// Notes an arrival.
+    #[inline]
+    pub(crate) fn arrive(&mut self, sent_ns: u64, arrived_ns: u64) {
+        let transit = arrived_ns.wrapping_sub(sent_ns).cast_signed();
+        if let Some(before) = self.transit.replace(transit) {
+            let change = transit.wrapping_sub(before).unsigned_abs();
+            self.sixteenfold = (self.sixteenfold - self.sixteenfold / 16).saturating_add(change);
+        }
+    }
+
+    /// Nanoseconds.
+    pub(crate) const fn ns(&self) -> u64 {
+        self.sixteenfold / 16
+    }
+}
+
+/// Everything about the arrivals of one stream.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    pub(crate) sequence: Sequence,
+    pub(crate) jitter: Jitter,
+    pub(crate) foreign: u64,
+    socket_drops: u64,
+    /// The kernel's own count, which wraps.
+    dropped: u32,
+}
+
+impl Arrivals {
+    pub(crate) fn new() -> Self {
+        let (sequence, jitter) = (Sequence::new(), Jitter::default());
+        Self { sequence, jitter, foreign: 0, socket_drops: 0, dropped: 0 }
+    }
+
+    /// Notes the kernel's count of datagrams that it dropped at the socket.
+    #[inline]
+    pub(crate) fn dropped(&mut self, count: u32) {
+        self.socket_drops += u64::from(count.wrapping_sub(self.dropped));
+        self.dropped = count;
+    }
+
+    pub(crate) const fn counts(&self) -> DatagramCounts {
+        DatagramCounts {
+            packets: self.sequence.received,
+            lost: self.sequence.missing(),
+            out_of_order: self.sequence.late,
+            duplicates: self.sequence.doubled,
+            socket_drops: self.socket_drops,
+            jitter: self.jitter.ns(),
+            foreign: self.foreign,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// Received, missing, late, doubled.
+    fn observe(numbers: &[u64]) -> (u64, u64, u64, u64) {
+        let mut sequence = Sequence::new();
+        numbers.iter().for_each(|&seq| sequence.arrive(seq));
+        (sequence.received, sequence.missing(), sequence.late, sequence.doubled)
+    }
+
+    /// The definitions, with unbounded memory.
+    fn naive(numbers: &[u64]) -> (u64, u64, u64, u64) {
+        let (mut seen, mut late, mut doubled) = (BTreeSet::new(), 0, 0);
+        for &seq in numbers {
+            let behind = seen.last().is_some_and(|&highest| seq < highest);
+            if !seen.insert(seq) {
+                doubled += 1;
+            } else if behind {
+                late += 1;
+            }
+        }
+        let highest = seen.last().map_or(0, |highest| highest + 1);
+        (numbers.len() as u64, highest - seen.len() as u64, late, doubled)
+    }
+
+    #[test]
+    fn lost_late_and_doubled_are_told_apart() {
+        assert_eq!(observe(&[0, 1, 2]), (3, 0, 0, 0));
+        assert_eq!(observe(&[2]), (1, 2, 0, 0), "the first two are missing");
+        assert_eq!(observe(&[0, 3, 1, 1, 4]), (5, 1, 1, 1));
+        assert_eq!(observe(&[0, 0, 0]), (3, 0, 0, 2));
+        assert_eq!(observe(&[]), (0, 0, 0, 0));
+    }
+
+    #[test]
+    fn a_number_that_takes_over_a_place_in_the_ring_is_not_taken_for_the_old_one() {
+        assert_eq!(observe(&[0, MEMORY, 0]), (3, MEMORY - 2, 1, 0), "beyond memory: taken for a late one");
+        assert_eq!(observe(&[1, MEMORY, 1]), (3, MEMORY - 1, 0, 1), "just remembered");
+        assert_eq!(observe(&[5, 5 + 3 * MEMORY, 5 + 2 * MEMORY + 1]).3, 0);
+    }
+
+    #[test]
+    fn absurd_numbers_do_no_harm() {
+        assert_eq!(observe(&[u64::MAX, 0, u64::MAX]).0, 3);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_definitions(numbers in proptest::collection::vec(0u64..2000, 0..400)) {
+            prop_assert_eq!(observe(&numbers), naive(&numbers));
+        }
+
+        #[test]
+        fn agrees_with_the_definitions_along_a_moving_window(
+            steps in proptest::collection::vec((0u64..30_000, 0u64..20_000), 0..200),
+        ) {
+            let mut base = 0;
+            let numbers: Vec<u64> = steps.iter().map(|(ahead, behind)| {
+                base += ahead;
+                base.saturating_sub(*behind)
+            }).collect();
+            // Numbers fall back by at most 20,000 behind the highest so far, which the ring remembers.
+            prop_assert_eq!(observe(&numbers), naive(&numbers));
+        }
+    }
+
+    #[test]
+    fn jitter_follows_the_worked_example() {
+        // Transit times in µs; the results are (|D| - J)/16 added up by hand, in ns.
+        let transits = [20_000, 20_400, 19_900, 21_300, 20_200, 20_200, 25_000, 20_100u64];
+        let expected = [0.0, 25_000.0, 54_687.5, 138_769.5, 198_846.4, 186_418.5, 474_767.4, 751_344.4];
+        let mut jitter = Jitter::default();
+        for (index, (transit, expected)) in transits.iter().zip(expected).enumerate() {
+            let sent = index as u64 * 10_000_000;
+            jitter.arrive(sent, sent + transit * 1000);
+            let error = (jitter.ns() as f64 - expected).abs();
+            assert!(error <= 2.0, "{index}: {} instead of {expected}", jitter.ns());
+        }
+    }
+
+    #[test]
+    fn an_offset_between_the_clocks_cancels() {
+        let with_offset = |offset: u64| {
+            let mut jitter = Jitter::default();
+            for (sent, delay) in [(0u64, 5_000u64), (1_000_000, 9_000), (2_000_000, 7_000)] {
+                jitter.arrive(sent.wrapping_add(offset), sent + delay);
+            }
+            jitter.ns()
+        };
+        assert_eq!(with_offset(0), with_offset(u64::MAX - 3_000_000_000));
+        assert!(with_offset(0) > 0);
+    }
+
+    #[test]
+    fn the_kernels_count_of_drops_may_wrap() {
+        let mut arrivals = Arrivals::new();
+        for count in [0, 3, u32::MAX, 1] {
+            arrivals.dropped(count);
+        }
+        assert_eq!(arrivals.counts().socket_drops, u64::from(u32::MAX) + 2);
+    }
+}

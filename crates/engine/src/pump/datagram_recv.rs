@@ -1,0 +1,185 @@
+//! Receiving datagrams, several in one call and perhaps joined by the kernel.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use linerate_sock::batch::RecvBatch;
+use linerate_sock::poll::{Events, Interest, Poller};
+use linerate_sock::stream::{set_nonblocking, set_recv_timeout};
+use linerate_sock::{Mono, SockError, clock, sockopt};
+
+use super::{PumpEnd, StreamEnd, Trouble};
+use crate::arrivals::Arrivals;
+use crate::control::PATIENCE;
+use crate::counters::{DatagramCounts, Meter};
+use crate::flow::Flow;
+use crate::stamp;
+
+/// After an order to stop, silence of so long is the end: what is on the way has arrived.
+const SILENCE: Duration = Duration::from_millis(200);
+/// Messages of one call.
+const MESSAGES: usize = 8;
+/// Room for one message: joined datagrams fill 64 KiB.
+const ROOM: usize = 64 << 10;
+/// Sockets served between two looks at the orders.
+const EVENTS: usize = 256;
+/// Receive buffer when none was asked for, bytes: some milliseconds at 10 Gbit/s.
+pub(crate) const BUFFER: u64 = 4 << 20;
+
+/// Sets one socket up; says whether the kernel may join datagrams.
+pub(crate) fn prepare(flow: &Flow, socket: &UdpSocket) -> Result<bool, SockError> {
+    set_nonblocking(socket, flow.plan.shared())?;
+    set_recv_timeout(socket, Some(PATIENCE))?;
+    if flow.setup.window.is_none() {
+        sockopt::set_rcv_buf(socket, BUFFER)?;
+        if sockopt::rcv_buf(socket)? < 2 * BUFFER {
+            // Only root may; for others the smaller buffer is reported.
+            let _ = sockopt::force_rcv_buf(socket, BUFFER);
+        }
+    }
+    // Without the drop counter losses at the socket cannot be told from others; they are losses all the same.
+    let _ = sockopt::set_drop_counter(socket, true);
+    Ok(sockopt::set_udp_gro(socket, true).is_ok())
+}
+
+/// Room for the datagrams of one pump.
+pub(crate) fn room() -> RecvBatch {
+    RecvBatch::new(MESSAGES, ROOM)
+}
+
+struct Slot<'f> {
+    end: StreamEnd,
+    socket: &'f UdpSocket,
+    arrivals: Arrivals,
+}
+
+struct Bench<'f> {
+    flow: &'f Flow,
+    meter: Meter<'f>,
+    slots: Vec<Slot<'f>>,
+    batch: RecvBatch,
+    /// Sums over the slots.
+    sums: DatagramCounts,
+    last_arrival: Mono,
+}
+
+impl Bench<'_> {
+    /// Receives once from a socket; false when it failed.
+    fn receive(&mut self, index: usize) -> bool {
+        let slot = &mut self.slots[index];
+        match self.batch.recv(slot.socket) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => {
+                slot.end.trouble = Some(error.into());
+                return false;
+            }
+        }
+        let now = clock::now();
+        let (layout, tag) = (&self.flow.setup.stamp, self.flow.setup.tag);
+        let before = slot.arrivals.counts();
+        let mut bytes = 0;
+        for message in self.batch.iter() {
+            if let Some(count) = message.ancillary.dropped {
+                slot.arrivals.dropped(count);
+            }
+            for datagram in message.split() {
+                match stamp::read(datagram, layout, tag) {
+                    Some(stamp) => {
+                        slot.arrivals.sequence.arrive(stamp.seq);
+                        slot.arrivals.jitter.arrive(stamp.sent_ns, now.as_ns());
+                        bytes += datagram.len() as u64;
+                    }
+                    None => slot.arrivals.foreign += 1,
+                }
+            }
+        }
+        self.sums = self.sums.with_change(&before, &slot.arrivals.counts());
+        self.meter.show(&self.sums);
+        if bytes > 0 {
+            slot.end.bytes += bytes;
+            self.last_arrival = now;
+            if self.meter.is_new() && self.meter.begin(now, bytes) {
+                self.flow.control.tell_begun();
+            }
+            self.meter.count(now, bytes);
+        }
+        true
+    }
+}
+
+/// Receives until told to stop, and then until nothing comes any more.
+pub(crate) fn read(flow: &Flow, pump: usize, batch: RecvBatch) -> PumpEnd {
+    let slots = flow.plan.streams_of(pump).filter_map(|stream| {
+        let end = StreamEnd { stream, ..StreamEnd::default() };
+        Some(Slot { end, socket: flow.sockets.udp(stream)?, arrivals: Arrivals::new() })
+    });
+    let mut bench = Bench {
+        flow,
+        meter: flow.meter(pump),
+        slots: slots.collect(),
+        batch,
+        sums: DatagramCounts::default(),
+        last_arrival: Mono::default(),
+    };
+    let ended = if flow.plan.shared() { read_many(&mut bench) } else { read_one(&mut bench) };
+    if let Err(trouble) = ended {
+        for slot in &mut bench.slots {
+            slot.end.trouble.get_or_insert_with(|| trouble.clone());
+        }
+    }
+    PumpEnd { streams: bench.slots.into_iter().map(|slot| slot.end).collect(), ..PumpEnd::default() }
+}
+
+fn read_one(bench: &mut Bench<'_>) -> Result<(), Trouble> {
+    let mut patience = Silence::default();
+    while !patience.is_over(bench)? {
+        if !bench.receive(0) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn read_many(bench: &mut Bench<'_>) -> Result<(), Trouble> {
+    let poller = Poller::new()?;
+    for (index, slot) in bench.slots.iter().enumerate() {
+        poller.add(slot.socket, index as u64, Interest::READ)?;
+    }
+    let mut events = Events::with_capacity(EVENTS);
+    let mut patience = Silence::default();
+    let mut open = bench.slots.len();
+    while open > 0 && !patience.is_over(bench)? {
+        poller.wait(&mut events, clock::now() + PATIENCE)?;
+        for ready in events.iter() {
+            let index = ready.token as usize;
+            if !bench.receive(index) {
+                poller.remove(bench.slots[index].socket)?;
+                open -= 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Since when the pump knows that it shall stop.
+#[derive(Default)]
+struct Silence {
+    told: Option<Mono>,
+}
+
+impl Silence {
+    fn is_over(&mut self, bench: &Bench<'_>) -> Result<bool, Trouble> {
+        let control = &bench.flow.control;
+        if control.aborted() {
+            return Err(Trouble::Aborted);
+        }
+        let deadline = control.read_until();
+        if deadline == Mono::FAR {
+            return Ok(false);
+        }
+        let now = clock::now();
+        let told = *self.told.get_or_insert(now);
+        Ok(now >= deadline || now.since(told.max(bench.last_arrival)) >= SILENCE)
+    }
+}

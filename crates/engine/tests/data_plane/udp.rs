@@ -1,0 +1,171 @@
+//! Datagrams over loopback, which loses none that the receiving socket has room for.
+
+use linerate_engine::{EngineError, FlowReport, Sockets, start};
+use linerate_model::metrics::loss;
+use linerate_model::{CaveatKind, UdpTally};
+use linerate_sock::poll::{Interest, wait_for};
+use linerate_sock::{Mono, clock};
+use linerate_units::{Bytes, Span};
+
+use crate::ends::{as_udp, in_ms, run_udp, sized, timed, udp_pairs};
+
+fn udp(report: &FlowReport) -> &UdpTally {
+    report.tally.udp.as_ref().unwrap()
+}
+
+/// What must hold whether or not the receiver kept up.
+fn check_accounted(sender: &FlowReport, receiver: &FlowReport) {
+    let (sent, read) = (udp(sender), udp(receiver));
+    assert!(sender.tally.complete && receiver.tally.complete, "{:?}", receiver.tally.trouble);
+    assert_eq!(sent.packets, read.packets + read.lost);
+    assert_eq!((read.duplicates, read.out_of_order), (0, 0));
+    for (tally, samples) in [(&sender.tally, &sender.samples), (&receiver.tally, &receiver.samples)] {
+        let parts = tally.omitted_bytes.get() + tally.bytes.get() + tally.tail_bytes.get();
+        assert_eq!(parts, tally.total_bytes.get());
+        let packets: u64 = samples.iter().filter_map(|sample| sample.readings.get(loss::PACKETS)).sum();
+        assert_eq!(packets, tally.udp.as_ref().unwrap().packets, "the intervals tile the flow");
+    }
+}
+
+#[test]
+fn a_limit_in_bytes_is_kept_with_a_shorter_last_datagram() {
+    for (streams, bytes, mbps) in [(1, 100_000, 40.0), (3, 100_001, 40.0), (1, 1_000_000, 0.0)] {
+        let (sender, receiver) = run_udp(as_udp(sized(bytes), 1000, mbps), streams);
+        check_accounted(&sender, &receiver);
+        assert_eq!(sender.tally.total_bytes, Bytes::new(bytes));
+        assert_eq!(receiver.tally.total_bytes, Bytes::new(bytes), "lost {}", udp(&receiver).lost);
+        assert_eq!(receiver.tally.streams.len(), streams);
+    }
+}
+
+#[test]
+fn a_last_datagram_is_never_shorter_than_its_header() {
+    let (sender, receiver) = run_udp(as_udp(sized(1001), 1000, 40.0), 1);
+    check_accounted(&sender, &receiver);
+    assert_eq!((udp(&sender).packets, sender.tally.total_bytes.get()), (2, 1032));
+}
+
+#[test]
+fn a_paced_sender_is_never_ahead_of_its_schedule() {
+    let (sender, receiver) = run_udp(as_udp(timed(200), 1000, 8.0), 2);
+    check_accounted(&sender, &receiver);
+    // One datagram per millisecond and stream, the first at once: at most 200 each within 200 ms.
+    assert!(udp(&sender).packets <= 400, "{}", udp(&sender).packets);
+    assert!(udp(&receiver).jitter.is_some() && udp(&sender).jitter.is_none());
+    assert_eq!(sender.settings.datagrams_per_call, Some(1));
+    assert_eq!(receiver.settings.receive_merging, Some(true));
+}
+
+#[test]
+fn a_rate_whose_gap_cannot_be_slept_leaves_in_bursts_on_schedule() {
+    // 100 B at 400 Mbit/s: a gap of 2 µs, bursts of 25 datagrams each 50 µs.
+    let (sender, receiver) = run_udp(as_udp(sized(500_000), 100, 400.0), 1);
+    check_accounted(&sender, &receiver);
+    assert_eq!(udp(&sender).packets, 5000);
+    assert_eq!(sender.settings.datagrams_per_call, Some(25));
+    // The last burst is due when 497,500 B have had their time.
+    assert!(sender.tally.elapsed >= Span::from_ns(9_950_000), "{}", sender.tally.elapsed);
+}
+
+#[test]
+fn datagrams_beyond_the_mtu_are_sent_one_by_one() {
+    // Loopback has an MTU of 65,536 bytes: only payloads above 32 KiB leave one per call anyway, so this needs the
+    // longest one, which IP fragments.
+    let (sender, receiver) = run_udp(as_udp(sized(400_000), 65_507, 400.0), 1);
+    check_accounted(&sender, &receiver);
+    assert_eq!(sender.settings.datagrams_per_call, Some(1));
+    assert_eq!(receiver.tally.total_bytes, Bytes::new(400_000));
+}
+
+#[test]
+fn a_saturating_sender_is_accounted_to_the_last_datagram() {
+    let (sender, receiver) = run_udp(as_udp(timed(100), 1448, 0.0), 1);
+    check_accounted(&sender, &receiver);
+    assert!(udp(&receiver).packets > 0);
+    assert_eq!(sender.settings.datagrams_per_call, Some(44));
+    let drops = udp(&receiver).socket_drops.unwrap();
+    assert!(drops <= udp(&receiver).lost);
+    let told = receiver.caveats.iter().any(|caveat| caveat.kind == CaveatKind::ReceiverDrops);
+    assert_eq!(told, drops > 0);
+}
+
+#[test]
+fn more_streams_than_threads_are_served_too() {
+    let (sender, receiver) = run_udp(as_udp(sized(100 * 5_000), 500, 2.0), 100);
+    check_accounted(&sender, &receiver);
+    assert_eq!((udp(&sender).packets, udp(&receiver).packets), (1000, 1000));
+}
+
+#[test]
+fn an_omitted_part_is_counted_apart() {
+    let (mut sender, mut receiver) = as_udp(timed(200), 500, 10.0);
+    (sender.omit, receiver.omit) = (Span::from_ms(50), Span::from_ms(50));
+    receiver.measured = Some(Span::from_ms(100));
+    let (sender, receiver) = run_udp((sender, receiver), 1);
+    check_accounted(&sender, &receiver);
+    let read = &receiver.tally;
+    assert!(read.omitted_bytes.get() > 0 && read.bytes.get() > 0 && read.tail_bytes.get() > 0);
+    assert!(read.elapsed <= Span::from_ms(100));
+}
+
+#[test]
+fn what_is_not_of_this_test_is_ignored() {
+    let (near, far) = udp_pairs(1);
+    let (sender, receiver) = as_udp(sized(3000), 1000, 40.0);
+    near[0].send(&[7; 1000]).unwrap();
+    near[0].send(b"short").unwrap();
+    near[0].send(b"").unwrap();
+    let receiver = start(receiver, Sockets::Udp(far), clock::now()).unwrap();
+    let sender = start(sender, Sockets::Udp(near), clock::now()).unwrap().finish();
+    receiver.stop_reading(in_ms(30_000));
+    let receiver = receiver.finish();
+    check_accounted(&sender, &receiver);
+    assert_eq!(receiver.tally.total_bytes, Bytes::new(3000));
+}
+
+#[test]
+fn a_closed_port_ends_the_sender_with_the_reason() {
+    let (near, far) = udp_pairs(1);
+    drop(far);
+    let sender = start(as_udp(timed(60_000), 100, 1.0).0, Sockets::Udp(near), clock::now()).unwrap();
+    assert!(wait_for(sender.bell(), Interest::READ, Mono::FAR).unwrap());
+    let tally = sender.finish().tally;
+    assert!(!tally.complete);
+    assert!(tally.trouble.is_some_and(|text| text.contains("nothing listens")));
+}
+
+#[test]
+fn a_receiver_ends_at_its_deadline_although_datagrams_still_come() {
+    let (near, far) = udp_pairs(1);
+    let (sender, receiver) = as_udp(timed(60_000), 100, 8.0);
+    let receiver = start(receiver, Sockets::Udp(far), clock::now()).unwrap();
+    let sender = start(sender, Sockets::Udp(near), clock::now()).unwrap();
+    while receiver.progress().bytes == Bytes::new(0) {
+        clock::sleep_until(in_ms(1));
+    }
+    receiver.stop_reading(in_ms(20));
+    assert!(receiver.finish().tally.complete);
+    sender.abort();
+    drop(sender);
+}
+
+#[test]
+fn an_abort_ends_a_silent_receiver_and_a_slow_sender() {
+    let (near, far) = udp_pairs(1);
+    // One datagram of 1000 B at 80 bit/s: the second is due in 100 s.
+    let (sender, receiver) = as_udp(timed(1_000_000), 1000, 80e-6);
+    let receiver = start(receiver, Sockets::Udp(far), clock::now()).unwrap();
+    let sender = start(sender, Sockets::Udp(near), clock::now()).unwrap();
+    sender.stop_writing();
+    assert!(sender.finish().tally.complete);
+    receiver.abort();
+    assert!(!receiver.finish().tally.complete);
+}
+
+#[test]
+fn a_datagram_shorter_than_its_header_is_refused() {
+    let (near, _far) = udp_pairs(1);
+    let error = start(as_udp(timed(10), 31, 1.0).0, Sockets::Udp(near), Mono(0)).unwrap_err();
+    assert!(matches!(error, EngineError::DatagramTooShort { length: 31, needed: 32 }));
+    assert!(error.to_string().contains("-l"));
+}
