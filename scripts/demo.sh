@@ -54,7 +54,9 @@ fi
 echo "listening on $address"
 
 heading "test, $seconds s in each direction"
-"$linerate" test "$address" -t "$seconds"
+"$linerate" test "$address" -t "$seconds" --report "$out/report.md"
 
-heading 'archive'
+heading 'archive and report'
 "$linerate" history
+"$linerate" export --format jsonl --output "$out/events.jsonl"
+ls -l "$out"
