@@ -29,4 +29,6 @@ pub use text::text;
 #[cfg(feature = "schema")]
 pub use json::result_schema;
 #[cfg(test)]
+mod every_format;
+#[cfg(test)]
 mod samples_of_runs;

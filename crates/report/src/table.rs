@@ -1,6 +1,6 @@
 //! A table that lines up, whatever the colours in it.
 
-use crate::layout::{Ink, View, width};
+use crate::layout::{Ink, View, width, wrap};
 
 /// One cell.
 #[derive(Debug, Clone, Default)]
@@ -97,12 +97,17 @@ impl Table {
 
     fn stacked(&self, view: &View) -> Vec<String> {
         let labels = self.0.iter().skip(1).map(|column| width(column.head)).max().unwrap_or_default();
+        let room = view.columns().saturating_sub(labels + 4);
         let mut lines = Vec::new();
         for row in self.rows().iter().skip(1) {
-            lines.extend(row.first().map(|name| view.ink(name.ink, name.text.trim_end())));
+            let names = row.first().map(|name| wrap(&name.text, view.columns()));
+            lines.extend(names.into_iter().flatten());
             for (column, cell) in self.0.iter().zip(row).skip(1) {
-                let label = view.ink(Ink::Faint, &format!("{:labels$}", column.head));
-                lines.push(format!("  {label}  {}", view.ink(cell.ink, &cell.text)).trim_end().to_owned());
+                for (number, part) in wrap(&cell.text, room).iter().enumerate() {
+                    let label = if number == 0 { column.head } else { "" };
+                    let label = view.ink(Ink::Faint, &format!("{label:labels$}"));
+                    lines.push(format!("  {label}  {}", view.ink(cell.ink, part)).trim_end().to_owned());
+                }
             }
         }
         lines

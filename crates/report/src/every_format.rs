@@ -1,0 +1,202 @@
+//! Every format takes every log: arbitrary events, in any order, with any number in them.
+
+use linerate_model::metrics::Metric;
+use linerate_model::{
+    Body, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Event, Finding, FlowPlan,
+    HostInfo, LatencyReport, Outcome, ProbePhase, ProbeTransport, Readings, RunRecord, Sample, Side, Tally,
+    TestSpec, Transport, UdpTally,
+};
+use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
+use proptest::prelude::*;
+
+use crate::samples_of_runs as runs;
+use crate::{IntervalRows, Live, RunRow, View, csv, document, history_table, markdown, ndjson, text};
+
+fn side() -> impl Strategy<Value = Side> {
+    prop_oneof![Just(Side::Sender), Just(Side::Receiver)]
+}
+
+fn flow() -> impl Strategy<Value = u16> {
+    0_u16..3
+}
+
+/// Small, ordinary and extreme counts alike.
+fn count() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), Just(u64::MAX), any::<u64>(), 0_u64..10_000_000_000]
+}
+
+fn planned() -> impl Strategy<Value = Body> {
+    (flow(), ".*", any::<bool>(), any::<u32>()).prop_map(|(flow, name, udp, streams)| {
+        let transport = if udp { Transport::Udp } else { Transport::Tcp };
+        let direction = if udp { Direction::Upload } else { Direction::Download };
+        Body::FlowPlanned(FlowPlan {
+            flow,
+            from: name.clone(),
+            to: name.clone(),
+            name,
+            transport,
+            direction,
+            streams,
+        })
+    })
+}
+
+fn tally() -> impl Strategy<Value = Tally> {
+    (count(), count(), any::<f64>(), count(), any::<bool>(), proptest::option::of(".*")).prop_map(
+        |(bytes, elapsed, real, small, complete, trouble)| Tally {
+            bytes: Bytes::new(bytes),
+            elapsed: Span::from_ns(elapsed),
+            bitrate: Bitrate::from_bps(real).unwrap_or_default(),
+            retransmits: complete.then_some(small),
+            host_busy: Ratio::new(real),
+            udp: (small % 2 == 0).then(|| UdpTally {
+                packets: bytes,
+                lost: small,
+                duplicates: elapsed,
+                ..UdpTally::default()
+            }),
+            complete,
+            trouble,
+            ..Tally::default()
+        },
+    )
+}
+
+fn sample() -> impl Strategy<Value = Sample> {
+    (side(), count(), count(), count(), any::<bool>()).prop_map(|(side, start, end, value, outside)| {
+        let mut readings = Readings::default();
+        for name in
+            ["flow.bytes", "flow.bitrate", "udp.lost", "udp.packets", "udp.loss_ratio", "tcp.cwnd", "x.y"]
+        {
+            readings.put(Metric::<u64>::new(name), value);
+        }
+        let (start_ns, end_ns) = (Timestamp::from_ns(start), Timestamp::from_ns(end));
+        Sample { side, start_ns, end_ns, outside, readings }
+    })
+}
+
+fn finding() -> impl Strategy<Value = Finding> {
+    (".*", any::<f64>(), proptest::option::of(".*"), any::<bool>()).prop_map(
+        |(text, value, remedy, known)| Finding {
+            cause: if known { Cause::Impossible } else { Cause::Unknown },
+            rule: text.chars().take(3).collect(),
+            confidence: if known { Confidence::Probable } else { Confidence::Unexplained },
+            share_of_time: Some(value),
+            evidence: ["a_bps", "b_bytes", "c_ns", "d", "_ns"].map(|name| (name.to_owned(), value)).into(),
+            text,
+            remedy,
+        },
+    )
+}
+
+fn latency() -> impl Strategy<Value = LatencyReport> {
+    (count(), count(), any::<bool>()).prop_map(|(count, ns, idle)| LatencyReport {
+        phase: if idle { ProbePhase::Idle } else { ProbePhase::Loaded },
+        over: ProbeTransport::Tcp,
+        sent: count,
+        lost: ns,
+        rtt: Digest { count, p50_ns: ns, p95_ns: ns, p99_ns: ns, ..Digest::default() },
+        upload: None,
+        download: None,
+        offset_ns: None,
+        offset_error_ns: None,
+        kernel_timestamps: idle,
+    })
+}
+
+fn ceilings() -> impl Strategy<Value = Body> {
+    (flow(), any::<f64>(), ".*").prop_map(|(flow, bitrate_bps, because)| {
+        let ceiling = Ceiling { limit: "link".into(), bitrate_bps, because };
+        Body::Ceilings { flow, ladder: vec![ceiling.clone(), ceiling.clone()], ceiling: Some(ceiling) }
+    })
+}
+
+fn body() -> impl Strategy<Value = Body> {
+    prop_oneof![
+        planned(),
+        ".*".prop_map(|name| Body::Host {
+            info: HostInfo { address: Some(name.clone()), name, ..HostInfo::default() }
+        }),
+        (flow(), side(), tally()).prop_map(|(flow, side, tally)| Body::FlowEnded { flow, side, tally }),
+        (flow(), sample()).prop_map(|(flow, sample)| Body::Sample { flow, sample }),
+        (flow(), count(), count(), count()).prop_map(|(flow, bytes, elapsed, small)| Body::Progress {
+            flow,
+            bytes: Bytes::new(bytes),
+            elapsed: Span::from_ns(elapsed),
+            srtt: Some(Span::from_ns(small)),
+            retransmits: Some(small),
+        }),
+        (proptest::option::of(flow()), latency()).prop_map(|(flow, report)| Body::Latency { flow, report }),
+        (flow(), finding(), finding()).prop_map(|(flow, verdict, other)| Body::Verdict {
+            flow,
+            verdict,
+            also: vec![other]
+        }),
+        ceilings(),
+        (proptest::option::of(flow()), ".*").prop_map(|(flow, text)| Body::Caveat {
+            flow,
+            caveat: Caveat { kind: CaveatKind::Neighbour, text }
+        }),
+        (flow(), side()).prop_map(|(flow, side)| runs::settings(flow, side).1),
+        proptest::option::of(".*").prop_map(|reason| Body::RunEnded { outcome: Outcome::Failed, reason }),
+    ]
+}
+
+fn log() -> impl Strategy<Value = Vec<Event>> {
+    (any::<bool>(), proptest::collection::vec(body(), 0..40)).prop_map(|(opened, bodies)| {
+        let opening = if opened { runs::opening(TestSpec::default()) } else { Vec::new() };
+        runs::log(opening.into_iter().chain(bodies.into_iter().map(|body| (0, body))).collect())
+    })
+}
+
+/// No line is wider than the page or holds a character that a terminal obeys.
+fn check_page(page: &str, width: usize) -> Result<(), TestCaseError> {
+    for line in page.lines() {
+        prop_assert!(line.chars().count() <= width, "wider than {}: {:?}", width, line);
+        prop_assert!(!line.chars().any(char::is_control), "{:?}", line);
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn every_format_takes_every_log(log in log(), width in 40_usize..200, colour in any::<bool>()) {
+        let record = RunRecord::fold(&log);
+        let view = View { width, colour, kept: None };
+        let page = text(&record, &view);
+        if !colour {
+            check_page(&page, width)?;
+        }
+        serde_json::to_string(&document(&record)).unwrap();
+        let _ = markdown::report(&record);
+        let mut out = Vec::new();
+        csv::samples(&record, &mut out).unwrap();
+        csv::summary(&record, &mut out).unwrap();
+        let (mut live, mut rows) = (Live::new(), IntervalRows::default());
+        for event in &log {
+            ndjson::write(event, &mut out).unwrap();
+            rows.on(event);
+            live.on(event);
+            let line = live.line(&view);
+            prop_assert!(!line.contains('\n'));
+            if !colour {
+                check_page(&line, width)?;
+            }
+        }
+    }
+
+    #[test]
+    fn the_list_takes_every_run(names in proptest::collection::vec(".{0,30}", 5), width in 40_usize..200) {
+        let row = RunRow {
+            run: names[0].clone(),
+            started_at: names[1].clone(),
+            target: names[2].clone(),
+            flow: names[3].clone(),
+            bitrate: None,
+            cause: Some(names[4].clone()),
+            outcome: None,
+        };
+        let table = history_table(&[row.clone(), row], &View { width, colour: false, kept: None });
+        check_page(&table, width)?;
+    }
+}

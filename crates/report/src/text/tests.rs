@@ -1,0 +1,206 @@
+//! What people see, whole pages of it.
+
+use super::*;
+use crate::samples_of_runs as runs;
+use expect_test::{Expect, expect};
+use linerate_model::Event;
+
+fn check(log: &[Event], width: usize, expected: &Expect) {
+    let view = View { width, colour: false, kept: Some("7f3a".into()) };
+    let text = text(&RunRecord::fold(log), &view);
+    assert!(text.is_ascii(), "{text}");
+    assert!(text.lines().all(|line| line.len() <= width && line.trim_end() == line), "{text}");
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn both_directions_over_a_full_link() {
+    check(
+        &runs::tcp_run(),
+        110,
+        &expect![[r#"
+            linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500   2026-11-21T10:00:00Z
+            idle latency   p50 210 us   p95 420 us   p99 630 us   (UDP, 200 probes, 0 lost)
+
+                           bitrate   of ceiling     received   retr   loaded latency p50 / p95   cpu here / there
+            download    941.4 Mb/s      100.0 %     1.10 GiB     17           900 us / 1.80 ms         12 % / 8 %
+            upload      600.0 Mb/s       63.7 %   715.26 MiB     17           900 us / 1.80 ms         8 % / 12 %
+
+            Verdict
+              download    The link is full: this is the maximum of 1000BASE-T at MTU 1500.
+                          cause     link, rule V02, confirmed, 98 % of the time
+                          evidence  ceiling 941.5 Mb/s, interval variation 0.00421, min rtt 210 us, snd wnd 3 MiB
+                          ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
+                          steady    941.5 Mb/s +/- 0.3 % (95 % interval) after a ramp-up of 120 ms
+                          settings  1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion
+                                    control cubic (asked bbr)
+                          books     written 1.10 GiB, delivered 1.10 GiB, never sent 3 MiB, unaccounted 0 B
+              upload      The send buffer holds less than the path.
+                          cause     sender_window, rule V06, probable, 98 % of the time
+                          evidence  ceiling 941.5 Mb/s, interval variation 0.00421, min rtt 210 us, snd wnd 3 MiB
+                          remedy    Raise net.ipv4.tcp_wmem or leave -w out.
+                          ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
+                          also      Latency rises under load. (congestion, rule V22, confirmed, 98 % of the time)
+                          settings  1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion
+                                    control cubic (asked bbr)
+
+            Caveats
+              upload      bbr was asked for and the kernel has only cubic; load the module tcp_bbr
+
+            kept as 7f3a (linerate show 7f3a)
+        "#]],
+    );
+}
+
+#[test]
+fn a_narrow_page_stacks_the_columns() {
+    check(
+        &runs::tcp_run()[..12],
+        48,
+        &expect![[r#"
+            linerate 0.1.0
+            laptop (10.0.0.1) -> server (10.0.0.2)
+            eth0, 1 Gb/s, MTU 1500   2026-11-21T10:00:00Z
+            idle latency   p50 210 us   p95 420 us
+            p99 630 us   (UDP, 200 probes, 0 lost)
+
+            download
+              bitrate                   -
+              retr                      17
+              loaded latency p50 / p95  900 us / 1.80 ms
+              cpu here / there          - / 8 %
+
+            Verdict
+              download    not judged: the flow ended before
+                          there was enough to judge by.
+                          settings  1 stream, window 4 MiB
+                                    asked (granted 8 MiB
+                                    send, 6 MiB receive),
+                                    MSS 1448, congestion
+                                    control cubic (asked
+                                    bbr)
+
+            Caveats
+              download    no count of the receiver was seen
+                          before the flow ended
+
+            not finished: the log has no end, so the run
+            goes on or was killed
+            kept as 7f3a (linerate show 7f3a)
+        "#]],
+    );
+}
+
+#[test]
+fn datagrams_show_loss_and_jitter() {
+    check(
+        &runs::udp_run(),
+        90,
+        &expect![[r#"
+            linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500
+            2026-11-21T10:00:00Z
+
+                           bitrate   received               lost    jitter   cpu here / there
+            upload      1.000 Mb/s   1.19 MiB   25/10000 (0.2 %)   54.7 us        12 % / 12 %
+
+            Verdict
+              upload      not judged: the flow ended before there was enough to judge by.
+
+            kept as 7f3a (linerate show 7f3a)
+        "#]],
+    );
+}
+
+#[test]
+fn a_killed_run_shows_what_was_counted() {
+    check(
+        &runs::killed_run(),
+        90,
+        &expect![[r#"
+            linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500
+            2026-11-21T10:00:00Z
+
+                           bitrate     received
+            download    800.0 Mb/s   238.42 MiB
+            upload               -            -
+
+            Verdict
+              download    not judged: the flow ended before there was enough to judge by.
+              upload      not judged: the flow ended before there was enough to judge by.
+
+            Caveats
+              download    the receiver's final count is missing; the figures are its last ones, 2.5 s
+                          after its first read
+              upload      no count of the receiver was seen before the flow ended
+
+            not finished: the log has no end, so the run goes on or was killed
+            kept as 7f3a (linerate show 7f3a)
+        "#]],
+    );
+}
+
+#[test]
+fn an_impossible_figure_is_never_printed_plainly() {
+    check(
+        &runs::impossible_run(),
+        90,
+        &expect![[r#"
+            linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500
+            2026-11-21T10:00:00Z
+
+                                       bitrate   of ceiling   received   cpu here / there
+            download    impossible: 1.200 Gb/s      127.5 %   1.40 GiB           12 % / -
+
+            Verdict
+              download    not judged: the flow ended before there was enough to judge by.
+                          figure    impossible: it exceeds what the path can carry, or the sender's
+                                    own count.
+                          ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
+                          limit     receiver_window 8.000 Gb/s: 6 MiB / 6 ms
+
+            kept as 7f3a (linerate show 7f3a)
+        "#]],
+    );
+}
+
+#[test]
+fn an_empty_log_is_a_text_all_the_same() {
+    check(
+        &[],
+        40,
+        &expect![[r#"
+            linerate
+
+            not finished: the log has no end, so the
+            run goes on or was killed
+            kept as 7f3a (linerate show 7f3a)
+        "#]],
+    );
+}
+
+#[test]
+fn colour_only_adds_escape_sequences() {
+    let record = RunRecord::fold(&runs::impossible_run());
+    let plain = text(&record, &View { width: 90, colour: false, kept: None });
+    let coloured = text(&record, &View { width: 90, colour: true, kept: None });
+    assert!(coloured.contains("\u{1b}["));
+    let mut stripped = String::new();
+    for (number, part) in coloured.split("\u{1b}[").enumerate() {
+        let visible = if number == 0 { Some(part) } else { part.split_once('m').map(|(_, rest)| rest) };
+        stripped.push_str(visible.unwrap());
+    }
+    assert_eq!(stripped, plain);
+}
+
+#[test]
+fn names_from_elsewhere_cannot_steer_the_terminal() {
+    let mut log = runs::impossible_run();
+    for event in &mut log {
+        if let linerate_model::Body::Host { info } = &mut event.body {
+            info.name = "\u{1b}]0;owned\u{7}\u{202e}\n".into();
+        }
+    }
+    let text = text(&RunRecord::fold(&log), &View::default());
+    assert!(!text.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}')), "{text:?}");
+    assert!(text.starts_with("linerate 0.1.0   ?]0;owned?? "), "{text}");
+}
