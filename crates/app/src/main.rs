@@ -1,2 +1,7 @@
 //! The command line of linerate.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    linerate::main(std::env::args_os())
+}

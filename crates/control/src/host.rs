@@ -24,7 +24,7 @@ const SYSCTLS: [&str; 9] = [
 /// Describes this host; with an address also the interface that has it.
 #[must_use]
 pub fn host_info(local: Option<IpAddr>) -> HostInfo {
-    let kernel = proc::kernel();
+    let kernel = proc::host::kernel();
     let sysctls: BTreeMap<String, String> = SYSCTLS
         .iter()
         .filter_map(|name| proc::sysctl(name).map(|value| ((*name).to_owned(), value.replace('\t', " "))))
@@ -35,7 +35,7 @@ pub fn host_info(local: Option<IpAddr>) -> HostInfo {
     HostInfo {
         name: kernel.host.clone(),
         kernel: format!("{} {}", kernel.system, kernel.release),
-        cpu: proc::cpu_model().unwrap_or_default(),
+        cpu: proc::host::cpu_model().unwrap_or_default(),
         cores: u32::try_from(affinity::online_cpus()).unwrap_or(u32::MAX),
         linerate: env!("CARGO_PKG_VERSION").to_owned(),
         address: local.map(|address| address.to_canonical().to_string()),

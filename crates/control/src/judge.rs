@@ -21,7 +21,7 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
         log.note(Body::Steady { flow, steady });
     }
     let Some(evidence) = evidence(log.record(), flow) else { return };
-    let diagnosis = diagnose::diagnose(&evidence);
+    let diagnosis = diagnose(&evidence);
     log.note(Body::Ceilings { flow, ladder: diagnosis.ladder, ceiling: diagnosis.expected });
     log.note(Body::Verdict { flow, verdict: diagnosis.primary, also: diagnosis.also });
 }

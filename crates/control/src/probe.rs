@@ -4,7 +4,7 @@ mod digest;
 mod prober;
 mod reflect;
 
-pub(crate) use prober::Prober;
+pub(crate) use prober::{Prober, Task};
 pub(crate) use reflect::{reflect_over_tcp, reply};
 
 use linerate_sock::{Mono, clock};

@@ -63,7 +63,6 @@ pub(crate) fn flow_setup(spec: &TestSpec, order: &FlowOrder, client: bool, cooki
     let measured = traffic.measured();
     let limit = traffic.limit(order.length_bytes);
     let timed = matches!(limit, Limit::TimeNs(_));
-    let stamp = native::STAMP;
     let affinity = if client { spec.host.affinity } else { spec.host.server_affinity };
     FlowSetup {
         transport: traffic.transport(),
@@ -82,13 +81,7 @@ pub(crate) fn flow_setup(spec: &TestSpec, order: &FlowOrder, client: bool, cooki
         skip_rx_copy: spec.socket.skip_rx_copy,
         affinity,
         tick: tick(measured, traffic.interval, timed),
-        stamp: linerate_engine::StampLayout {
-            tag_at: stamp.tag_at,
-            seq_at: stamp.seq_at,
-            time_at: stamp.time_at,
-            stream_at: stamp.stream_at,
-            ..linerate_engine::StampLayout::default()
-        },
+        stamp: native::STAMP,
         tag: native::data_tag(cookie),
         ..FlowSetup::new(order.flow, side(order.direction, client), measured)
     }

@@ -1,0 +1,207 @@
+//! The command line as typed.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use linerate_model::TestSpec;
+use linerate_units::Span;
+
+/// How fast a network really is, how fast it could be, and what holds it back
+#[derive(Debug, Parser)]
+#[command(name = "linerate", version, about, max_term_width = 100, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 measured, whatever the number; 1 could not measure; 2 bad command line;\n\
+                          130, 143 interrupted, with what was measured printed and archived.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Be measured: wait for clients
+    Serve(ServeArgs),
+    /// Measure the way to a server, and say what limits it
+    Test(Box<TestArgs>),
+    /// What a described path could carry, and what it needs for that
+    Envelope(Box<crate::cmd::EnvelopeArgs>),
+    /// What this host can do, and what is badly set on it
+    Doctor(crate::cmd::DoctorArgs),
+    /// List archived runs
+    History(HistoryArgs),
+    /// Show an archived run again
+    Show(ShowArgs),
+    /// Write an archived run in another format
+    Export(ExportArgs),
+    /// Print the completions of a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page of linerate or of one of its commands
+    Man {
+        /// Which command; without it linerate itself
+        command: Option<String>,
+    },
+    /// Print generated references (for the build)
+    #[command(hide = true)]
+    Schema {
+        /// result, event or spec
+        #[arg(value_enum)]
+        which: SchemaName,
+    },
+    /// Print the metric reference (for the build)
+    #[command(hide = true)]
+    MetricsReference,
+    /// Print the command line reference (for the build)
+    #[command(hide = true)]
+    CliReference,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum SchemaName {
+    Result,
+    Event,
+    Spec,
+}
+
+/// Who is measured when.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PolicyName {
+    /// One run at a time, the others wait in a queue that they see
+    #[default]
+    Exclusive,
+    /// Everybody at once; each result says what ran beside it
+    Shared,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Port for TCP and UDP; 0 lets the system choose
+    #[arg(short, long, default_value_t = 5201)]
+    pub(crate) port: u16,
+    /// Listen only on this address; may be given more than once [default: all]
+    #[arg(short = 'B', long = "bind", value_name = "ADDRESS")]
+    pub(crate) bind: Vec<IpAddr>,
+    /// Who is measured when
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) policy: PolicyName,
+    /// Stop after one run
+    #[arg(short = '1', long)]
+    pub(crate) one_off: bool,
+    /// Refuse runs that take longer
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) limit_time: Option<Span>,
+    /// Refuse clients when so many are here already, at work or waiting
+    #[arg(long, value_name = "CLIENTS")]
+    pub(crate) limit_clients: Option<u32>,
+    /// Print what happens as JSON, one object a line, on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TestArgs {
+    /// The server: a name or an address, with or without :PORT
+    #[arg(value_name = "HOST")]
+    pub(crate) host: String,
+    /// Port of the server [default: 5201]
+    #[arg(short, long)]
+    pub(crate) port: Option<u16>,
+    #[command(flatten)]
+    pub(crate) spec: TestSpec,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// Print the result as one JSON document
+    #[arg(short = 'J', long, conflicts_with_all = ["json_stream", "quiet"], help_heading = "Output")]
+    pub(crate) json: bool,
+    /// Print the event log as it happens, one JSON object a line
+    #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
+    pub(crate) json_stream: bool,
+    /// Print only the final lines, no progress
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) quiet: bool,
+    /// Print a row per interval on a terminal too
+    #[arg(long, conflicts_with_all = ["json", "json_stream", "quiet"], help_heading = "Output")]
+    pub(crate) rows: bool,
+    /// Also write a report to this file; its ending says the format: .json, .csv, .md or .txt
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ArchiveArgs {
+    /// Keep runs in this SQLite file [default: linerate/archive.sqlite in the user's data directory]
+    #[arg(long, value_name = "FILE", env = "LINERATE_ARCHIVE", help_heading = "Archive")]
+    pub(crate) archive: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// Only runs against this server, as typed then
+    pub(crate) target: Option<String>,
+    /// At most so many runs, newest first
+    #[arg(short = 'n', long, default_value_t = 20)]
+    pub(crate) limit: u32,
+    /// Only runs since this day or time, as 2026-05-01 or 2026-05-01T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Name of the run, or enough of its beginning
+    #[arg(default_value = "latest")]
+    pub(crate) run: String,
+    /// Print the result as one JSON document
+    #[arg(short = 'J', long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Name of the run, or enough of its beginning
+    #[arg(default_value = "latest")]
+    pub(crate) run: String,
+    /// The format
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) format: FormatName,
+    /// Write to this file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+}
+
+/// A format of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatName {
+    /// The event log, one JSON object a line
+    #[default]
+    Jsonl,
+    /// The result as one JSON document
+    Json,
+    /// The samples as a table
+    Csv,
+    /// One row per flow
+    SummaryCsv,
+    /// A report to paste into a ticket
+    Markdown,
+    /// What the terminal shows
+    Text,
+}

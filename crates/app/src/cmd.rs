@@ -1,0 +1,33 @@
+//! One file per command.
+
+mod archived;
+mod doctor;
+mod envelope;
+mod format;
+mod reference;
+mod serve;
+mod test;
+
+pub(crate) use doctor::DoctorArgs;
+pub(crate) use envelope::EnvelopeArgs;
+
+use crate::args::{Cli, Command};
+use crate::exit::Exit;
+
+/// Carries out a command.
+pub(crate) fn run(cli: Cli) -> Exit {
+    match cli.command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Test(args) => test::run(&args),
+        Command::Envelope(args) => envelope::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::History(args) => archived::history(&args),
+        Command::Show(args) => archived::show(&args),
+        Command::Export(args) => archived::export(&args),
+        Command::Completions { shell } => reference::completions(shell),
+        Command::Man { command } => reference::man(command.as_deref()),
+        Command::Schema { which } => reference::schema(which),
+        Command::MetricsReference => reference::metrics(),
+        Command::CliReference => reference::cli(),
+    }
+}

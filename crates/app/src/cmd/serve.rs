@@ -1,0 +1,111 @@
+//! `linerate serve`.
+
+use std::io::Write;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use linerate_control::{News, Policy, Server, ServerConfig};
+
+use crate::args::{PolicyName, ServeArgs};
+use crate::exit::Exit;
+use crate::say;
+use crate::signals::Signals;
+
+pub(crate) fn run(args: &ServeArgs) -> Exit {
+    let signals = match Signals::catch() {
+        Ok(signals) => signals,
+        Err(error) => {
+            say::error(format!("cannot catch signals: {error}"));
+            return Exit::Failed;
+        }
+    };
+    let server = match Server::bind(config(args)) {
+        Ok(server) => server,
+        Err(error) => {
+            say::error(error);
+            return Exit::Failed;
+        }
+    };
+    let json = args.json;
+    let result =
+        server.run(Arc::clone(signals.stop()), move |news| if json { tell_json(&news) } else { tell(&news) });
+    match (result, signals.which()) {
+        (Err(error), _) => {
+            say::error(error);
+            Exit::Failed
+        }
+        (Ok(()), Some(signal)) => Exit::Interrupted(signal),
+        (Ok(()), None) => Exit::Done,
+    }
+}
+
+fn config(args: &ServeArgs) -> ServerConfig {
+    let any = [IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+    let addresses = if args.bind.is_empty() { any.as_slice() } else { &args.bind };
+    ServerConfig {
+        addresses: addresses.iter().map(|address| SocketAddr::new(*address, args.port)).collect(),
+        policy: match args.policy {
+            PolicyName::Exclusive => Policy::Exclusive,
+            PolicyName::Shared => Policy::Shared,
+        },
+        longest: args.limit_time,
+        most_clients: args.limit_clients,
+        one_off: args.one_off,
+    }
+}
+
+fn tell(news: &News) {
+    match news {
+        News::Listening(address) => {
+            say::note(format!(
+                "listening on {address} (TCP and UDP); measure from another host with: linerate test {}",
+                how(*address)
+            ));
+        }
+        News::Begun { client, name } => say::note(format!("{} ({name}): measuring", plain(*client))),
+        News::Waiting { client, place } => say::note(format!("{}: waiting, place {place}", plain(*client))),
+        News::Ended { client, trouble: None } => say::note(format!("{}: done", plain(*client))),
+        News::Ended { client, trouble: Some(why) } => say::note(format!("{}: {why}", plain(*client))),
+        News::Foreign { client, why } => say::note(format!("{}: turned away: {why}", plain(*client))),
+        _ => {}
+    }
+}
+
+/// How a client writes this address.
+fn how(address: SocketAddr) -> String {
+    let host = if address.ip().is_unspecified() { "HOST".to_owned() } else { address.ip().to_string() };
+    let port = if address.port() == 5201 { String::new() } else { format!(" -p {}", address.port()) };
+    format!("{host}{port}")
+}
+
+/// IPv4 addresses of a dual-stack socket as people know them.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+fn tell_json(news: &News) {
+    if let News::Listening(_) = news {
+        tell(news);
+    }
+    let line = match news {
+        News::Listening(address) => serde_json::json!({
+            "event": "listening", "address": address.ip().to_string(), "port": address.port()
+        }),
+        News::Begun { client, name } => {
+            serde_json::json!({ "event": "begun", "client": plain(*client).to_string(), "name": name })
+        }
+        News::Waiting { client, place } => {
+            serde_json::json!({ "event": "waiting", "client": plain(*client).to_string(), "place": place })
+        }
+        News::Ended { client, trouble } => {
+            serde_json::json!({ "event": "ended", "client": plain(*client).to_string(), "trouble": trouble })
+        }
+        News::Foreign { client, why } => {
+            serde_json::json!({ "event": "foreign", "client": plain(*client).to_string(), "why": why })
+        }
+        _ => return,
+    };
+    // Nobody may be reading any more; the server goes on.
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}

@@ -1,0 +1,170 @@
+//! `linerate test`.
+
+mod sinks;
+
+use std::path::Path;
+
+use linerate_control::{Log, Request, Sink, measure};
+use linerate_model::{Outcome, RunRecord, World};
+
+use super::format;
+use crate::args::{FormatName, TestArgs};
+use crate::exit::Exit;
+use crate::signals::Signals;
+use crate::{say, terminal};
+use sinks::{ArchiveSink, Screen, Stream};
+
+pub(crate) fn run(args: &TestArgs) -> Exit {
+    if let Err(error) = args.spec.check() {
+        say::error(error);
+        return Exit::Usage;
+    }
+    let Some((host, port)) = target(&args.host, args.port) else {
+        say::error(format!(
+            "'{}' is not HOST, HOST:PORT or [ADDRESS]:PORT with a port from 1 to 65535",
+            args.host
+        ));
+        return Exit::Usage;
+    };
+    if let Some(trouble) = args.output.report.as_deref().and_then(report_trouble) {
+        say::error(trouble);
+        return Exit::Usage;
+    }
+    let Ok(signals) = Signals::catch() else {
+        say::error("cannot catch signals");
+        return Exit::Failed;
+    };
+    let Ok(id) = new_id() else {
+        say::error("this system has no random numbers to name the run with");
+        return Exit::Failed;
+    };
+    let mut archive = ArchiveSink::open(args.archive.archive.as_deref());
+    let mut screen = Screen::new(&args.output);
+    let mut stream = args.output.json_stream.then(Stream::default);
+    let mut sinks: Vec<&mut dyn Sink> = Vec::new();
+    sinks.extend(archive.as_mut().map(|sink| sink as &mut dyn Sink));
+    sinks.push(&mut screen);
+    sinks.extend(stream.as_mut().map(|sink| sink as &mut dyn Sink));
+    let mut log = Log::new(id.clone(), sinks);
+    let request = Request {
+        host,
+        port,
+        spec: args.spec.clone(),
+        world: World::Hosts,
+        started_at: jiff::Timestamp::now().to_string(),
+        stop: signals.stop(),
+    };
+    let result = measure(&request, &mut log);
+    let record = log.into_record();
+    screen.end();
+    let kept = archive.as_mut().is_some_and(ArchiveSink::close).then_some(id);
+    print(args, &record, kept);
+    match result {
+        Err(error) => {
+            say::error(error);
+            Exit::Failed
+        }
+        Ok(Outcome::Interrupted) => Exit::Interrupted(signals.which().unwrap_or(2)),
+        Ok(_) => Exit::Done,
+    }
+}
+
+/// Prints the result and writes the report file, whatever happened to the archive.
+fn print(args: &TestArgs, record: &RunRecord, kept: Option<String>) {
+    for caveat in record.caveats.iter().filter(|c| c.kind == linerate_model::CaveatKind::NotArchived) {
+        say::warning(&caveat.text);
+    }
+    let mut view = terminal::stdout_view();
+    view.kept = kept.map(|id| id.chars().take(8).collect());
+    if args.output.json {
+        format::to_stdout(record, &[], FormatName::Json, &view);
+    } else if !args.output.json_stream
+        && (record.flows.iter().any(|f| f.receiver.is_some() || f.progress.is_some()))
+    {
+        format::to_stdout(record, &[], FormatName::Text, &view);
+    }
+    if let Some(path) = &args.output.report
+        && let Err(error) = format::to_file(record, &[], format_of(path).unwrap_or_default(), path)
+    {
+        say::error(format!("the report {} could not be written: {error}", path.display()));
+    }
+}
+
+/// The host and port that were typed.
+fn target(typed: &str, port: Option<u16>) -> Option<(String, Option<u16>)> {
+    let split = |host: &str, text: &str| {
+        let typed = text.parse().ok().filter(|port: &u16| *port != 0)?;
+        (!host.is_empty()).then(|| (host.to_owned(), port.or(Some(typed))))
+    };
+    if typed.is_empty() || port == Some(0) {
+        return None;
+    }
+    if let Some(rest) = typed.strip_prefix('[') {
+        let (address, rest) = rest.split_once(']')?;
+        return match rest.strip_prefix(':') {
+            Some(text) => split(address, text),
+            None if rest.is_empty() => Some((address.to_owned(), port)),
+            None => None,
+        };
+    }
+    match typed.split_once(':') {
+        // More than one colon is an IPv6 address without port.
+        Some((_, text)) if text.contains(':') => Some((typed.to_owned(), port)),
+        Some((host, text)) => split(host, text),
+        None => Some((typed.to_owned(), port)),
+    }
+}
+
+fn format_of(path: &Path) -> Option<FormatName> {
+    Some(match path.extension()?.to_str()? {
+        "json" => FormatName::Json,
+        "csv" => FormatName::Csv,
+        "md" => FormatName::Markdown,
+        "txt" => FormatName::Text,
+        _ => return None,
+    })
+}
+
+/// What is wrong with the report file, seen before anything is measured.
+fn report_trouble(path: &Path) -> Option<String> {
+    if format_of(path).is_none() {
+        return Some(format!("--report {}: the name must end in .json, .csv, .md or .txt", path.display()));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty())?;
+    (!folder.is_dir())
+        .then(|| format!("--report {}: there is no folder {}", path.display(), folder.display()))
+}
+
+/// A name for a run: 16 hexadecimal digits that no other run has.
+fn new_id() -> Result<String, getrandom::Error> {
+    getrandom::u64().map(|number| format!("{number:016x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_ports_as_people_type_them() {
+        let parsed = |typed: &str| target(typed, None);
+        assert_eq!(parsed("host"), Some(("host".into(), None)));
+        assert_eq!(parsed("host:7000"), Some(("host".into(), Some(7000))));
+        assert_eq!(parsed("::1"), Some(("::1".into(), None)));
+        assert_eq!(parsed("fe80::1%eth0"), Some(("fe80::1%eth0".into(), None)));
+        assert_eq!(parsed("[::1]:7000"), Some(("::1".into(), Some(7000))));
+        assert_eq!(parsed("[::1]"), Some(("::1".into(), None)));
+        assert_eq!(target("host:7000", Some(8000)), Some(("host".into(), Some(8000))));
+        for wrong in ["", "host:", "host:0", "host:70000", "host:x", ":7000", "[::1", "[::1]x"] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+        assert_eq!(target("host", Some(0)), None);
+    }
+
+    #[test]
+    fn the_report_says_its_format_by_its_name() {
+        assert_eq!(format_of(Path::new("a/b.md")), Some(FormatName::Markdown));
+        assert!(report_trouble(Path::new("b.pdf")).unwrap().contains(".csv"));
+        assert!(report_trouble(Path::new("/no/such/folder/b.md")).unwrap().contains("no folder"));
+        assert_eq!(report_trouble(Path::new("b.md")), None);
+    }
+}

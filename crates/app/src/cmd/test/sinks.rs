@@ -1,0 +1,141 @@
+//! Where the events of a test go while it runs.
+
+use std::io::{ErrorKind, Write};
+
+use linerate_archive::{ArchiveError, Recorder, SqliteArchive, default_path, open};
+use linerate_control::Sink;
+use linerate_model::{CaveatKind, Event};
+use linerate_report::{IntervalRows, Live, View, ndjson};
+
+use crate::args::OutputArgs;
+use crate::{say, terminal};
+
+/// The archive; what it cannot take is said, and the measurement goes on.
+pub(super) struct ArchiveSink {
+    recorder: Recorder<SqliteArchive>,
+    broken: bool,
+}
+
+impl ArchiveSink {
+    /// Opens the archive; absent, with a warning, when that fails.
+    pub(super) fn open(location: Option<&str>) -> Option<Self> {
+        let opened = match location {
+            Some(location) => open(location),
+            None => default_path().and_then(|path| SqliteArchive::open(&path)),
+        };
+        match opened {
+            Ok(archive) => Some(Self { recorder: Recorder::new(archive), broken: false }),
+            Err(error) => {
+                say::warning(format!("this run is not archived: {}", told(&error)));
+                None
+            }
+        }
+    }
+
+    /// Writes what waits; whether the run is in the archive.
+    pub(super) fn close(&mut self) -> bool {
+        if !self.broken
+            && let Err(error) = self.recorder.flush()
+        {
+            say::warning(format!("the end of this run is not archived: {}", told(&error)));
+            self.broken = true;
+        }
+        !self.broken
+    }
+}
+
+impl Sink for ArchiveSink {
+    fn on(&mut self, event: &Event) -> Result<(), String> {
+        self.recorder.on(event).map_err(|error| {
+            self.broken = true;
+            format!("this run is not archived: {}", told(&error))
+        })
+    }
+
+    fn failed(&self) -> CaveatKind {
+        CaveatKind::NotArchived
+    }
+}
+
+fn told(error: &ArchiveError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error} ({source})"),
+        None => error.to_string(),
+    }
+}
+
+/// What a person sees while a test runs: one moving line on a terminal, rows elsewhere.
+pub(super) struct Screen {
+    live: Option<Live>,
+    rows: Option<IntervalRows>,
+    shown: bool,
+}
+
+impl Screen {
+    pub(super) fn new(output: &OutputArgs) -> Self {
+        let silent = output.quiet || output.json_stream;
+        let watched = terminal::watched();
+        Self {
+            live: (!silent && watched).then(Live::new),
+            rows: (!silent && !output.json && (!watched || output.rows)).then(IntervalRows::default),
+            shown: false,
+        }
+    }
+
+    /// Takes the moving line away.
+    pub(super) fn end(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            anstream::eprint!("\r\x1b[K");
+        }
+    }
+}
+
+impl Sink for Screen {
+    fn on(&mut self, event: &Event) -> Result<(), String> {
+        if let Some(rows) = &mut self.rows {
+            let lines = rows.on(event);
+            if !lines.is_empty() {
+                if std::mem::take(&mut self.shown) {
+                    anstream::eprint!("\r\x1b[K");
+                }
+                let mut out = std::io::stdout().lock();
+                for line in lines {
+                    writeln!(out, "{line}").map_err(|error| format!("rows could not be printed: {error}"))?;
+                }
+                // Somebody may follow the rows through a pipe.
+                out.flush().map_err(|error| format!("rows could not be printed: {error}"))?;
+            }
+        }
+        if let Some(live) = &mut self.live {
+            live.on(event);
+            let view = View { width: terminal::stderr_width().saturating_sub(1), colour: true, kept: None };
+            let line = live.line(&view);
+            anstream::eprint!("\r{line}\x1b[K");
+            self.shown = !line.is_empty();
+        }
+        Ok(())
+    }
+}
+
+/// The event log on stdout.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    closed: bool,
+}
+
+impl Sink for Stream {
+    fn on(&mut self, event: &Event) -> Result<(), String> {
+        if self.closed {
+            return Ok(());
+        }
+        let mut out = std::io::stdout().lock();
+        let written = ndjson::write(event, &mut out).map_err(|error| error.to_string());
+        let flushed = out.flush();
+        if flushed.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+            // The reader has seen enough.
+            self.closed = true;
+            return Ok(());
+        }
+        written.and_then(|()| flushed.map_err(|error| error.to_string()))
+    }
+}

@@ -1,0 +1,27 @@
+//! The exit codes, which are public.
+
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// 0: done, whatever the figures.
+    Done,
+    /// 1: could not measure, or could not do what was asked.
+    Failed,
+    /// 2: bad command line.
+    Usage,
+    /// 128 + the signal: interrupted, what was measured is printed.
+    Interrupted(u8),
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Done => Self::SUCCESS,
+            Exit::Failed => Self::from(1),
+            Exit::Usage => Self::from(2),
+            Exit::Interrupted(signal) => Self::from(128_u8.saturating_add(signal)),
+        }
+    }
+}
