@@ -10,6 +10,7 @@ pub mod delay;
 pub mod diagnose;
 mod domain;
 pub mod encapsulation;
+pub mod envelope;
 pub mod ethernet;
 pub mod evidence;
 pub mod framing;

@@ -65,5 +65,8 @@ mod tests {
         evidence.timing.seen_intervals = Some(99);
         evidence.timing.clock_stepped = Some(false);
         assert_eq!(rule(&evidence), None);
+        evidence.timing.expected_intervals = Some(10);
+        evidence.timing.seen_intervals = Some(9);
+        assert_eq!(rule(&evidence), None, "the last of ten may be cut short");
     }
 }

@@ -119,3 +119,11 @@ pub(crate) fn lossy_path(loss: f64) -> Evidence {
     evidence.outcome.measured_s = Some(60.0);
     evidence
 }
+
+/// A policer on a long path: a burst at the start, then a constant rate, two in a thousand lost, no queue.
+pub(crate) fn policed() -> Evidence {
+    let mut evidence = lossy_path(2e-3);
+    evidence.outcome.early_over_steady = Some(3.0);
+    evidence.outcome.intervals_bps = vec![15e6, 15.5e6, 15e6, 15.5e6];
+    evidence
+}

@@ -50,14 +50,7 @@ pub(super) fn rtt_is_flat(evidence: &Evidence) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::examples::{full_gigabit, lossy_path, shaped};
-
-    fn policed() -> Evidence {
-        let mut evidence = lossy_path(2e-3);
-        evidence.outcome.early_over_steady = Some(3.0);
-        evidence.outcome.intervals_bps = vec![15e6, 15.5e6, 15e6, 15.5e6];
-        evidence
-    }
+    use crate::rules::examples::{full_gigabit, policed, shaped};
 
     #[test]
     fn burst_then_constant_rate_with_loss_and_no_queue_is_a_policer() {

@@ -24,7 +24,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::examples::{full_gigabit, long_path, lossy_path};
+    use crate::rules::examples::{full_gigabit, long_path, lossy_path, policed};
 
     #[test]
     fn one_in_ten_thousand_at_21_ms_holds_the_rate() {
@@ -40,6 +40,11 @@ mod tests {
         evidence.tcp.retransmits = evidence.tcp.segments_sent.map(|sent| sent * 1e-4);
         assert_eq!(rule(&evidence), None, "the model allows 7 Gbit/s there");
         assert_eq!(rule(&long_path()), None);
+    }
+
+    #[test]
+    fn a_policers_loss_is_not_random() {
+        assert_eq!(rule(&policed()), None);
     }
 
     #[test]

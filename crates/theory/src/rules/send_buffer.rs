@@ -89,6 +89,7 @@ mod tests {
         assert_eq!(rule(&long_path()), None);
         let mut busy = loopback();
         busy.tcp.send_buffer_share = Some(0.5);
+        busy.windows.snd_buf_asked_bytes = Some(2e6);
         busy.windows.snd_buf_bytes = Some(4e6);
         assert_eq!(rule(&busy), None, "the core is the limit");
     }

@@ -3,9 +3,9 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::{Draft, any_core_is_full, link_full, rate_was_asked_for, windows_are_open};
-use crate::ethernet::{StandardRate, inferred_shaper};
+use crate::ethernet::{StandardRate, inferred_link, inferred_shaper};
 use crate::evidence::Evidence;
-use crate::{ladder, phrase};
+use crate::phrase;
 
 /// Constancy of a shaped rate.
 const CONSTANT: f64 = 0.03;
@@ -63,18 +63,10 @@ fn standard(evidence: &Evidence) -> Option<StandardRate> {
 
 /// Whether the rate is that of a standard link, which is another rule's.
 fn is_a_link(evidence: &Evidence) -> bool {
-    let link = |goodput| {
-        crate::ethernet::inferred_link(
-            goodput,
-            evidence.packet_bytes(),
-            &evidence.headers(),
-            evidence.tags(),
-            0.98,
-        )
-    };
-    evidence.outcome.goodput_bps.and_then(link).is_some_and(|rate| {
-        ladder::link_goodput_bps(evidence, rate.bps).is_some() && standard(evidence).is_none()
-    })
+    let link = evidence.outcome.goodput_bps.and_then(|goodput| {
+        inferred_link(goodput, evidence.packet_bytes(), &evidence.headers(), evidence.tags(), 0.98)
+    });
+    link.is_some() && standard(evidence).is_none()
 }
 
 #[cfg(test)]
@@ -113,6 +105,10 @@ mod tests {
         for evidence in [full_gigabit(), long_path(), loopback(), lossy_path(1e-4)] {
             assert_eq!(rule(&evidence), None);
         }
+        let mut port = shaped(100e6);
+        port.outcome.goodput_bps = Some(94.1e6);
+        port.outcome.intervals_bps = vec![94.1e6; 90];
+        assert_eq!(rule(&port), None, "a real port at that rate");
         let mut uneven = shaped(100e6);
         uneven.outcome.intervals_bps = vec![80e6, 110e6, 80e6, 110e6];
         assert_eq!(rule(&uneven), None);

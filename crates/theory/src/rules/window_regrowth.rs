@@ -93,6 +93,17 @@ mod tests {
             assert_eq!(rule(&evidence), None);
         }
         let mut evidence = regrowing();
+        evidence.tcp.unacked_bytes = Some(1000.0);
+        assert_eq!(rule(&evidence), None, "the window is not in use");
+        let mut evidence = shaped(100e6);
+        evidence.rtt.mean_s = Some(0.0105);
+        evidence.rtt.loaded_p50_s = None;
+        evidence.rtt.idle_p50_s = None;
+        evidence.rtt.min_s = Some(0.0105);
+        evidence.tcp.cwnd_bytes = Some(95.64e6 * 0.0105 / 8.0);
+        evidence.tcp.unacked_bytes = evidence.tcp.cwnd_bytes;
+        assert_eq!(rule(&evidence), None, "a shaper whose queue stays empty");
+        let mut evidence = regrowing();
         evidence.tcp.cwnd_growth_per_s = Some(0.5);
         assert_eq!(rule(&evidence), None);
     }

@@ -1,0 +1,536 @@
+//! The envelope of a described path: what it can carry, what it needs, and how long to test it.
+
+use linerate_model::Ceiling;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::encapsulation::Encapsulation;
+use crate::framing::{self, Headers, IpVersion};
+use crate::sender_error::length_for_bias_s;
+use crate::slow_start::Start;
+use crate::{bdp, conversion, ethernet, ladder, phrase, queueing, slow_start, tcp_rate};
+
+/// Room for bursts of acknowledgements beyond the bandwidth-delay product: two aggregated packets of 64 KiB, bytes.
+const AGGREGATION_BYTES: f64 = 131_072.0;
+/// Initial window of current stacks, segments. Source: RFC 6928 §2.
+const INITIAL_SEGMENTS: f64 = 10.0;
+/// Bias that the suggested test length leaves.
+const BIAS: f64 = 0.01;
+/// Gain with which BBR probes. Source: BBR drafts.
+const BBR_GAIN: f64 = 1.25;
+
+/// How the flow answers to loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Congestion {
+    /// Halves, and grows by a segment per round trip. RFC 5681.
+    Reno,
+    /// RFC 9438.
+    Cubic,
+    /// Follows its own model of the path.
+    Bbr,
+}
+
+impl Congestion {
+    /// The congestion control of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Reno, Self::Cubic, Self::Bbr].into_iter().find(|control| control.name() == name)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+        }
+    }
+}
+
+/// A path as somebody describes it. [`Path::gigabit`] is a start to change fields of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Path {
+    /// Rate of the slowest link, bit/s.
+    pub link_bps: f64,
+    /// MTU of the network under any tunnel, bytes.
+    pub mtu_bytes: f64,
+    /// IP version.
+    pub ip_version: IpVersion,
+    /// Whether TCP timestamps are on.
+    pub timestamps: bool,
+    /// 802.1Q tags.
+    pub tags: u32,
+    /// Tunnel.
+    pub encapsulation: Encapsulation,
+    /// Round trip without queues, s.
+    pub rtt_s: f64,
+    /// Loss events per packet; absent for none.
+    pub loss: Option<f64>,
+    /// Largest receive buffer of the receiver (`tcp_rmem[2]`), bytes.
+    pub rmem_max_bytes: Option<f64>,
+    /// Largest send buffer of the sender (`tcp_wmem[2]`), bytes.
+    pub wmem_max_bytes: Option<f64>,
+    /// Window of each connection, when it is set, bytes.
+    pub window_bytes: Option<f64>,
+    /// Connections at once.
+    pub streams: u32,
+    /// Congestion control.
+    pub congestion: Congestion,
+    /// Datagrams instead of TCP.
+    pub udp: bool,
+}
+
+impl Path {
+    /// Gigabit Ethernet at MTU 1500 over IPv4 with timestamps: one CUBIC connection, 1 ms away, kernel buffers unlimited.
+    #[must_use]
+    pub fn gigabit() -> Self {
+        Self {
+            link_bps: 1e9,
+            mtu_bytes: 1500.0,
+            ip_version: IpVersion::V4,
+            timestamps: true,
+            tags: 0,
+            encapsulation: Encapsulation::None,
+            rtt_s: 0.001,
+            loss: None,
+            rmem_max_bytes: None,
+            wmem_max_bytes: None,
+            window_bytes: None,
+            streams: 1,
+            congestion: Congestion::Cubic,
+            udp: false,
+        }
+    }
+
+    fn headers(&self) -> Headers {
+        let inner = if self.udp {
+            Headers::udp(self.ip_version)
+        } else {
+            Headers::tcp(self.ip_version, self.timestamps)
+        };
+        Headers { encapsulation_bytes: self.encapsulation.overhead_bytes(), ..inner }
+    }
+}
+
+/// What is wrong with a described path; the person who described it can mend it.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum PathError {
+    /// No rate.
+    #[error("the link's rate must be above zero; give it as 1G")]
+    Link,
+    /// No room for payload.
+    #[error(
+        "an MTU of {mtu_bytes} leaves no payload after {header_bytes} bytes of headers; give a larger one"
+    )]
+    Mtu {
+        /// The MTU given.
+        mtu_bytes: f64,
+        /// What the headers take.
+        header_bytes: f64,
+    },
+    /// No round trip.
+    #[error("the round trip must be above zero; give it as 20ms")]
+    RoundTrip,
+    /// No probability.
+    #[error("a loss of {0} is no probability between 0 and 1; give one loss in ten thousand as 0.0001")]
+    Loss(f64),
+    /// No buffer.
+    #[error("windows and buffers must be above zero bytes; leave them out to have them unlimited")]
+    Buffer,
+    /// No connection.
+    #[error("at least one stream is needed")]
+    Streams,
+}
+
+/// One frame, and how many of them fit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Frames {
+    /// Payload of a full packet, bytes.
+    pub payload_bytes: f64,
+    /// Frame with FCS, bytes.
+    pub frame_bytes: f64,
+    /// Frame with preamble and gap, bytes.
+    pub wire_bytes: f64,
+    /// Frames per second.
+    pub per_second: f64,
+    /// Start to start, s.
+    pub interval_s: f64,
+    /// Silence between two frames, s.
+    pub gap_s: f64,
+}
+
+/// Rates of the full link by layer, bit/s.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LayerRates {
+    /// Wire: preamble and gap included.
+    pub wire_bps: f64,
+    /// Frames with FCS.
+    pub frame_bps: f64,
+    /// IP packets.
+    pub packet_bps: f64,
+    /// Payload: the goodput.
+    pub payload_bps: f64,
+}
+
+/// Windows and buffers that each connection needs to fill the link, bytes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Needs {
+    /// What the whole path holds at the wire.
+    pub bdp_wire_bytes: f64,
+    /// What the whole path holds as payload.
+    pub bdp_payload_bytes: f64,
+    /// Window of each connection: its share of the payload, with room for bursts of acknowledgements.
+    pub window_bytes: f64,
+    /// Window shift for it; absent when no TCP window is that large: use more streams.
+    pub window_shift: Option<u8>,
+    /// `tcp_rmem[2]` of the receiver: twice the window.
+    pub rmem_bytes: f64,
+    /// `tcp_wmem[2]` of the sender: twice the window.
+    pub wmem_bytes: f64,
+}
+
+/// The start of each connection.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Startup {
+    /// Round trips of slow start.
+    pub rounds: f64,
+    /// Its duration, s.
+    pub duration_s: f64,
+    /// Time at full rate that it loses, s.
+    pub lost_s: f64,
+    /// What to omit, s.
+    pub omit_s: f64,
+    /// Test that it biases by 1 % when nothing is omitted, s.
+    pub length_for_one_percent_s: f64,
+}
+
+/// What loss does to each connection at full rate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LossBudget {
+    /// Loss events per packet at which the link can still be full.
+    pub allowed: f64,
+    /// Packets between two of them.
+    pub packets_between: f64,
+    /// Time to come back from one loss with Reno and no buffer, s.
+    pub reno_recovery_s: f64,
+    /// The same with CUBIC, s.
+    pub cubic_recovery_s: f64,
+    /// Buffer at the bottleneck that keeps the link full through one back-off, bytes; absent for BBR.
+    pub buffer_bytes: Option<f64>,
+}
+
+/// Everything that follows from a described path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Envelope {
+    /// Every ceiling, ascending.
+    pub ceilings: Vec<Ceiling>,
+    /// The lowest.
+    pub binding: Ceiling,
+    /// What binds after it is remedied.
+    pub after_remedy: Option<Ceiling>,
+    /// Frames of the full link.
+    pub frames: Frames,
+    /// Rates of the full link.
+    pub rates: LayerRates,
+    /// Windows and buffers; absent for UDP, as are the next two.
+    pub needs: Option<Needs>,
+    /// Slow start to the binding rate.
+    pub startup: Option<Startup>,
+    /// Loss and recovery at the full link.
+    pub loss: Option<LossBudget>,
+    /// The path described.
+    pub path: Path,
+}
+
+/// Calculates the envelope of a path.
+///
+/// # Errors
+/// The description is at fault: see [`PathError`].
+///
+/// # Source
+/// RFC 6349 §3 and §4 (rates and windows), RFC 5681 and RFC 6928 (slow start), Mathis 1997 and RFC 9438 (loss).
+pub fn envelope(path: &Path) -> Result<Envelope, PathError> {
+    check(path)?;
+    let headers = path.headers();
+    let no_payload = PathError::Mtu { mtu_bytes: path.mtu_bytes, header_bytes: headers.total_bytes() };
+    let frames = frames(path, &headers).ok_or(no_payload.clone())?;
+    let rates = rates(path, &frames).ok_or(no_payload.clone())?;
+    let mut ceilings = ceilings(path, &headers, &frames, &rates);
+    ceilings.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
+    let binding = ladder::binding(&ceilings).cloned().ok_or(no_payload)?;
+    let after_remedy = ladder::after_remedy(&ceilings, &binding.limit).cloned();
+    let tcp = |part: bool| part.then_some(());
+    Ok(Envelope {
+        needs: tcp(!path.udp).and_then(|()| needs(path, &rates)),
+        startup: tcp(!path.udp).and_then(|()| startup(path, &frames, binding.bitrate_bps)),
+        loss: tcp(!path.udp).and_then(|()| loss_budget(path, &frames, &rates)),
+        ceilings,
+        binding,
+        after_remedy,
+        frames,
+        rates,
+        path: path.clone(),
+    })
+}
+
+impl Envelope {
+    /// Time that a transfer takes: slow start, then the binding rate.
+    ///
+    /// Units: s. Domain: bytes ≥ 0. Counts full round trips while slow start lasts; connection set-up is not counted.
+    /// Source: RFC 5681 §3.1.
+    #[must_use]
+    pub fn transfer_time_s(&self, bytes: f64) -> Option<f64> {
+        let at_rate = conversion::transfer_time_s(bytes, self.binding.bitrate_bps)?;
+        let Some(startup) = &self.startup else { return Some(at_rate) };
+        let growth = slow_start::GROWTH_PER_SEGMENT;
+        let segments = bytes / self.frames.payload_bytes / f64::from(self.path.streams);
+        let in_slow_start = slow_start::sent_segments(startup.rounds, INITIAL_SEGMENTS, growth)?;
+        if segments <= in_slow_start {
+            let rounds = (segments * (growth - 1.0) / INITIAL_SEGMENTS + 1.0).ln() / growth.ln();
+            return crate::domain::finite(rounds.ceil() * self.path.rtt_s);
+        }
+        crate::domain::finite(startup.lost_s + at_rate)
+    }
+}
+
+fn check(path: &Path) -> Result<(), PathError> {
+    let usable = |value: f64| value.is_finite() && value > 0.0;
+    if !usable(path.link_bps) {
+        return Err(PathError::Link);
+    }
+    if !usable(path.rtt_s) {
+        return Err(PathError::RoundTrip);
+    }
+    if let Some(loss) = path.loss.filter(|loss| !(0.0..1.0).contains(loss)) {
+        return Err(PathError::Loss(loss));
+    }
+    if path.streams == 0 {
+        return Err(PathError::Streams);
+    }
+    let buffers = [path.window_bytes, path.rmem_max_bytes, path.wmem_max_bytes];
+    if buffers.into_iter().flatten().any(|bytes| !usable(bytes)) {
+        return Err(PathError::Buffer);
+    }
+    Ok(())
+}
+
+fn frames(path: &Path, headers: &Headers) -> Option<Frames> {
+    let tags = f64::from(path.tags);
+    let wire_bytes = framing::wire_bytes(path.mtu_bytes, tags)?;
+    let frame_bytes = framing::frame_bytes(path.mtu_bytes, tags)?;
+    Some(Frames {
+        payload_bytes: framing::payload_bytes(path.mtu_bytes, headers)?,
+        frame_bytes,
+        wire_bytes,
+        per_second: framing::frames_per_second(path.link_bps, wire_bytes)?,
+        interval_s: framing::frame_interval_s(path.link_bps, frame_bytes)?,
+        gap_s: framing::inter_packet_gap_s(path.link_bps)?,
+    })
+}
+
+fn rates(path: &Path, frames: &Frames) -> Option<LayerRates> {
+    let layer = |bytes: f64| framing::payload_rate_bps(path.link_bps, bytes, frames.wire_bytes);
+    Some(LayerRates {
+        wire_bps: path.link_bps,
+        frame_bps: layer(frames.frame_bytes)?,
+        packet_bps: layer(path.mtu_bytes)?,
+        payload_bps: layer(frames.payload_bytes)?,
+    })
+}
+
+fn ceilings(path: &Path, headers: &Headers, frames: &Frames, rates: &LayerRates) -> Vec<Ceiling> {
+    let name =
+        ethernet::standard_name(path.link_bps).map_or_else(|| phrase::rate(path.link_bps), str::to_owned);
+    let mut because = vec![name, format!("MTU {:.0}", path.mtu_bytes), path.ip_version.name().to_owned()];
+    because.extend(path.udp.then(|| "UDP".to_owned()));
+    because.extend((headers.option_bytes > 0.0).then(|| "TCP timestamps".to_owned()));
+    because.extend((path.tags > 0).then(|| format!("{} VLAN tag(s)", path.tags)));
+    because.extend((path.encapsulation != Encapsulation::None).then(|| path.encapsulation.name().to_owned()));
+    let mut all = vec![rung("link", rates.payload_bps, because.join(", "))];
+    if path.udp {
+        return all;
+    }
+    let streams = f64::from(path.streams);
+    let round = phrase::time(path.rtt_s);
+    let windowed = |limit: &str, bytes: f64, what: &str| {
+        let rate = bdp::window_rate_bps(bytes, path.rtt_s)? * streams;
+        Some(rung(limit, rate, format!("{what} of {}, RTT {round}", phrase::size(bytes))))
+    };
+    // The kernel keeps half of a buffer for its own overhead.
+    let window = match (path.window_bytes, path.rmem_max_bytes) {
+        (Some(window), _) => windowed("receiver_window", window, "window"),
+        (None, Some(rmem)) => windowed("receiver_window", rmem / 2.0, "window from tcp_rmem"),
+        (None, None) => None,
+    };
+    all.extend(window);
+    all.extend(path.wmem_max_bytes.and_then(|wmem| windowed("send_buffer", wmem, "send buffer")));
+    all.extend(loss_ceiling(path, frames, streams));
+    all
+}
+
+fn loss_ceiling(path: &Path, frames: &Frames, streams: f64) -> Option<Ceiling> {
+    let loss = path.loss?;
+    let (mss, rtt) = (frames.payload_bytes, path.rtt_s);
+    let rate = match path.congestion {
+        Congestion::Reno => tcp_rate::mathis_bps(mss, rtt, loss, tcp_rate::MATHIS_PER_SEGMENT),
+        Congestion::Cubic => tcp_rate::cubic_bps(tcp_rate::CUBIC, mss, rtt, loss),
+        // It does not answer to loss in a way that a formula gives.
+        Congestion::Bbr => None,
+    }?;
+    let because = format!(
+        "{} at a loss of {}, RTT {}",
+        path.congestion.name(),
+        phrase::percent(loss),
+        phrase::time(rtt)
+    );
+    Some(rung("loss", rate * streams, because))
+}
+
+fn rung(limit: &str, bitrate_bps: f64, because: String) -> Ceiling {
+    Ceiling { limit: limit.to_owned(), bitrate_bps, because }
+}
+
+fn needs(path: &Path, rates: &LayerRates) -> Option<Needs> {
+    let bdp_payload_bytes = bdp::bdp_bytes(rates.payload_bps, path.rtt_s)?;
+    let window_bytes = bdp_payload_bytes / f64::from(path.streams) + AGGREGATION_BYTES;
+    Some(Needs {
+        bdp_wire_bytes: bdp::bdp_bytes(path.link_bps, path.rtt_s)?,
+        bdp_payload_bytes,
+        window_bytes,
+        window_shift: bdp::window_shift(window_bytes),
+        rmem_bytes: 2.0 * window_bytes,
+        wmem_bytes: 2.0 * window_bytes,
+    })
+}
+
+fn startup(path: &Path, frames: &Frames, goodput_bps: f64) -> Option<Startup> {
+    let start = Start {
+        rate_bps: goodput_bps / f64::from(path.streams),
+        rtt_s: path.rtt_s,
+        mss_bytes: frames.payload_bytes,
+        initial_segments: INITIAL_SEGMENTS,
+        growth: slow_start::GROWTH_PER_SEGMENT,
+    };
+    let window = bdp::window_segments(start.rate_bps, start.rtt_s, start.mss_bytes)?;
+    let rounds = slow_start::rounds(window, INITIAL_SEGMENTS, start.growth)?.max(0.0);
+    // Rounding up the last round can make the loss negative: then nothing is lost.
+    let lost_s = slow_start::lost_time_s(&start, rounds)?.max(0.0);
+    Some(Startup {
+        rounds,
+        duration_s: rounds * path.rtt_s,
+        lost_s,
+        omit_s: slow_start::omit_s(rounds, path.rtt_s)?,
+        length_for_one_percent_s: length_for_bias_s(lost_s, BIAS)?,
+    })
+}
+
+fn loss_budget(path: &Path, frames: &Frames, rates: &LayerRates) -> Option<LossBudget> {
+    let rate = rates.payload_bps / f64::from(path.streams);
+    let (rtt, mss) = (path.rtt_s, frames.payload_bytes);
+    let (allowed, beta) = match path.congestion {
+        Congestion::Reno => (tcp_rate::mathis_loss_for_rate(rate, rtt, mss), Some(0.5)),
+        Congestion::Cubic => (tcp_rate::cubic_loss_for_rate(rate, rtt, mss), Some(tcp_rate::CUBIC.beta)),
+        Congestion::Bbr => (tcp_rate::bbr_loss_tolerance(BBR_GAIN), None),
+    };
+    // A window of less than a segment would allow any loss.
+    let allowed = allowed?.min(1.0);
+    Some(LossBudget {
+        allowed,
+        packets_between: 1.0 / allowed,
+        reno_recovery_s: tcp_rate::reno_recovery_s(rate, rtt, mss)?,
+        cubic_recovery_s: tcp_rate::cubic_recovery_s(tcp_rate::CUBIC, rate, rtt, mss)?,
+        buffer_bytes: beta.and_then(|beta| queueing::buffer_for_backoff_bytes(path.link_bps, rtt, beta)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn long_fat() -> Path {
+        Path { rtt_s: 0.021, congestion: Congestion::Reno, ..Path::gigabit() }
+    }
+
+    fn close(got: f64, want: f64) {
+        assert!((got / want - 1.0).abs() < 1e-3, "got {got}, want {want}");
+    }
+
+    #[test]
+    fn a_gigabit_over_21_ms_as_the_table_has_it() {
+        let found = envelope(&long_fat()).unwrap();
+        assert_eq!(found.binding.limit, "link");
+        assert_eq!(found.binding.because, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
+        close(found.rates.payload_bps, 941.482e6);
+        close(found.rates.packet_bps, 975.293e6);
+        close(found.frames.per_second, 81_274.38);
+        let needs = found.needs.unwrap();
+        close(needs.bdp_wire_bytes, 2_625_000.0);
+        close(needs.bdp_payload_bytes, 2_471_391.4);
+        assert_eq!(needs.window_shift, Some(6));
+        let startup = found.startup.unwrap();
+        assert_eq!(startup.rounds, 8.0);
+        close(startup.lost_s, 0.136_625);
+        close(startup.length_for_one_percent_s, 13.6625);
+        let loss = found.loss.unwrap();
+        close(loss.allowed, 5.1493e-7);
+        close(loss.reno_recovery_s, 17.921);
+        close(loss.cubic_recovery_s, 10.858);
+    }
+
+    #[test]
+    fn window_loss_and_link_form_a_ladder() {
+        let path = Path { window_bytes: Some(65535.0), loss: Some(1e-6), ..long_fat() };
+        let found = envelope(&path).unwrap();
+        let limits: Vec<_> = found.ceilings.iter().map(|ceiling| ceiling.limit.as_str()).collect();
+        assert_eq!(limits, ["receiver_window", "loss", "link"]);
+        close(found.binding.bitrate_bps, 24.9657e6);
+        close(found.after_remedy.unwrap().bitrate_bps, 675.593e6);
+    }
+
+    #[test]
+    fn streams_share_the_window() {
+        let path = Path { window_bytes: Some(65535.0), streams: 4, ..long_fat() };
+        close(envelope(&path).unwrap().binding.bitrate_bps, 4.0 * 24.9657e6);
+    }
+
+    #[test]
+    fn datagrams_need_no_window() {
+        let found = envelope(&Path { udp: true, window_bytes: Some(1.0), ..Path::gigabit() }).unwrap();
+        close(found.rates.payload_bps, 957.087e6);
+        assert!(found.needs.is_none() && found.startup.is_none() && found.loss.is_none());
+        close(found.transfer_time_s(1e9).unwrap(), 8e9 / 957.087e6);
+    }
+
+    #[test]
+    fn a_tunnel_takes_its_share() {
+        let found = envelope(&Path { encapsulation: Encapsulation::Vxlan4, ..Path::gigabit() }).unwrap();
+        close(found.rates.payload_bps, 908.973e6);
+    }
+
+    #[test]
+    fn small_transfers_take_round_trips_and_large_ones_the_rate() {
+        let found = envelope(&long_fat()).unwrap();
+        // Ten segments leave at once, the next twenty after one round trip.
+        close(found.transfer_time_s(14_480.0).unwrap(), 0.021);
+        close(found.transfer_time_s(14_481.0).unwrap(), 0.042);
+        close(found.transfer_time_s(1e12).unwrap(), 8e12 / 941.482e6 + 0.1366);
+        assert_eq!(found.transfer_time_s(f64::NAN), None);
+    }
+
+    #[test]
+    fn descriptions_at_fault_say_what_to_give() {
+        let refuse = |path: Path| envelope(&path).unwrap_err();
+        assert_eq!(refuse(Path { link_bps: 0.0, ..Path::gigabit() }), PathError::Link);
+        assert_eq!(refuse(Path { rtt_s: f64::NAN, ..Path::gigabit() }), PathError::RoundTrip);
+        assert_eq!(refuse(Path { loss: Some(1.0), ..Path::gigabit() }), PathError::Loss(1.0));
+        assert_eq!(refuse(Path { streams: 0, ..Path::gigabit() }), PathError::Streams);
+        assert_eq!(refuse(Path { window_bytes: Some(0.0), ..Path::gigabit() }), PathError::Buffer);
+        let small = refuse(Path { mtu_bytes: 40.0, ..Path::gigabit() });
+        assert_eq!(
+            small.to_string(),
+            "an MTU of 40 leaves no payload after 52 bytes of headers; give a larger one"
+        );
+    }
+}
