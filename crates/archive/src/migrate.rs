@@ -10,6 +10,7 @@ use crate::ArchiveError;
 const MIGRATIONS: [&str; 1] = [include_str!("../schema/0001_runs.sql")];
 /// Marks the file as ours (`PRAGMA application_id`): the letters `lnrt`.
 const APPLICATION: i32 = 0x6c6e_7274;
+
 /// Brings the file to the newest format.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), ArchiveError> {
     let fail = |source| ArchiveError::of(path, source);

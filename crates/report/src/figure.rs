@@ -34,7 +34,9 @@ impl Figure {
         };
         let share = flow.ceiling.as_ref().zip(bitrate).and_then(|(c, r)| Ratio::new(r.bps() / c.bitrate_bps));
         let judged = flow.verdict.as_ref().is_some_and(|verdict| verdict.cause == Cause::Impossible);
-        let impossible = judged || share.is_some_and(|share| share.get() > 1.0 + CLOCK_ERROR);
+        // Only a link is a wall. The other limits are models or estimates, and a figure above one refutes the estimate.
+        let wall = flow.ceiling.as_ref().is_some_and(|ceiling| ceiling.limit == "link");
+        let impossible = judged || (wall && share.is_some_and(|share| share.get() > 1.0 + CLOCK_ERROR));
         Some(Self { bytes, elapsed, bitrate, share, impossible })
     }
 }

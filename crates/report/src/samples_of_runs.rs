@@ -245,6 +245,13 @@ pub(crate) fn udp_run() -> Vec<Event> {
     spec.traffic.udp = true;
     let mut bodies = opening(spec);
     bodies.push(planned(0, Direction::Upload, Transport::Udp));
+    let (_, mut opened) = settings(0, Side::Sender);
+    if let Body::FlowOpened { settings, .. } = &mut opened {
+        settings.length = Bytes::new(1448);
+        settings.datagrams_per_call = Some(44);
+        settings.tos = Effective { asked: Some(184), effective: Some(184) };
+    }
+    bodies.push((0, opened));
     let udp = |packets, lost, duplicates| UdpTally {
         packets,
         lost,
@@ -277,6 +284,8 @@ pub(crate) fn impossible_run() -> Vec<Event> {
     let mut bodies = opening(TestSpec::default());
     bodies.push(planned(0, Direction::Download, Transport::Tcp));
     bodies.push(ended(0, Side::Receiver, tally(1.2e9)));
+    let steady = Steady { ramp_ns: Span::ZERO, bitrate: Bitrate::from_bps(1.2e9).unwrap(), half_width: None };
+    bodies.push((0, Body::Steady { flow: 0, steady }));
     bodies.push(ceilings(0));
     bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
     log(bodies)

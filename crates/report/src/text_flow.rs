@@ -35,8 +35,8 @@ fn ink_of(flow: &FlowRecord) -> Ink {
 /// Everything below the verdict, as label and text, in reading order.
 pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
     let mut details = Vec::new();
-    let figure = Figure::of(flow);
-    if figure.is_some_and(|f| f.impossible) {
+    let impossible = Figure::of(flow).is_some_and(|figure| figure.impossible);
+    if impossible {
         details.push((
             "figure",
             "impossible: it exceeds what the path can carry, or the sender's own count.".to_owned(),
@@ -55,7 +55,7 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
         details.extend(others.map(|r| ("limit", format!("{} {}", r.limit, rung(r.bitrate_bps, &r.because)))));
     }
     details.extend(flow.also.iter().map(|also| ("also", format!("{} ({})", also.text, cause(also)))));
-    details.extend(steady(flow).map(|text| ("steady", text)));
+    details.extend(steady(flow).filter(|_| !impossible).map(|text| ("steady", text)));
     details.extend(settings(flow).map(|text| ("settings", text)));
     details.extend(books(flow).map(|text| ("books", text)));
     details
@@ -105,7 +105,8 @@ fn settings(flow: &FlowRecord) -> Option<String> {
     let mut words = vec![plural(u64::from(flow.plan.streams), "stream")];
     words.push(window(told, sender, receiver));
     if flow.plan.transport == Transport::Udp {
-        words.push(format!("datagrams of {}", told.length));
+        words.push(format!("datagrams of {} bytes", told.length.get()));
+        words.extend(told.datagrams_per_call.map(|count| format!("{count} per send call")));
     } else {
         words.extend(effective("MSS", told.mss.asked, told.mss.effective));
         let congestion = &told.congestion;
@@ -114,6 +115,9 @@ fn settings(flow: &FlowRecord) -> Option<String> {
             congestion.asked.as_ref(),
             congestion.effective.as_ref(),
         ));
+    }
+    if told.tos.asked.is_some() {
+        words.extend(effective("TOS", told.tos.asked, told.tos.effective));
     }
     let pacing = &told.pacing_bps;
     if pacing.asked.is_some() {

@@ -130,7 +130,7 @@ section! {
         /// Goodput; absent when no time passed between the first and the last read.
         #[serde(skip_serializing_if = "Option::is_none")]
         bitrate_bps: Option<Bitrate>,
-        /// True when the figure exceeds its ceiling by more than clocks can err, or contradicts the sender's.
+        /// True when the figure exceeds what the link carries by more than clocks can err, or contradicts the sender's.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         impossible: bool,
         /// Bytes of the first read, which mark the time origin and are not in the rate.

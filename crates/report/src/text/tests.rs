@@ -105,6 +105,8 @@ fn datagrams_show_loss_and_jitter() {
 
             Verdict
               upload      not judged: the flow ended before there was enough to judge by.
+                          settings  1 stream, window 4 MiB asked (granted 8 MiB send, - receive),
+                                    datagrams of 1448 bytes, 44 per send call, TOS 184
 
             kept as 7f3a (linerate show 7f3a)
         "#]],
