@@ -83,7 +83,7 @@ fn missed_pace(flow: &Flow, tally: &Tally) -> Option<Caveat> {
     let offered = tally.bitrate.bps();
     (udp.packets > 1 && offered < 0.99 * asked).then(|| {
         let text = format!(
-            "the sender offered {} of {} asked ({:.1} %): this host could not keep the pace; ask for less or for larger \
+            "the sender offered {} of {} asked ({:.1} %): this host or its link could not keep the pace; ask for less or for larger \
              datagrams (-l)",
             tally.bitrate,
             Bitrate::from_bps(asked).unwrap_or_default(),

@@ -39,9 +39,9 @@ pub struct Progress {
     pub bytes: Bytes,
     /// Time from the first read or write to the latest one.
     pub elapsed: Span,
-    /// Smoothed round-trip time at the last tick, mean over streams.
+    /// Smoothed round-trip time at the last tick, mean over streams; at a sender only.
     pub srtt: Option<Span>,
-    /// Segments sent again until the last tick.
+    /// Segments sent again until the last tick; at a sender only.
     pub retransmits: Option<u64>,
     /// Whether the sender has written everything and half-closed; false at a receiver.
     pub finished_writing: bool,

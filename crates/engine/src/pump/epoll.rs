@@ -187,7 +187,7 @@ impl<'f> Bench<'f> {
             self.end(index, Some(Trouble::Aborted));
             if half_closes {
                 let end = &mut self.slots[index].end;
-                end.queued = queued(&self.flow.sockets, end.stream, half_closed);
+                end.queued = queued(self.flow, end.stream, half_closed);
             }
         }
         PumpEnd { streams: self.slots.into_iter().map(|slot| slot.end).collect(), ..PumpEnd::default() }

@@ -9,14 +9,13 @@ pub(crate) mod epoll;
 pub(crate) mod feed;
 pub(crate) mod stream;
 
-use linerate_model::Side;
+use linerate_model::{Side, Transport};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::clock::ThreadClock;
 use linerate_sock::{SockError, affinity, queues};
 
 use crate::control::Control;
 use crate::flow::Flow;
-use crate::setup::Sockets;
 use datagram_send::Parcel;
 use feed::{Drain, Feed};
 
@@ -143,8 +142,9 @@ pub(crate) fn run(flow: &Flow, pump: usize, job: Job) -> PumpEnd {
     PumpEnd { unpinned, ..end }
 }
 
-/// Bytes in the send queue of a stream; the FIN behind them counts as one for the kernel and as none here.
-pub(crate) fn queued(sockets: &Sockets, stream: usize, half_closed: bool) -> Option<u64> {
-    let bytes = queues::unacknowledged(sockets.tcp(stream)?).ok()?;
-    Some(bytes.saturating_sub(u64::from(half_closed)))
+/// Bytes in the send queue of a stream. Of TCP the kernel counts the FIN behind them as one, which is none here.
+pub(crate) fn queued(flow: &Flow, stream: usize, half_closed: bool) -> Option<u64> {
+    let bytes = queues::unacknowledged(flow.sockets.tcp(stream)?).ok()?;
+    let fin = half_closed && flow.setup.transport == Transport::Tcp;
+    Some(bytes.saturating_sub(u64::from(fin)))
 }

@@ -33,7 +33,7 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut feed: F
     let end = StreamEnd {
         stream: pump,
         bytes: flow.counters[pump].read().total,
-        queued: queued(&flow.sockets, pump, half_closed),
+        queued: queued(flow, pump, half_closed),
         trouble: ended.err(),
     };
     PumpEnd { streams: vec![end], copied: feed.copied(socket), ..PumpEnd::default() }

@@ -182,7 +182,7 @@ impl Sampler<'_> {
             outside: self.phase != Phase::Inside,
             readings,
         };
-        self.log.add(sample, snapshot.srtt(), snapshot.retransmits());
+        self.log.add(sample, snapshot.srtt(self.flow.setup.side), snapshot.retransmits(self.flow.setup.side));
         if next != self.phase {
             let mark = Mark { snapshot: snapshot.clone(), host: self.last_host.clone() };
             match next {

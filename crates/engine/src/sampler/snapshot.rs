@@ -43,12 +43,14 @@ impl Snapshot {
         Self { at: origin, counts: Counts::default(), process_cpu: clock::process_cpu(), ..self }
     }
 
-    pub(crate) fn srtt(&self) -> Option<Span> {
-        self.tcp.as_ref()?.srtt()
+    /// Smoothed round-trip time; only the sending kernel keeps one.
+    pub(crate) fn srtt(&self, side: Side) -> Option<Span> {
+        self.tcp.as_ref().filter(|_| writes(side))?.srtt()
     }
 
-    pub(crate) fn retransmits(&self) -> Option<u64> {
-        self.tcp.as_ref()?.retransmits()
+    /// Segments that this sender has sent again so far.
+    pub(crate) fn retransmits(&self, side: Side) -> Option<u64> {
+        self.tcp.as_ref().filter(|_| writes(side))?.retransmits()
     }
 
     /// What happened since `earlier`, and how things stand now.
