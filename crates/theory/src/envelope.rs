@@ -261,18 +261,12 @@ pub fn envelope(path: &Path) -> Result<Envelope, PathError> {
     ceilings.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
     let binding = ladder::binding(&ceilings).cloned().ok_or(no_payload)?;
     let after_remedy = ladder::after_remedy(&ceilings, &binding.limit).cloned();
-    let tcp = |part: bool| part.then_some(());
-    Ok(Envelope {
-        needs: tcp(!path.udp).and_then(|()| needs(path, &rates)),
-        startup: tcp(!path.udp).and_then(|()| startup(path, &frames, binding.bitrate_bps)),
-        loss: tcp(!path.udp).and_then(|()| loss_budget(path, &frames, &rates)),
-        ceilings,
-        binding,
-        after_remedy,
-        frames,
-        rates,
-        path: path.clone(),
-    })
+    let (needs, startup, loss) = if path.udp {
+        (None, None, None)
+    } else {
+        (needs(path, &rates), startup(path, &frames, binding.bitrate_bps), loss_budget(path, &frames, &rates))
+    };
+    Ok(Envelope { needs, startup, loss, ceilings, binding, after_remedy, frames, rates, path: path.clone() })
 }
 
 impl Envelope {

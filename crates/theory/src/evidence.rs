@@ -3,6 +3,7 @@
 //! Values of a connection (windows, buffers, RTT) are those of the flow's median connection; counts are sums over the flow.
 
 use crate::framing::{Headers, IpVersion};
+use crate::stats::{order, series, spread};
 
 /// Transport of the flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -199,6 +200,8 @@ pub struct Host {
     pub thread_share: Option<f64>,
     /// Share of the time in which that thread had 95 % of a core or more.
     pub thread_full_share: Option<f64>,
+    /// Share of all cores' time that was not idle, 0 to 1.
+    pub all_cores_share: Option<f64>,
     /// Largest share of a core spent in software interrupts.
     pub softirq_share: Option<f64>,
     /// Time that a hypervisor took away.
@@ -324,6 +327,13 @@ impl Evidence {
         Some(loaded - self.base_rtt_s()?)
     }
 
+    /// Whether a queue stands before the bottleneck, so that windows and buffers are larger than the path and only bound
+    /// the queue: the round trip grew by half and by a millisecond.
+    #[must_use]
+    pub fn queue_stands(&self) -> bool {
+        self.rtt_rise_s().zip(self.base_rtt_s()).is_some_and(|(rise, base)| rise >= (0.5 * base).max(0.001))
+    }
+
     /// Share of the sent segments that were lost: retransmissions less the needless ones. For UDP the lost datagrams.
     #[must_use]
     pub fn loss(&self) -> Option<f64> {
@@ -340,16 +350,22 @@ impl Evidence {
     /// Coefficient of variation of the steady intervals.
     #[must_use]
     pub fn variation(&self) -> Option<f64> {
-        crate::stats::series::coefficient_of_variation(&self.outcome.intervals_bps)
+        series::coefficient_of_variation(&self.outcome.intervals_bps)
     }
 
     /// Whether the intervals vary less than `limit`, or less than one read of 64 KiB makes them; `None` when unknown.
+    ///
+    /// Judged by the robust spread, so that one interval in which a host was late does not count; but the mean must stay
+    /// at the median, so that rare deep dips do.
     #[must_use]
     pub fn is_constant(&self, limit: f64) -> Option<bool> {
-        let variation = self.variation()?;
+        let intervals = &self.outcome.intervals_bps;
+        let centre = order::median(intervals).filter(|median| *median > 0.0)?;
         let interval_bits = self.outcome.goodput_bps? * self.outcome.interval_s.unwrap_or(1.0);
-        let step = 65536.0 * 8.0 / interval_bits;
-        Some(variation < limit.max(step))
+        let limit = limit.max(65536.0 * 8.0 / interval_bits);
+        let spread = spread::robust_sigma(intervals)? / centre;
+        let drift = (series::mean(intervals)? / centre - 1.0).abs();
+        Some(intervals.len() > 1 && spread < limit && drift < limit)
     }
 
     /// Whether the flow runs BBR, to which the loss models do not apply.
@@ -402,6 +418,19 @@ mod tests {
         evidence.outcome.intervals_bps = vec![7e6, 11.8e6, 7e6, 11.8e6];
         assert_eq!(evidence.is_constant(0.02), Some(true));
         evidence.outcome.interval_s = Some(10.0);
+        assert_eq!(evidence.is_constant(0.02), Some(false));
+    }
+
+    #[test]
+    fn one_late_interval_in_a_hundred_does_not_count_but_rare_dips_do() {
+        let mut evidence = Evidence::default();
+        evidence.outcome.goodput_bps = Some(941e6);
+        evidence.outcome.intervals_bps = vec![941e6; 100];
+        evidence.outcome.intervals_bps[40] = 600e6;
+        assert_eq!(evidence.is_constant(0.02), Some(true));
+        for dip in evidence.outcome.intervals_bps.iter_mut().step_by(10) {
+            *dip = 400e6;
+        }
         assert_eq!(evidence.is_constant(0.02), Some(false));
     }
 }

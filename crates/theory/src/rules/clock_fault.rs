@@ -8,15 +8,16 @@ use crate::phrase;
 
 /// Lateness of the sampling clock that spoils a result, in intervals.
 const LATE_INTERVALS: f64 = 2.0;
+/// A pause shorter than this share of the test leaves its mean usable.
+const PAUSED_SHARE: f64 = 0.05;
 /// Missing intervals that spoil a result, as a share; one is always forgiven (the last may be cut short).
-const MISSING_SHARE: f64 = 0.02;
+const MISSING_SHARE: f64 = 0.05;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let timing = &evidence.timing;
-    let late = timing
-        .gap_max_s
-        .zip(evidence.outcome.interval_s)
-        .is_some_and(|(gap, interval)| gap > LATE_INTERVALS * interval);
+    let paused = paused_s(evidence);
+    let late = paused
+        .is_some_and(|gap| evidence.outcome.measured_s.is_none_or(|measured| gap > PAUSED_SHARE * measured));
     let miscounted = timing.expected_intervals.zip(timing.seen_intervals).is_some_and(|(expected, seen)| {
         expected.abs_diff(seen) as f64 > (expected as f64 * MISSING_SHARE).max(1.0)
     });
@@ -24,7 +25,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !(late || miscounted || stepped) {
         return None;
     }
-    let gap = timing.gap_max_s.map(phrase::time);
+    let gap = paused.map(phrase::time);
     let text = match (stepped, late, gap) {
         (true, ..) => "A clock was set during the test.".to_owned(),
         (_, true, Some(gap)) => format!("A measuring host was paused for {gap}."),
@@ -38,6 +39,12 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
+/// The longest pause, when it is longer than sampling forgives.
+pub(super) fn paused_s(evidence: &Evidence) -> Option<f64> {
+    let interval = evidence.outcome.interval_s?;
+    evidence.timing.gap_max_s.filter(|gap| *gap > LATE_INTERVALS * interval)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,7 +54,7 @@ mod tests {
     fn pauses_steps_and_missing_intervals_spoil_a_result() {
         assert_eq!(rule(&full_gigabit()), None);
         let spoilt: [fn(&mut Evidence); 3] = [
-            |evidence| evidence.timing.gap_max_s = Some(0.25),
+            |evidence| evidence.timing.gap_max_s = Some(0.5),
             |evidence| evidence.timing.clock_stepped = Some(true),
             |evidence| evidence.timing.seen_intervals = Some(90),
         ];
@@ -61,7 +68,7 @@ mod tests {
     #[test]
     fn small_lateness_and_one_interval_are_forgiven() {
         let mut evidence = full_gigabit();
-        evidence.timing.gap_max_s = Some(0.15);
+        evidence.timing.gap_max_s = Some(0.25);
         evidence.timing.seen_intervals = Some(99);
         evidence.timing.clock_stepped = Some(false);
         assert_eq!(rule(&evidence), None);

@@ -25,7 +25,7 @@ fn full_core(evidence: &Evidence) -> Option<Finding> {
     if core_is_full(&evidence.sender) && !window_closes && share(host) < share(&evidence.sender) + 0.02 {
         return None;
     }
-    let text = format!("One core of the receiver is full: {}.", load(host));
+    let text = format!("The receiver's processor is the limit: {}.", load(host));
     finish(evidence, confidence(is_near(host), full)?, &text)
 }
 

@@ -2,14 +2,12 @@
 
 use linerate_model::{Cause, Finding};
 
-use super::{Draft, confidence, core_is_full};
+use super::{Draft, confidence, core_is_full, is_crowded};
 use crate::evidence::{Evidence, Host};
 use crate::phrase;
 
-/// From this share of a core the rate comes within 10 % of what the core could do.
-const NEAR_FULL: f64 = 0.9;
-/// On a virtual link nothing else is left to limit from this share on.
-const NEARLY_ON_VIRTUAL: f64 = 0.85;
+/// From this share of a core the rate comes close to what the core could do; where no link is, nothing else is left.
+const NEARLY_FULL: f64 = 0.85;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let host = &evidence.sender;
@@ -24,7 +22,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .zip(evidence.tcp.cwnd_bytes)
         .is_none_or(|(flight, cwnd)| flight < 0.7 * cwnd);
     let sure = confidence(is_near(host), core_is_full(host) && window_unused)?;
-    let text = format!("One core of the sender is full: {}.", load(host));
+    let text = format!("The sender's processor is the limit: {}.", load(host));
     Draft::new(Cause::CpuSender, "V07", sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("sender_thread_share", host.thread_share)
@@ -37,12 +35,12 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 
 /// Whether the host's busiest thread nearly fills a core while no link can be the limit.
 pub(super) fn is_nearly_full(evidence: &Evidence, host: &Host) -> bool {
-    evidence.line_rate_bps().is_none() && share(host) >= NEARLY_ON_VIRTUAL
+    evidence.line_rate_bps().is_none() && share(host) >= NEARLY_FULL
 }
 
-/// Whether the rate is within 10 % of what the fullest core allows.
+/// Whether the rate is close to what the processor allows.
 pub(super) fn is_near(host: &Host) -> bool {
-    share(host).max(host.softirq_share.unwrap_or(0.0)) >= NEAR_FULL
+    core_is_full(host) || share(host) >= NEARLY_FULL
 }
 
 /// The busiest thread's share, 0 when unknown.
@@ -50,14 +48,15 @@ pub(super) fn share(host: &Host) -> f64 {
     host.thread_share.unwrap_or(0.0)
 }
 
-/// What fills the core, in words.
+/// What fills the processor, in words.
 pub(super) fn load(host: &Host) -> String {
-    match (host.thread_share, host.softirq_share) {
-        (thread, Some(softirq)) if softirq > thread.unwrap_or(0.0) => {
-            format!("software interrupts took {} of it", phrase::percent(softirq))
-        }
-        (Some(thread), _) => format!("its busiest thread took {} of it", phrase::percent(thread)),
-        _ => "its busiest thread took all of it most of the time".to_owned(),
+    let thread = share(host);
+    if let Some(softirq) = host.softirq_share.filter(|softirq| *softirq > thread) {
+        return format!("software interrupts took {} of a core", phrase::percent(softirq));
+    }
+    match host.all_cores_share.filter(|busy| is_crowded(host) && *busy > thread) {
+        Some(busy) => format!("all its cores together were {} busy", phrase::percent(busy)),
+        None => format!("its busiest thread took {} of a core", phrase::percent(thread)),
     }
 }
 
@@ -75,6 +74,16 @@ mod tests {
         assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Confirmed));
         evidence.tcp.cwnd_bytes = evidence.tcp.unacked_bytes;
         assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
+    }
+
+    #[test]
+    fn a_crowded_host_limits_its_busiest_thread() {
+        let mut evidence = loopback();
+        evidence.sender.thread_share = Some(0.7);
+        evidence.receiver.thread_share = Some(0.5);
+        assert_eq!(rule(&evidence), None);
+        evidence.sender.all_cores_share = Some(0.98);
+        assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::CpuSender));
     }
 
     #[test]

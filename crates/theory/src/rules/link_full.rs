@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, any_core_is_full, confidence, rate_was_asked_for, windows_are_open};
+use super::{Draft, any_core_is_full, confidence, hosts_have_room, rate_was_asked_for, windows_are_open};
 use crate::evidence::{Evidence, Transport};
 use crate::{ethernet, framing, ladder, phrase};
 
@@ -12,6 +12,8 @@ const FULL: f64 = 0.98;
 const NEARLY: f64 = 0.93;
 /// Intervals of a full link vary less than this.
 const CONSTANT: f64 = 0.02;
+/// A thread with this much of a core may itself be the limit.
+const BUSY_THREAD: f64 = 0.85;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if rate_was_asked_for(evidence) {
@@ -72,8 +74,10 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
     let undisturbed = windows_are_open(evidence)
         && evidence.is_constant(CONSTANT) == Some(true)
         && !any_core_is_full(evidence);
-    // Without a link to compare with, only a queue shows that the rate is a link's and no coincidence.
-    if !slower || !undisturbed || (known.is_none() && !queue_was_seen(evidence)) {
+    // Without a link to compare with, a queue and hosts at ease show that the rate is a link's and no coincidence.
+    let coincidence =
+        known.is_none() && !(queue_was_seen(evidence) && hosts_have_room(evidence, BUSY_THREAD));
+    if !slower || !undisturbed || coincidence {
         return None;
     }
     let ceiling = ladder::link_goodput_bps(evidence, found.bps)?;
@@ -159,6 +163,11 @@ mod tests {
         evidence.rtt =
             crate::evidence::RoundTrip { min_s: Some(0.01), mean_s: Some(0.01), ..Default::default() };
         assert_eq!(rule(&evidence), None, "no queue, no link");
+        let mut evidence = shaped(100e6);
+        evidence.outcome.goodput_bps = Some(94.1e6);
+        evidence.outcome.intervals_bps = vec![94.1e6; 90];
+        evidence.receiver.thread_share = Some(0.9);
+        assert_eq!(rule(&evidence), None, "a busy thread may be the limit");
     }
 
     #[test]

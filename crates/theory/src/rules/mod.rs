@@ -8,6 +8,7 @@ mod clock_fault;
 mod congestion;
 mod cpu_receiver;
 mod cpu_sender;
+mod disturbance;
 mod impossible;
 mod link_full;
 mod local_drops;
@@ -21,7 +22,6 @@ mod shaper;
 mod slow_reader;
 mod slow_start;
 mod source_starved;
-mod stolen_time;
 mod timeouts;
 mod too_short;
 mod unexplained;
@@ -62,7 +62,7 @@ pub(crate) const PRIMARY: [Rule; 20] = [
 ];
 
 /// Rules that add to a verdict and never are one while another rule answers.
-pub(crate) const ADDITIONAL: [Rule; 2] = [bufferbloat::rule, stolen_time::rule];
+pub(crate) const ADDITIONAL: [Rule; 2] = [bufferbloat::rule, disturbance::rule];
 
 pub(crate) use unexplained::finding as unexplained;
 
@@ -127,11 +127,14 @@ pub(crate) fn near(rate: f64, ceiling: Option<f64>, tolerance: f64) -> bool {
 /// Share of a core from which a thread counts as having all of it.
 pub(crate) const FULL_CORE: f64 = 0.95;
 
+/// Share of a core from which a thread on a crowded host is the one that suffers.
+const CROWDED_THREAD: f64 = 0.4;
+
 /// Whether a thread of the host had a whole core for most of the time, or its interrupts had one.
 pub(crate) fn core_is_full(host: &Host) -> bool {
     let thread = host.thread_share.is_some_and(|share| share >= FULL_CORE)
         || host.thread_full_share.is_some_and(|share| share > 0.5);
-    thread || host.softirq_share.is_some_and(|share| share >= 0.9)
+    thread || is_crowded(host) || host.softirq_share.is_some_and(|share| share >= 0.9)
 }
 
 /// Whether the sender or the receiver had a full core.
@@ -139,10 +142,24 @@ pub(crate) fn any_core_is_full(evidence: &Evidence) -> bool {
     core_is_full(&evidence.sender) || core_is_full(&evidence.receiver)
 }
 
-/// Whether the windows left the flow alone; unknown counts as alone.
+/// Whether every core of the host is busy, so that its thread gets less than it asks for.
+pub(crate) fn is_crowded(host: &Host) -> bool {
+    host.all_cores_share.is_some_and(|share| share >= FULL_CORE)
+        && host.thread_share.is_some_and(|share| share >= CROWDED_THREAD)
+}
+
+/// Whether the busiest threads of both hosts stay below `share` of a core; unknown counts as idle.
+pub(crate) fn hosts_have_room(evidence: &Evidence, share: f64) -> bool {
+    let threads = [evidence.sender.thread_share, evidence.receiver.thread_share];
+    !any_core_is_full(evidence) && threads.into_iter().flatten().all(|thread| thread < share)
+}
+
+/// Whether the windows left the flow alone: they held it for little of the time (unknown counts as none), or they are
+/// larger than the path and only bound the queue.
 pub(crate) fn windows_are_open(evidence: &Evidence) -> bool {
     let below = |share: Option<f64>| share.is_none_or(|share| share < 0.1);
-    below(evidence.tcp.receiver_window_share) && below(evidence.tcp.send_buffer_share)
+    evidence.queue_stands()
+        || (below(evidence.tcp.receiver_window_share) && below(evidence.tcp.send_buffer_share))
 }
 
 /// Whether the test itself asked for the rate that it got.

@@ -2,12 +2,14 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, confidence, core_is_full, near, slow_reader};
+use super::{Draft, confidence, core_is_full, hosts_have_room, near, slow_reader};
 use crate::evidence::Evidence;
 use crate::{bdp, ladder, phrase};
 
 /// Share of the busy time from which the window counts as the limit.
 const HELD: f64 = 0.25;
+/// A thread with this much of a core may itself be the limit.
+const BUSY_THREAD: f64 = 0.85;
 /// How close goodput comes to window over round trip.
 const CLOSE: f64 = 0.15;
 
@@ -20,6 +22,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         || slow_reader::queue_is_full(evidence)
         || slow_reader::read_rate_holds(evidence)
         || core_is_full(&evidence.receiver)
+        || evidence.queue_stands()
     {
         return None;
     }
@@ -27,6 +30,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let rtt = evidence.base_rtt_s()?;
     let fits = fits(evidence, window);
     let fixed = is_fixed(evidence);
+    if !fits && !hosts_have_room(evidence, BUSY_THREAD) {
+        return None; // the threads hold the rate, the window only fills meanwhile
+    }
     let sure = match held {
         Some(_) => confidence(fits, fixed)?,
         // Without the kernel's own account both other signs are needed.
@@ -125,6 +131,18 @@ mod tests {
         let mut evidence = long_path();
         evidence.tcp.send_buffer_share = Some(0.95);
         assert_eq!(rule(&evidence), None, "the send buffer holds it more");
+    }
+
+    #[test]
+    fn a_window_that_only_bounds_a_queue_or_waits_for_a_thread_is_no_limit() {
+        let mut evidence = long_path();
+        evidence.rtt.loaded_p50_s = Some(0.040);
+        assert_eq!(rule(&evidence), None);
+        let mut evidence = long_path();
+        evidence.outcome.goodput_bps = Some(15e6);
+        assert!(rule(&evidence).is_some());
+        evidence.sender.thread_share = Some(0.9);
+        assert_eq!(rule(&evidence), None);
     }
 
     #[test]

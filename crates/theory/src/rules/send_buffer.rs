@@ -13,7 +13,7 @@ const PAYLOAD_SHARE: std::ops::RangeInclusive<f64> = 0.4..=1.15;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let held = evidence.tcp.send_buffer_share;
-    if held.is_some_and(|share| share <= HELD) || any_core_is_full(evidence) {
+    if held.is_some_and(|share| share <= HELD) || any_core_is_full(evidence) || evidence.queue_stands() {
         return None;
     }
     let buffer = evidence.windows.snd_buf_bytes?;
@@ -87,6 +87,9 @@ mod tests {
     fn a_buffer_that_holds_nothing_is_no_limit() {
         assert_eq!(rule(&full_gigabit()), None);
         assert_eq!(rule(&long_path()), None);
+        let mut queue = small_buffer();
+        queue.rtt.loaded_p50_s = Some(0.05);
+        assert_eq!(rule(&queue), None, "the buffer is larger than the path");
         let mut busy = loopback();
         busy.tcp.send_buffer_share = Some(0.5);
         busy.windows.snd_buf_asked_bytes = Some(2e6);

@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, any_core_is_full, link_full, rate_was_asked_for, windows_are_open};
+use super::{Draft, any_core_is_full, hosts_have_room, link_full, rate_was_asked_for, windows_are_open};
 use crate::ethernet::{StandardRate, inferred_link, inferred_shaper};
 use crate::evidence::Evidence;
 use crate::phrase;
@@ -11,6 +11,8 @@ use crate::phrase;
 const CONSTANT: f64 = 0.03;
 /// Loss that the overflow of a shaper's queue may cause; more is another cause.
 const OVERFLOW: f64 = 0.01;
+/// A thread with this much of a core may hold the rate by itself.
+const BUSY_THREAD: f64 = 0.6;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !holds(evidence) {
@@ -49,9 +51,12 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
         && !rate_was_asked_for(evidence)
         && !link_full::own_link_is_full(evidence);
     let constant = evidence.is_constant(CONSTANT) == Some(true);
-    let queued = link_full::queue_was_seen(evidence) && evidence.rtt_rise_s().is_some_and(|rise| rise > 0.0);
+    let queued = link_full::queue_was_seen(evidence);
     let little_loss = evidence.loss().is_none_or(|loss| loss <= OVERFLOW);
-    free && constant && !is_a_link(evidence) && (standard(evidence).is_some() || (queued && little_loss))
+    let at_ease = hosts_have_room(evidence, BUSY_THREAD);
+    let signs =
+        if standard(evidence).is_some() { queued || at_ease } else { queued && at_ease && little_loss };
+    free && constant && !is_a_link(evidence) && signs
 }
 
 /// The standard rate that a shaper seems to be set to, below the link's.
@@ -88,6 +93,20 @@ mod tests {
         assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
         evidence.rtt.mean_s = Some(0.0001);
         evidence.rtt.loaded_p50_s = Some(0.0001);
+        assert_eq!(rule(&evidence), None);
+    }
+
+    #[test]
+    fn a_window_larger_than_the_path_only_bounds_the_queue() {
+        let mut evidence = shaped(100e6);
+        evidence.tcp.receiver_window_share = Some(0.9);
+        assert!(rule(&evidence).is_some());
+    }
+
+    #[test]
+    fn a_busy_host_may_hold_a_rate_as_constant_as_a_shaper() {
+        let mut evidence = shaped(37e6);
+        evidence.receiver.thread_share = Some(0.7);
         assert_eq!(rule(&evidence), None);
     }
 

@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, core_is_full, near};
+use super::{Draft, any_core_is_full, near};
 use crate::evidence::Evidence;
 use crate::phrase;
 
@@ -17,8 +17,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let asked = read_rate_holds(evidence);
     let held = evidence.tcp.receiver_window_share;
     let closed = held.is_some_and(|share| share > HELD) && queue_is_full(evidence);
-    let host_is_limit = core_is_full(&evidence.receiver)
-        || evidence.receiver.thread_share.is_some_and(|share| share >= BUSY_CORE);
+    let host_is_limit =
+        any_core_is_full(evidence) || evidence.receiver.thread_share.is_some_and(|share| share >= BUSY_CORE);
     if !asked && (!closed || host_is_limit) {
         return None;
     }

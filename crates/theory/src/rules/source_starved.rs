@@ -8,8 +8,8 @@ use crate::phrase;
 
 /// Below this share of time with data outstanding the sender waits for its application.
 const BUSY: f64 = 0.9;
-/// A thread with this much of a core is itself the limit.
-const BUSY_CORE: f64 = 0.85;
+/// A thread with this much of a core may itself be the limit.
+const BUSY_CORE: f64 = 0.6;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let tcp = &evidence.tcp;

@@ -59,7 +59,7 @@ fn mostly_ramp(evidence: &Evidence, measured: f64) -> Reason {
 
 /// Epochs count only for a flow that had them and whose rate shows it: a full link is steady after any number.
 fn too_few_epochs(evidence: &Evidence, measured: f64) -> Reason {
-    if evidence.loss()? <= 0.0 || evidence.is_bbr() || evidence.is_constant(CONSTANT)? {
+    if evidence.loss()? <= 0.0 || evidence.is_bbr() || evidence.variation()? < CONSTANT {
         return None;
     }
     let rate = evidence.outcome.goodput_bps? / evidence.streams();

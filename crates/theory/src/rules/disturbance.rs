@@ -1,0 +1,54 @@
+//! V26, as a remark: a measuring host lost time, but not enough to spoil the result.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, clock_fault};
+use crate::evidence::Evidence;
+use crate::phrase;
+
+/// Share of the time taken by a hypervisor that is worth a remark.
+const STOLEN: f64 = 0.05;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    if clock_fault::rule(evidence).is_some() {
+        return None;
+    }
+    let shares = [evidence.sender.steal_share, evidence.receiver.steal_share];
+    let stolen = shares.into_iter().flatten().reduce(f64::max).filter(|share| *share > STOLEN);
+    let paused = clock_fault::paused_s(evidence);
+    let text = match (stolen, paused) {
+        (Some(share), _) => format!("A hypervisor took {} of a host's time", phrase::percent(share)),
+        (None, Some(pause)) => format!("A measuring host was paused for {}", phrase::time(pause)),
+        (None, None) => return None,
+    };
+    Draft::new(Cause::Invalid, "V26", Confidence::Probable, format!("{text}: the figure may be too low."))
+        .with("sender_steal_share", evidence.sender.steal_share)
+        .with("receiver_steal_share", evidence.receiver.steal_share)
+        .with_time("gap_max_ns", paused)
+        .remedy("Repeat the test when the machine is quiet, or on hosts of its own.")
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::full_gigabit;
+
+    #[test]
+    fn the_worse_host_counts() {
+        let mut evidence = full_gigabit();
+        evidence.sender.steal_share = Some(0.01);
+        assert_eq!(rule(&evidence), None);
+        evidence.receiver.steal_share = Some(0.2);
+        assert!(rule(&evidence).unwrap().text.contains("20.0 %"));
+    }
+
+    #[test]
+    fn a_short_pause_is_a_remark_and_a_long_one_a_verdict() {
+        let mut evidence = full_gigabit();
+        evidence.timing.gap_max_s = Some(0.25);
+        assert!(rule(&evidence).unwrap().text.contains("250 ms"));
+        evidence.timing.gap_max_s = Some(1.0);
+        assert_eq!(rule(&evidence), None);
+    }
+}
