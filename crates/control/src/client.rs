@@ -23,7 +23,7 @@ use crate::error::ControlError;
 use crate::host::host_info;
 use crate::log::Log;
 use crate::probe::{Prober, Task};
-use crate::setup::{DRAIN, idle_time, socket_options};
+use crate::setup::{drain, idle_time, socket_options};
 
 /// How long the first connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -103,7 +103,7 @@ impl Client {
         let local = connected.stream.local_addr().ok().map(|address| address.ip());
         let here = host_info(local);
         log.note(Body::Host { info: here.clone() });
-        let session = ClientSession::new(log.now(), here, spec.clone(), DRAIN);
+        let session = ClientSession::new(log.now(), here, spec.clone(), drain(spec));
         Ok(Self {
             dialogue: Dialogue::new(session, connected.stream, log.epoch(), true)?,
             server: connected.peer,

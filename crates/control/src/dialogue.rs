@@ -13,6 +13,7 @@ use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
 use crate::ControlError;
+use crate::setup::{LAST_BYTES, LAST_DATAGRAMS};
 
 /// How often a running flow's progress is looked at and told.
 const PROGRESS: Span = Span::from_ms(250);
@@ -54,6 +55,8 @@ pub(crate) enum Happening {
     Session(Output),
     /// A local flow runs, with these settings.
     Started { flow: u16, side: Side, settings: Box<SideSettings> },
+    /// The drain was cut.
+    Cut,
     /// Local progress.
     Progress(Progress),
     /// New samples of a local flow.
@@ -103,9 +106,13 @@ impl<S: Session> Dialogue<S> {
         Ok(result?)
     }
 
-    /// Sockets to start when the session says so, with their settings for the peer.
+    /// Sockets of the flows that start when the session says so. Receivers read from now on: the first byte must not
+    /// wait for a thread, because its arrival is the time origin of the result.
     pub(crate) fn prepare(&mut self, flows: Vec<(FlowSetup, Sockets)>) -> Result<(), ControlError> {
-        self.prepared = flows;
+        let (receivers, senders) = flows.into_iter().partition(|(setup, _)| setup.side == Side::Receiver);
+        self.prepared = receivers;
+        self.start()?;
+        self.prepared = senders;
         self.input(Input::FlowsOpen)
     }
 
@@ -120,7 +127,7 @@ impl<S: Session> Dialogue<S> {
                 Output::Send(bytes) => self.unsent.extend_from_slice(&bytes),
                 Output::Start => self.start()?,
                 Output::StopWriting => self.flows.values().for_each(|flow| flow.handle.stop_writing()),
-                Output::Cut => self.flows.values().for_each(|flow| flow.handle.abort()),
+                Output::Cut => self.cut(),
                 Output::PeerSenderDone { flow } => self.peer_sender_done(flow),
                 other => self.news.push(Happening::Session(other)),
             }
@@ -141,10 +148,22 @@ impl<S: Session> Dialogue<S> {
         Ok(())
     }
 
+    /// The drain is over. The sender resets, having noted what is in its queue; a receiver that reset first would
+    /// throw away what has arrived and make the sender forget its queue.
+    fn cut(&mut self) {
+        for flow in self.flows.values() {
+            match flow.side {
+                Side::Sender => flow.handle.abort(),
+                Side::Receiver => flow.handle.stop_reading(clock::now() + LAST_BYTES.as_duration()),
+            }
+        }
+        self.news.push(Happening::Cut);
+    }
+
     /// A datagram receiver cannot see the end of the stream: it is told.
     fn peer_sender_done(&mut self, number: u16) {
         if let Some(flow) = self.flows.get(&number).filter(|flow| flow.transport == Transport::Udp) {
-            flow.handle.stop_reading(clock::now() + crate::setup::DRAIN.as_duration());
+            flow.handle.stop_reading(clock::now() + LAST_DATAGRAMS.as_duration());
         }
     }
 

@@ -111,8 +111,17 @@ pub(crate) fn idle_time(spec: &TestSpec) -> Span {
     Span::from_ns(spec.traffic.measured().as_ns() / 5).min(Span::from_secs(2)).max(Span::from_ms(100))
 }
 
-/// How long after the senders' end the rest may take to arrive.
-pub(crate) const DRAIN: Span = Span::from_ms(400);
+/// How long after the senders' end the rest may take to arrive: longer with many streams, whose buffers add up.
+pub(crate) fn drain(spec: &TestSpec) -> Span {
+    let streams = Span::from_ms(u64::from(spec.traffic.streams));
+    (Span::from_ms(400) + streams).min(Span::from_secs(2))
+}
+
+/// How long a receiver waits for the sender's reset after the drain was cut.
+pub(crate) const LAST_BYTES: Span = Span::from_ms(200);
+
+/// How long a receiver of datagrams reads on after the sender's end: the queues of the path empty into it.
+pub(crate) const LAST_DATAGRAMS: Span = Span::from_ms(1000);
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_engine::settle_udp;
-use linerate_model::{Body, Books, Caveat, Direction, LatencyReport, Sample, Side};
+use linerate_model::{Body, Books, Caveat, CaveatKind, Direction, LatencyReport, Sample, Side};
 use linerate_proto::{Ended, FlowOrder, Progress};
 
 use crate::log::Log;
@@ -15,6 +15,7 @@ pub(super) struct Merge {
     flows: BTreeMap<u16, Flow>,
     udp: bool,
     latency: Option<LatencyReport>,
+    cut: bool,
 }
 
 #[derive(Debug)]
@@ -33,7 +34,12 @@ impl Merge {
             sender: None,
             receiver: None,
         };
-        Self { flows: orders.iter().map(|order| (order.flow, flow(order))).collect(), udp, latency: None }
+        Self {
+            flows: orders.iter().map(|order| (order.flow, flow(order))).collect(),
+            udp,
+            latency: None,
+            cut: false,
+        }
     }
 
     pub(super) fn direction(&self, flow: u16) -> Option<Direction> {
@@ -74,6 +80,11 @@ impl Merge {
         self.flows.values().all(|flow| flow.sender.is_some() || flow.receiver.is_some())
     }
 
+    /// The drain was cut: that streams ended by a reset is then what was wanted.
+    pub(super) fn cut(&mut self) {
+        self.cut = true;
+    }
+
     pub(super) fn latency(&mut self, report: Option<LatencyReport>) {
         self.latency = report;
     }
@@ -92,8 +103,19 @@ impl Merge {
                 }
                 _ => None,
             };
-            for (host, ended) in [flow.sender.take(), flow.receiver.take()].into_iter().flatten() {
+            for (host, mut ended) in [flow.sender.take(), flow.receiver.take()].into_iter().flatten() {
+                if self.cut {
+                    ended.caveats.retain(|caveat| caveat.kind != CaveatKind::Partial);
+                }
                 note_end(*number, host, ended, log);
+            }
+            if let Some(books) = books.filter(|books| self.cut && books.never_sent_bytes.get() > 0) {
+                let text = format!(
+                    "{} were still in the sender's queue when the wait for the last bytes ended; the result does not \
+                     count them, a figure taken at the sender would",
+                    books.never_sent_bytes
+                );
+                log.warn(Some(*number), CaveatKind::DrainCut, text);
             }
             if let Some(books) = books {
                 log.note(Body::BooksClosed { flow: *number, books });

@@ -147,6 +147,7 @@ impl Client {
                 merge.progress(&progress);
                 self.note_progress(&progress, log, merge);
             }
+            Happening::Cut => merge.cut(),
             Happening::Samples { flow, samples } => merge.samples(0, flow, samples, log),
             Happening::Session(Output::PeerSamples { flow, samples }) => merge.samples(1, flow, samples, log),
             Happening::Ended(ended) => merge.ended(0, *ended),

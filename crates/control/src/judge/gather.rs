@@ -295,6 +295,7 @@ impl View<'_> {
             thread_share: median(&thread),
             thread_full_share: (!thread.is_empty())
                 .then(|| thread.iter().filter(|share| **share >= FULL).count() as f64 / thread.len() as f64),
+            all_cores_share: self.median(side, host::BUSY),
             softirq_share: self.median(side, host::SOFTIRQ),
             steal_share: self.median(side, host::STEAL),
             softnet_dropped_per_s: per_second(self.sum(side, host::SOFTNET_DROPPED)),
