@@ -121,10 +121,11 @@ impl Arrivals {
         Self { sequence, jitter, foreign: 0, socket_drops: 0, dropped: 0 }
     }
 
-    /// Notes the kernel's count of datagrams that it dropped at the socket.
+    /// Notes the kernel's count of messages that it dropped at the socket. What it joins it drops as one, so each is
+    /// taken for as many datagrams as the message that brought the news.
     #[inline]
-    pub(crate) fn dropped(&mut self, count: u32) {
-        self.socket_drops += u64::from(count.wrapping_sub(self.dropped));
+    pub(crate) fn dropped(&mut self, count: u32, joined: usize) {
+        self.socket_drops += u64::from(count.wrapping_sub(self.dropped)) * joined as u64;
         self.dropped = count;
     }
 
@@ -241,8 +242,10 @@ mod tests {
     fn the_kernels_count_of_drops_may_wrap() {
         let mut arrivals = Arrivals::new();
         for count in [0, 3, u32::MAX, 1] {
-            arrivals.dropped(count);
+            arrivals.dropped(count, 1);
         }
         assert_eq!(arrivals.counts().socket_drops, u64::from(u32::MAX) + 2);
+        arrivals.dropped(3, 44);
+        assert_eq!(arrivals.counts().socket_drops, u64::from(u32::MAX) + 2 + 88, "two of 44 datagrams each");
     }
 }

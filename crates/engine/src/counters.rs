@@ -1,62 +1,13 @@
-//! What the pumps count, each where no other pump writes, and the window that decides what belongs to the result.
+//! What the pumps count, each where no other pump writes.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use linerate_sock::Mono;
-use linerate_units::Span;
+
+use crate::window::Window;
 
 /// Stands for an instant that has not come yet.
 const NEVER: u64 = u64::MAX;
-
-/// The measured part of a flow: from its first byte plus the omitted part, for as long as asked.
-///
-/// # Source
-/// RFC 2647 §3.17 wants goodput over a stated interval; the interval is counted from the first byte of the side.
-#[derive(Debug)]
-pub(crate) struct Window {
-    origin: AtomicU64,
-    omit: Span,
-    measured: Option<Span>,
-}
-
-impl Window {
-    pub(crate) const fn new(omit: Span, measured: Option<Span>) -> Self {
-        Self { origin: AtomicU64::new(NEVER), omit, measured }
-    }
-
-    /// Notes a first byte; the earliest over all streams counts. True for the call that came first.
-    pub(crate) fn begin(&self, now: Mono) -> bool {
-        self.origin.fetch_min(now.as_ns(), Relaxed) == NEVER
-    }
-
-    /// The first byte of the flow; [`Mono::FAR`] before it.
-    #[inline]
-    pub(crate) fn origin(&self) -> Mono {
-        Mono(self.origin.load(Relaxed))
-    }
-
-    /// The first byte of the flow; absent before it.
-    pub(crate) fn begun(&self) -> Option<Mono> {
-        Some(self.origin()).filter(|&origin| origin != Mono::FAR)
-    }
-
-    /// Where the omitted part ends.
-    #[inline]
-    pub(crate) fn opens(&self) -> Mono {
-        self.origin() + self.omit.as_duration()
-    }
-
-    /// Where the tail begins; [`Mono::FAR`] when the end of the flow ends the window.
-    #[inline]
-    pub(crate) fn closes(&self) -> Mono {
-        self.measured.map_or(Mono::FAR, |measured| self.opens() + measured.as_duration())
-    }
-
-    /// Whether a part is omitted.
-    pub(crate) fn omits(&self) -> bool {
-        self.omit > Span::ZERO
-    }
-}
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)+) => {
@@ -262,6 +213,7 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_units::Span;
 
     const MS: u64 = 1_000_000;
 

@@ -9,9 +9,10 @@ use linerate_sock::clock::ThreadClock;
 use linerate_sock::{Mono, SockError, affinity};
 
 use crate::control::Control;
-use crate::counters::{Counters, Meter, Window};
+use crate::counters::{Counters, Meter};
 use crate::plan::Plan;
 use crate::setup::{FlowSetup, Sockets};
+use crate::window::Window;
 
 /// What all threads of one side of a flow share.
 #[derive(Debug)]

@@ -17,6 +17,7 @@ mod settings;
 mod setup;
 mod stamp;
 mod tally;
+mod window;
 
 pub use error::EngineError;
 pub use run::{FlowHandle, FlowReport, Progress, start};

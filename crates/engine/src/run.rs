@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use linerate_model::{Caveat, Sample, SideSettings, Tally};
+use linerate_model::{Caveat, Sample, SideSettings, Tally, metrics};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, sockopt, tcp_info};
 use linerate_units::{Bytes, Span, Timestamp};
@@ -169,9 +169,19 @@ impl FlowHandle {
         let streams = ends.into_iter().flat_map(|end| end.streams).collect();
         let mut tally = tally::assemble(&self.flow, streams, retransmits.as_deref());
         tally.readings = sampled.readings.clone();
+        // The pumps know the window's bytes to the read, the sampler to its wake-up.
+        tally.readings.put(metrics::flow::BYTES, tally.bytes);
+        tally.readings.put(metrics::flow::BITRATE, tally.bitrate);
         tally.cpu_seconds = sampled.cpu.as_secs_f64();
         tally.host_busy = sampled.host_busy;
         let mut settings = std::mem::take(&mut self.settings);
+        // The kernel may use longer segments once it has seen the peer's window.
+        settings.mss.effective = self
+            .flow
+            .sockets
+            .tcp(0)
+            .and_then(|socket| sockopt::snd_mss(socket).ok())
+            .or(settings.mss.effective);
         let mut caveats = std::mem::take(&mut self.caveats);
         if copied {
             settings.zerocopy.effective = Some("copy".to_owned());

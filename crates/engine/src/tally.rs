@@ -78,7 +78,7 @@ fn datagrams(flow: &Flow, counts: &Counts) -> UdpTally {
         lost: counts.lost,
         out_of_order: counts.out_of_order,
         duplicates: counts.duplicates,
-        socket_drops: (!sender).then_some(counts.socket_drops),
+        socket_drops: (!sender).then_some(counts.socket_drops.min(counts.lost)),
         jitter: (!sender && counts.packets > 1).then_some(jitter),
         send_errors: sender.then_some(counts.send_errors),
     }

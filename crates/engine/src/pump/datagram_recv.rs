@@ -81,7 +81,7 @@ impl Bench<'_> {
         let mut bytes = 0;
         for message in self.batch.iter() {
             if let Some(count) = message.ancillary.dropped {
-                slot.arrivals.dropped(count);
+                slot.arrivals.dropped(count, message.segments());
             }
             for datagram in message.split() {
                 match stamp::read(datagram, layout, tag) {
