@@ -1,16 +1,181 @@
-//! `linerate doctor`.
+//! `linerate doctor`: what this host can do, and what is badly set on it.
 
+mod check;
+mod facts;
+mod interface;
+mod machine;
+mod sysctls;
+
+use std::collections::BTreeMap;
+
+use linerate_sock::features::{self, Feature};
+use linerate_units::{Bitrate, Span};
+use serde::Serialize;
+
+use super::above_zero::above_zero;
+use super::page::{self, Ink, Page};
 use crate::exit::Exit;
+use crate::{say, terminal};
+use check::{Check, Section, Status};
+use facts::{Facts, Route};
+use sysctls::Target;
+
+/// Version of the JSON document.
+const SCHEMA: &str = "linerate.doctor/1";
+/// The rate to be ready for where no interface tells its own.
+const USUAL_RATE_BPS: u64 = 1_000_000_000;
 
 /// What this host can do, and what is badly set on it
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
+    /// Also look at the way to this host; nothing is sent to it
+    host: Option<String>,
+    /// Rate that one flow shall reach [default: that of the fastest interface, or 1 Gb/s]
+    #[arg(long, value_name = "RATE", value_parser = above_zero::<Bitrate>)]
+    link: Option<Bitrate>,
+    /// Round trip over which it shall reach it
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = above_zero::<Span>)]
+    rtt: Span,
+    /// Say of good settings, too, why they matter
+    #[arg(short, long)]
+    verbose: bool,
     /// Print as JSON
     #[arg(long)]
     json: bool,
 }
 
+/// The JSON document.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    judged_for: Judged,
+    checks: Vec<&'a Check>,
+    features: BTreeMap<&'static str, Ability<'a>>,
+}
+
+#[derive(Serialize)]
+struct Judged {
+    rate_bps: f64,
+    rtt_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bdp_bytes: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Ability<'a> {
+    available: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+}
+
+/// Looks at this host and says what it found.
 pub(crate) fn run(args: &DoctorArgs) -> Exit {
-    let _ = args.json;
-    Exit::Done
+    let route = args.host.as_deref().map(Route::gather).transpose();
+    let facts = Facts::gather();
+    let target = Target { rate: args.link.unwrap_or_else(|| usual_rate(&facts)), rtt: args.rtt };
+    let sections = judge(&facts, route.as_ref().ok().and_then(Option::as_ref), target);
+    let features = features::features();
+    let printed = if args.json {
+        print_json(&sections, &features, target)
+    } else {
+        let view = terminal::stdout_view();
+        let page = Page::new(view.width, view.colour);
+        page::print(text(page, &sections, &features, target, args.verbose).as_bytes())
+    };
+    match route {
+        Ok(_) => printed,
+        Err(error) => {
+            say::error(format!("no way to {}: {}", args.host.as_deref().unwrap_or_default(), error.source));
+            Exit::Failed
+        }
+    }
+}
+
+fn usual_rate(facts: &Facts) -> Bitrate {
+    let running = facts.interfaces.iter().filter(|interface| interface.link.running);
+    let fastest = running.filter_map(|interface| interface.link.speed_bps).max();
+    Bitrate::from_bps(fastest.unwrap_or(USUAL_RATE_BPS) as f64).unwrap_or_default()
+}
+
+fn judge(facts: &Facts, route: Option<&Route>, target: Target) -> Vec<Section> {
+    let mut sections: Vec<Section> = route.map(interface::route).into_iter().collect();
+    sections.push(sysctls::windows(facts, target));
+    sections.push(sysctls::tcp(facts));
+    sections.push(sysctls::backlog(facts));
+    sections.extend(facts.interfaces.iter().map(|found| interface::section(found, facts.machine.cores)));
+    sections.push(machine::section(&facts.machine));
+    sections.retain(|section| !section.checks.is_empty());
+    sections
+}
+
+fn print_json(sections: &[Section], features: &[Feature], target: Target) -> Exit {
+    let bdp_bytes = target.bdp().map(linerate_units::Bytes::get);
+    page::print_json(&Document {
+        schema: SCHEMA,
+        judged_for: Judged { rate_bps: target.rate.bps(), rtt_ns: target.rtt.as_ns(), bdp_bytes },
+        checks: sections.iter().flat_map(|section| &section.checks).collect(),
+        features: features
+            .iter()
+            .map(|found| {
+                (found.name, Ability { available: found.available, detail: found.detail.as_deref() })
+            })
+            .collect(),
+    })
+}
+
+fn text(mut page: Page, sections: &[Section], features: &[Feature], target: Target, verbose: bool) -> String {
+    let checks = || sections.iter().flat_map(|section| &section.checks);
+    let count = |status| checks().filter(|check| check.status == status).count();
+    let bdp = target.bdp().map_or_else(String::new, |bdp| format!(", which holds {bdp}"));
+    page.remark(
+        0,
+        Ink::Plain,
+        &format!(
+            "{} good, {} to note, {} bad, judged for one flow of {} over {}{bdp}; --link and --rtt change the path.",
+            count(Status::Good),
+            count(Status::Note),
+            count(Status::Bad),
+            target.rate,
+            target.rtt
+        ),
+    );
+    let width = checks().map(|check| check.id.chars().count()).max().unwrap_or_default();
+    for section in sections {
+        page.heading(&section.title);
+        for check in &section.checks {
+            show(&mut page, check, width, verbose);
+        }
+    }
+    page.heading("Kernel features");
+    let width = features.iter().map(|feature| feature.name.chars().count()).max().unwrap_or_default();
+    for feature in features {
+        let (ink, word) = if feature.available { (Ink::Good, "yes") } else { (Ink::Faint, "no") };
+        let detail = feature.detail.as_deref().unwrap_or_default();
+        page.row(
+            &[(Ink::Plain, ""), (ink, word), (Ink::Plain, feature.name), (Ink::Faint, detail)],
+            &[0, 4, width],
+        );
+    }
+    page.into_text()
+}
+
+fn show(page: &mut Page, check: &Check, width: usize, verbose: bool) {
+    let ink = match check.status {
+        Status::Good => Ink::Good,
+        Status::Note => Ink::Warning,
+        Status::Bad => Ink::Bad,
+    };
+    let cells = [
+        (Ink::Plain, ""),
+        (ink, check.status.word()),
+        (Ink::Plain, check.id.as_str()),
+        (Ink::Strong, &check.value),
+    ];
+    page.row(&cells, &[0, 4, width]);
+    if verbose || check.status != Status::Good {
+        page.remark(8, Ink::Faint, &check.text);
+    }
+    if let Some(remedy) = &check.remedy {
+        page.verbatim(8, &format!("$ {remedy}"));
+    }
 }

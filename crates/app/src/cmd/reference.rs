@@ -1,20 +1,186 @@
-//! References generated from the definitions.
+//! References that come from the definitions: completions, manual pages, schemas, and the pages of `docs/reference`.
 
-use crate::args::SchemaName;
+use std::fmt::Write;
+
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+use linerate_model::metrics::{Better, Entry, Kind};
+use linerate_model::{CATALOGUE, Event, TestSpec};
+
+use super::page;
+use crate::args::{Cli, SchemaName};
 use crate::exit::Exit;
+use crate::say;
 
-pub(super) fn completions(_: clap_complete::Shell) -> Exit {
-    Exit::Done
+/// Columns of help texts in the reference.
+const COLUMNS: usize = 100;
+
+/// Prints the completions of a shell.
+pub(super) fn completions(shell: Shell) -> Exit {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "linerate", &mut script);
+    page::print(&script)
 }
-pub(super) fn man(_: Option<&str>) -> Exit {
-    Exit::Done
+
+/// Prints the manual page of linerate, or of one of its commands.
+pub(super) fn man(name: Option<&str>) -> Exit {
+    let mut program = Cli::command();
+    // Gives every command its full name, as `linerate test`.
+    program.build();
+    let Some(command) = name.map_or(Some(&program), |name| program.find_subcommand(name)) else {
+        let known: Vec<&str> = shown(&program).map(Command::get_name).collect();
+        say::error(format!(
+            "no command named '{}'; there are {}",
+            name.unwrap_or_default(),
+            known.join(", ")
+        ));
+        return Exit::Usage;
+    };
+    let title = command.get_bin_name().unwrap_or("linerate").replace(' ', "-");
+    let command = command.clone().display_name(title);
+    let mut manual = Vec::new();
+    match clap_mangen::Man::new(command).render(&mut manual) {
+        Ok(()) => page::print(&manual),
+        Err(error) => {
+            say::error(format!("the manual page could not be written: {error}"));
+            Exit::Failed
+        }
+    }
 }
-pub(super) fn schema(_: SchemaName) -> Exit {
-    Exit::Done
+
+/// Prints a JSON Schema.
+pub(super) fn schema(which: SchemaName) -> Exit {
+    match which {
+        SchemaName::Result => page::print_json(&linerate_report::result_schema()),
+        SchemaName::Event => page::print_json(&schemars::schema_for!(Event)),
+        SchemaName::Spec => page::print_json(&schemars::schema_for!(TestSpec)),
+    }
 }
+
+/// Prints the metric reference.
 pub(super) fn metrics() -> Exit {
-    Exit::Done
+    page::print(metrics_page().as_bytes())
 }
+
+/// Prints the command line reference.
 pub(super) fn cli() -> Exit {
-    Exit::Done
+    page::print(cli_page(Cli::command()).as_bytes())
+}
+
+fn metrics_page() -> String {
+    let mut text = String::from(
+        "# Metrics\n\nEvery quantity that a sample may hold, in the form of RFC 1242 section 2. A quantity that was \
+         not measured is absent. Counters are amounts per interval, and intervals add; gauges are states at the end \
+         of an interval. Written by `cargo xtask gen`.\n",
+    );
+    for entry in CATALOGUE.iter().flat_map(|entries| entries.iter()) {
+        describe(&mut text, entry);
+    }
+    text
+}
+
+fn describe(text: &mut String, entry: &Entry) {
+    let kind = match entry.kind {
+        Kind::Counter => "counter",
+        Kind::Gauge => "gauge",
+    };
+    let better = match entry.better {
+        Better::Higher => "higher is better",
+        Better::Lower => "lower is better",
+        Better::Neither => "explains, does not judge",
+    };
+    let unit = if entry.unit == "1" { "count" } else { entry.unit };
+    let (definition, remarks) = paragraphs(entry.doc);
+    text.push_str(&format!("\n## `{}`\n\n**Definition:** {definition}\n", entry.name));
+    for (label, remark) in remarks {
+        text.push_str(&format!("\n**{label}:** {remark}\n"));
+    }
+    text.push_str(&format!("\n**Unit:** {unit}, {kind}, {better}\n\n**Source:** {}\n", entry.source));
+}
+
+/// The definition, and the labelled remarks that follow it (`Discussion: …`, `Issues: …`, `See also: …`).
+fn paragraphs(doc: &str) -> (String, Vec<(&str, String)>) {
+    const LABELS: [&str; 3] = ["Discussion", "Issues", "See also"];
+    let mut definition = String::new();
+    let mut remarks: Vec<(&str, String)> = Vec::new();
+    for line in doc.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let labelled =
+            LABELS.iter().find_map(|label| Some((*label, line.strip_prefix(label)?.strip_prefix(':')?)));
+        if let Some((label, rest)) = labelled {
+            remarks.push((label, rest.trim().to_owned()));
+            continue;
+        }
+        let paragraph = remarks.last_mut().map_or(&mut definition, |(_, remark)| remark);
+        if !paragraph.is_empty() {
+            paragraph.push(' ');
+        }
+        paragraph.push_str(line);
+    }
+    (definition, remarks)
+}
+
+fn cli_page(program: Command) -> String {
+    let mut program = plain(program);
+    program.build();
+    let mut text = String::from(
+        "# Command line\n\nWhat `--help` says, of every command. Written by `cargo xtask gen`.\n",
+    );
+    let commands: Vec<Command> = shown(&program).cloned().collect();
+    for mut command in std::iter::once(program).chain(commands) {
+        let name = command.get_bin_name().unwrap_or("linerate").to_owned();
+        let help = command.render_long_help().to_string();
+        // Trailing spaces of wrapped lines would only trouble whoever compares pages.
+        let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+        // Writing to a String does not fail.
+        let _ = write!(text, "\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n"));
+    }
+    text
+}
+
+/// The same commands with help of one width, whoever asks and on whichever terminal.
+fn plain(command: Command) -> Command {
+    let command =
+        command.term_width(COLUMNS).color(clap::ColorChoice::Never).mut_args(|arg| arg.hide_env_values(true));
+    command.mut_subcommands(plain)
+}
+
+/// Commands that help lists.
+fn shown(program: &Command) -> impl Iterator<Item = &Command> {
+    program.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_ends_where_the_first_label_stands() {
+        let (definition, remarks) =
+            paragraphs(" The time.\n Of a flow.\n Discussion: holds queues,\n and acks.\n Issues: Linux.\n");
+        assert_eq!(definition, "The time. Of a flow.");
+        assert_eq!(
+            remarks,
+            [("Discussion", "holds queues, and acks.".to_owned()), ("Issues", "Linux.".to_owned())]
+        );
+    }
+
+    #[test]
+    fn every_metric_has_its_entry() {
+        let page = metrics_page();
+        for entry in CATALOGUE.iter().flat_map(|entries| entries.iter()) {
+            assert_eq!(page.matches(&format!("## `{}`\n", entry.name)).count(), 1, "{}", entry.name);
+        }
+        assert_eq!(page.matches("**Definition:**").count(), page.matches("**Source:**").count());
+    }
+
+    #[test]
+    fn every_listed_command_stands_in_the_reference_and_no_hidden_one() {
+        let page = cli_page(Cli::command());
+        for command in Cli::command().get_subcommands() {
+            let heading = format!("## `linerate {}`", command.get_name());
+            assert_eq!(page.contains(&heading), !command.is_hide_set(), "{heading}");
+        }
+        assert!(page.lines().all(|line| line.chars().count() <= COLUMNS || line.starts_with("What")));
+        assert!(!page.contains('\u{1b}'));
+    }
 }

@@ -1,0 +1,194 @@
+//! What doctor looks at, gathered before anything is judged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use linerate_sock::iface::{self, LinkInfo};
+use linerate_sock::limits::{self, OpenFiles};
+use linerate_sock::open::IpVersion;
+use linerate_sock::proc::net::{Device, Softnet};
+use linerate_sock::proc::{cpu, host, net};
+use linerate_sock::{SockError, SocketOptions, affinity, clock, open, proc, sockopt};
+
+use super::sysctls;
+
+/// The state of this host. What it does not tell is absent.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Facts {
+    /// Kernel settings by their dotted names, fields separated by one space.
+    pub(super) sysctls: BTreeMap<&'static str, String>,
+    /// Interfaces that are switched on, by name.
+    pub(super) interfaces: Vec<Interface>,
+    /// Backlog counters since boot, a row for each processor.
+    pub(super) softnet: Vec<Softnet>,
+    /// Processors, clock and memory.
+    pub(super) machine: Machine,
+}
+
+/// An interface with what its driver and its bus say.
+#[derive(Debug, Clone)]
+pub(super) struct Interface {
+    /// Link and offloads.
+    pub(super) link: LinkInfo,
+    /// Counters since the interface was made.
+    pub(super) counters: Option<Device>,
+    /// Its PCI Express slot.
+    pub(super) slot: Option<Slot>,
+    /// Queues into which the card sorts received packets.
+    pub(super) receive_queues: Option<usize>,
+}
+
+/// The width of a PCI Express link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Slot {
+    /// Transfers per second of a lane, in units of 10^9.
+    pub(super) gigatransfers: f64,
+    /// Lanes in use.
+    pub(super) lanes: u32,
+}
+
+/// Processors, clock and memory.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Machine {
+    pub(super) clock_source: Option<String>,
+    pub(super) clock_resolution: Duration,
+    pub(super) timer_slack: Option<Duration>,
+    pub(super) governors: BTreeSet<String>,
+    pub(super) is_virtual: Option<bool>,
+    /// Share of the time since boot that the hypervisor took away.
+    pub(super) steal_share: Option<f64>,
+    pub(super) cores: usize,
+    /// Processors that this process may use.
+    pub(super) usable_cores: Option<usize>,
+    pub(super) open_files: Option<OpenFiles>,
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) memory_available_bytes: Option<u64>,
+}
+
+impl Facts {
+    /// Looks at this host. Takes some milliseconds and sends nothing.
+    pub(super) fn gather() -> Self {
+        let read = |name: &'static str| {
+            let value = proc::sysctl(name)?;
+            Some((name, value.split_whitespace().collect::<Vec<_>>().join(" ")))
+        };
+        let counters = net::devices().unwrap_or_default();
+        let links = counters.keys().filter_map(|name| iface::link(name).ok()).filter(|link| link.up);
+        Self {
+            sysctls: sysctls::NAMES.iter().filter_map(|name| read(name)).collect(),
+            interfaces: links.map(|link| Interface::gather(link, &counters)).collect(),
+            softnet: net::softnet().unwrap_or_default(),
+            machine: Machine::gather(),
+        }
+    }
+}
+
+impl Interface {
+    fn gather(link: LinkInfo, counters: &BTreeMap<String, Device>) -> Self {
+        let folder = format!("/sys/class/net/{}", link.name);
+        let queues = fs::read_dir(format!("{folder}/queues")).ok();
+        let receiving = |entries: fs::ReadDir| {
+            entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("rx-")).count()
+        };
+        let speed = text(&format!("{folder}/device/current_link_speed"));
+        let width = text(&format!("{folder}/device/current_link_width"));
+        Self {
+            counters: counters.get(&link.name).copied(),
+            slot: speed.zip(width).and_then(|(speed, width)| Slot::parse(&speed, &width)),
+            receive_queues: queues.map(receiving).filter(|count| *count > 0),
+            link,
+        }
+    }
+}
+
+impl Slot {
+    /// Reads the kernel's words: `8.0 GT/s PCIe` and `4`. A slot without a link says `Unknown` and 0.
+    pub(super) fn parse(speed: &str, width: &str) -> Option<Self> {
+        let gigatransfers = speed.split_whitespace().next()?.parse().ok()?;
+        let lanes = width.parse().ok().filter(|lanes| *lanes > 0)?;
+        Some(Self { gigatransfers, lanes })
+    }
+}
+
+impl Machine {
+    fn gather() -> Self {
+        let cores = affinity::online_cpus();
+        Self {
+            clock_source: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            clock_resolution: clock::resolution(),
+            timer_slack: text("/proc/self/timerslack_ns")
+                .and_then(|ns| ns.parse().ok())
+                .map(Duration::from_nanos),
+            governors: (0..cores).filter_map(|cpu| host::cpu_frequency(cpu).governor).collect(),
+            is_virtual: host::is_virtual_machine(),
+            steal_share: cpu::stat().and_then(|stat| stat.all.steal_share()),
+            cores,
+            usable_cores: affinity::thread_affinity().ok().map(|cpus| cpus.len()),
+            open_files: limits::open_files().ok(),
+            memory_bytes: host::memory_bytes(),
+            memory_available_bytes: host::memory_available_bytes(),
+        }
+    }
+}
+
+/// The way to a host, as far as this host's own tables know it.
+#[derive(Debug, Clone)]
+pub(super) struct Route {
+    /// The peer as typed.
+    pub(super) host: String,
+    /// Its address.
+    pub(super) peer: IpAddr,
+    /// The address that packets to it come from.
+    pub(super) source: IpAddr,
+    /// The interface that they leave through.
+    pub(super) link: LinkInfo,
+    /// Largest packet that the kernel would send there now, bytes.
+    pub(super) path_mtu: Option<u32>,
+}
+
+impl Route {
+    /// Asks the resolver and the routing table; no packet goes to the host itself.
+    pub(super) fn gather(host: &str) -> Result<Self, SockError> {
+        // Any port does: a connected UDP socket sends nothing by itself.
+        const PORT: u16 = 5201;
+        let mut refused = None;
+        for peer in open::resolve(host, PORT, IpVersion::Any)? {
+            match Self::to(host, peer) {
+                Ok(route) => return Ok(route),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        Err(refused
+            .unwrap_or_else(|| SockError::new("resolve host name", std::io::ErrorKind::NotFound.into())))
+    }
+
+    fn to(host: &str, peer: SocketAddr) -> Result<Self, SockError> {
+        let bound = open::connect_udp(peer, &SocketOptions::default())?;
+        Ok(Self {
+            host: host.to_owned(),
+            peer: peer.ip(),
+            source: bound.local.ip(),
+            link: iface::of_local_address(bound.local.ip())?,
+            path_mtu: sockopt::path_mtu(&bound.socket).ok(),
+        })
+    }
+}
+
+fn text(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_read_and_an_empty_one_is_absent() {
+        assert_eq!(Slot::parse("8.0 GT/s PCIe", "4"), Some(Slot { gigatransfers: 8.0, lanes: 4 }));
+        assert_eq!(Slot::parse("2.5 GT/s", "1"), Some(Slot { gigatransfers: 2.5, lanes: 1 }));
+        assert_eq!(Slot::parse("Unknown", "0"), None);
+        assert_eq!(Slot::parse("8.0 GT/s PCIe", "0"), None);
+    }
+}

@@ -1,0 +1,336 @@
+//! Interfaces: link, MTU, offloads, queueing, errors, and the slot that the card sits in.
+
+use linerate_sock::iface::{LinkInfo, LinkKind};
+use linerate_units::Bitrate;
+
+use super::check::{Check, Section, Status};
+use super::facts::{Interface, Route, Slot};
+
+/// Least MTU with which IPv6 works. Source: RFC 8200 §5.
+const IPV6_MTU: u32 = 1280;
+/// Largest packet of a standard Ethernet frame.
+const ETHERNET_MTU: u32 = 1500;
+/// What a slot should carry beyond the line rate, since descriptors and completions share it.
+const SLOT_RESERVE: f64 = 1.2;
+/// From this line rate on one receive queue, and so one processor, is too little.
+const FAST_BPS: u64 = 10_000_000_000;
+
+/// Everything about one interface.
+pub(super) fn section(interface: &Interface, cores: usize) -> Section {
+    let link = &interface.link;
+    let mut checks = vec![carrier(link)];
+    if link.kind.has_line_rate() && link.running {
+        checks.extend([Some(speed(link)), duplex(link)].into_iter().flatten());
+    }
+    checks.push(mtu(link));
+    checks.extend(offloads(link));
+    checks.extend(discipline(link));
+    checks.extend(errors(interface));
+    checks.extend(receive_queues(interface, cores));
+    checks.extend(slot(interface));
+    Section { title: format!("Interface {} ({})", link.name, kind(link)), checks }
+}
+
+/// The way to a host.
+pub(super) fn route(route: &Route) -> Section {
+    let link = &route.link;
+    let speed = link.speed_bps.and_then(bitrate).map_or_else(|| kind(link), |speed| speed.to_string());
+    let mut checks = vec![
+        Check::good("route.address", route.peer.to_string(), format!("{} resolves to it", route.host)),
+        Check::good("route.source", route.source.to_string(), "packets to it come from this address"),
+        Check::good("route.interface", &link.name, format!("and leave through this interface: {speed}")),
+    ];
+    if !link.running {
+        let check = Check::good("route.carrier", "no carrier", "");
+        checks.push(check.but(Status::Bad, "nothing can leave through an interface without a carrier"));
+    }
+    if let Some(known) = route.path_mtu {
+        let check =
+            Check::good("route.mtu", format!("{known} B"), "largest packet on the path, as far as known");
+        let text = format!(
+            "a router on the path has asked for packets smaller than the {} B of {}",
+            link.mtu, link.name
+        );
+        checks.push(if known < link.mtu { check.but(Status::Note, text) } else { check });
+    }
+    Section { title: format!("Way to {}", route.host), checks }
+}
+
+fn id(link: &LinkInfo, what: &str) -> String {
+    format!("{}.{what}", link.name)
+}
+
+fn bitrate(bps: u64) -> Option<Bitrate> {
+    Bitrate::from_bps(bps as f64)
+}
+
+fn kind(link: &LinkInfo) -> String {
+    let kind = match link.kind {
+        LinkKind::Loopback => "loopback",
+        LinkKind::Veth => "virtual cable",
+        LinkKind::Tun => "a program's interface",
+        LinkKind::Bridge => "bridge",
+        LinkKind::Trunk => "trunk",
+        LinkKind::Vlan => "VLAN",
+        LinkKind::Paravirtual => "hypervisor's card",
+        LinkKind::Physical => "card",
+        LinkKind::Virtual => "virtual",
+    };
+    match &link.driver {
+        Some(driver) if driver != kind => format!("{kind}, {driver}"),
+        _ => kind.to_owned(),
+    }
+}
+
+fn carrier(link: &LinkInfo) -> Check {
+    let check = Check::good(id(link, "carrier"), "yes", "the other end is there");
+    if link.running {
+        return check;
+    }
+    let text = "switched on, but the other end is missing: cable, transceiver or the peer's port";
+    Check { value: "no".to_owned(), ..check.but(Status::Note, text) }
+}
+
+fn speed(link: &LinkInfo) -> Check {
+    const TWO_PAIRS_BPS: u64 = 100_000_000;
+    let value =
+        link.speed_bps.and_then(bitrate).map_or_else(|| "unknown".to_owned(), |rate| rate.to_string());
+    let check = Check::good(id(link, "speed"), value, "line rate");
+    match link.speed_bps {
+        None => check
+            .but(Status::Note, "the driver does not tell the line rate, so results have no ceiling from it"),
+        Some(bps) if bps <= TWO_PAIRS_BPS => {
+            let text = "Gigabit ports fall back to this on a cable with two good pairs";
+            check.but(Status::Note, text).remedy(format!("ethtool -s {} autoneg on", link.name))
+        }
+        Some(_) => check,
+    }
+}
+
+fn duplex(link: &LinkInfo) -> Option<Check> {
+    let check = Check::good(id(link, "duplex"), "full", "both directions at once");
+    if link.full_duplex? {
+        return Some(check);
+    }
+    let text = "sending and receiving collide; usually one end negotiates and the other is set by hand";
+    let check = Check { value: "half".to_owned(), ..check.but(Status::Bad, text) };
+    Some(check.remedy(format!("ethtool -s {} autoneg on", link.name)))
+}
+
+fn mtu(link: &LinkInfo) -> Check {
+    let check = Check::good(id(link, "mtu"), format!("{} B", link.mtu), "largest packet");
+    let remedy = format!("ip link set {} mtu {ETHERNET_MTU}", link.name);
+    if link.mtu < IPV6_MTU {
+        return check.but(Status::Bad, "below 1280 IPv6 does not work at all").remedy(remedy);
+    }
+    if link.mtu < ETHERNET_MTU {
+        return check
+            .but(Status::Note, "headers take a larger share than on plain Ethernet; right for a tunnel");
+    }
+    check
+}
+
+/// Without these every packet of a fast flow costs the processor what a bundle should.
+fn offloads(link: &LinkInfo) -> Vec<Check> {
+    let found = &link.offloads;
+    // Only a card can do these; a virtual interface passes the bundle on.
+    let card = matches!(link.kind, LinkKind::Physical | LinkKind::Paravirtual);
+    let settings = [
+        ("tso", found.tso.filter(|_| card), "the card cuts segments"),
+        ("gso", found.gso, "segments are cut as late as possible"),
+        ("gro", found.gro, "received segments are joined early"),
+        ("tx", found.tx_checksum.filter(|_| card), "the card adds checksums"),
+        ("rx", found.rx_checksum.filter(|_| card), "the card checks checksums"),
+    ];
+    let judge = |(name, on, good): (&str, Option<bool>, &str)| {
+        let check = Check::good(id(link, name), "on", good);
+        if on? {
+            return Some(check);
+        }
+        let text = "the processor does this for every packet, which costs rate above about 1 Gb/s";
+        let check = Check { value: "off".to_owned(), ..check.but(Status::Note, text) };
+        Some(check.remedy(format!("ethtool -K {} {name} on", link.name)))
+    };
+    settings.into_iter().filter_map(judge).collect()
+}
+
+fn discipline(link: &LinkInfo) -> Option<Check> {
+    let name = link.discipline.as_deref()?;
+    let check = Check::good(id(link, "qdisc"), name, "nothing here delays or drops on purpose");
+    let remove = format!("tc qdisc del dev {} root", link.name);
+    Some(match name {
+        "netem" => check.but(Status::Bad, "an emulator delays or drops packets on purpose").remedy(remove),
+        "tbf" | "htb" | "hfsc" | "cbq" => {
+            check.but(Status::Bad, "a shaper may hold the rate below that of the line").remedy(remove)
+        }
+        "pfifo_fast" | "pfifo" | "bfifo" => {
+            let text = "one queue for all flows: a bulk flow delays the others, and UDP is not paced";
+            check.but(Status::Note, text).remedy(format!("tc qdisc replace dev {} root fq", link.name))
+        }
+        _ => check,
+    })
+}
+
+fn errors(interface: &Interface) -> Option<Check> {
+    let (received, sent) = (interface.counters?.received, interface.counters?.sent);
+    let link = &interface.link;
+    let (errors, dropped) = (received.errors + sent.errors, received.dropped + sent.dropped);
+    let value = format!("{errors} errors, {dropped} drops");
+    let check = Check::good(id(link, "errors"), value, "since the interface was made");
+    if errors > 0 {
+        let text =
+            "damaged frames come from cables, transceivers or unequal duplex; tests should not add to them";
+        return Some(check.but(Status::Note, text).remedy(format!("ethtool -S {}", link.name)));
+    }
+    // A few packets of unknown protocols are dropped everywhere.
+    if dropped.saturating_mul(1000) > received.packets + sent.packets {
+        let text =
+            "more than one packet in a thousand was dropped on this host: rings or processors too small";
+        return Some(check.but(Status::Note, text).remedy(format!("ethtool -S {}", link.name)));
+    }
+    Some(check)
+}
+
+fn receive_queues(interface: &Interface, cores: usize) -> Option<Check> {
+    let link = &interface.link;
+    if !matches!(link.kind, LinkKind::Physical | LinkKind::Paravirtual) {
+        return None;
+    }
+    let queues = interface.receive_queues?;
+    let check =
+        Check::good(id(link, "queues"), queues.to_string(), "receive queues, each served by one processor");
+    if queues > 1 || cores == 1 || link.speed_bps.is_none_or(|speed| speed < FAST_BPS) {
+        return Some(check);
+    }
+    let text = "one processor takes in everything, whatever the number of flows";
+    Some(check.but(Status::Note, text).remedy(format!("ethtool -L {} combined {cores}", link.name)))
+}
+
+fn slot(interface: &Interface) -> Option<Check> {
+    let (slot, link) = (interface.slot?, &interface.link);
+    let usable = Bitrate::from_bps(slot.usable_bps())?;
+    let value = format!("{} lanes of {} GT/s", slot.lanes, slot.gigatransfers);
+    let check = Check::good(id(link, "pcie"), value, format!("the slot carries about {usable} each way"));
+    let short = link.speed_bps.is_some_and(|speed| usable.bps() < speed as f64 * SLOT_RESERVE);
+    let text =
+        format!("the slot carries about {usable} each way: too little for the line rate; use a wider slot");
+    Some(if short { check.but(Status::Bad, text) } else { check })
+}
+
+impl Slot {
+    /// What a slot carries in one direction: lanes times symbols, less the line code and about 15 % for packet headers.
+    /// Source: PCI Express Base Specification (8b/10b to 5 GT/s, 128b/130b to 32 GT/s).
+    fn usable_bps(self) -> f64 {
+        const PACKETS: f64 = 0.85;
+        let code = if self.gigatransfers <= 5.0 { 8.0 / 10.0 } else { 128.0 / 130.0 };
+        self.gigatransfers * 1e9 * f64::from(self.lanes) * code * PACKETS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_sock::iface::{self, Offloads};
+    use linerate_sock::proc::net::parse_devices;
+
+    /// A card of 10 Gb/s as it should be.
+    fn card() -> Interface {
+        let mut link = iface::link("lo").unwrap();
+        link.name = "eth7".to_owned();
+        link.kind = LinkKind::Physical;
+        link.driver = Some("ixgbe".to_owned());
+        (link.up, link.running) = (true, true);
+        (link.speed_bps, link.full_duplex, link.mtu) = (Some(FAST_BPS), Some(true), 1500);
+        link.discipline = Some("mq".to_owned());
+        let mut offloads = Offloads::default();
+        (offloads.tso, offloads.gso, offloads.gro) = (Some(true), Some(true), Some(true));
+        (offloads.tx_checksum, offloads.rx_checksum) = (Some(true), Some(true));
+        link.offloads = offloads;
+        let slot = Some(Slot { gigatransfers: 5.0, lanes: 8 });
+        Interface { link, counters: None, slot, receive_queues: Some(8) }
+    }
+
+    /// What is not good, as `name status`.
+    fn complaints(interface: &Interface) -> Vec<String> {
+        let section = section(interface, 8);
+        let wrong = section.checks.iter().filter(|check| check.status != Status::Good);
+        wrong.map(|check| format!("{} {}", check.id, check.status.word())).collect()
+    }
+
+    #[test]
+    fn a_good_card_has_no_complaints() {
+        assert_eq!(complaints(&card()), [""; 0]);
+        assert_eq!(section(&card(), 8).title, "Interface eth7 (card, ixgbe)");
+    }
+
+    type Damage = fn(&mut Interface);
+
+    #[test]
+    fn each_fault_is_found_alone() {
+        let faults: [(Damage, &str); 12] = [
+            (|card| card.link.full_duplex = Some(false), "eth7.duplex bad"),
+            (|card| card.link.speed_bps = None, "eth7.speed note"),
+            (|card| card.link.speed_bps = Some(100_000_000), "eth7.speed note"),
+            (|card| card.link.running = false, "eth7.carrier note"),
+            (|card| card.link.mtu = 1279, "eth7.mtu bad"),
+            (|card| card.link.mtu = 1420, "eth7.mtu note"),
+            (|card| card.link.offloads.gro = Some(false), "eth7.gro note"),
+            (|card| card.link.discipline = Some("netem".to_owned()), "eth7.qdisc bad"),
+            (|card| card.link.discipline = Some("tbf".to_owned()), "eth7.qdisc bad"),
+            (|card| card.link.discipline = Some("pfifo_fast".to_owned()), "eth7.qdisc note"),
+            (|card| card.receive_queues = Some(1), "eth7.queues note"),
+            (|card| card.slot = Some(Slot { gigatransfers: 2.5, lanes: 4 }), "eth7.pcie bad"),
+        ];
+        for (damage, complaint) in faults {
+            let mut interface = card();
+            damage(&mut interface);
+            assert_eq!(complaints(&interface), [complaint]);
+        }
+    }
+
+    #[test]
+    fn slots_carry_what_their_lanes_do() {
+        // 8 lanes of 5 GT/s: 32 Gb/s after 8b/10b, 27.2 of them usable.
+        assert!((Slot { gigatransfers: 5.0, lanes: 8 }.usable_bps() - 27.2e9).abs() < 1.0);
+        // 16 lanes of 8 GT/s carry too little for 2 x 100 Gb/s, and enough for one: 107 < 120 says no even for one.
+        let mut interface = card();
+        interface.slot = Some(Slot { gigatransfers: 8.0, lanes: 16 });
+        interface.link.speed_bps = Some(100_000_000_000);
+        assert_eq!(complaints(&interface), ["eth7.pcie bad"]);
+        interface.slot = Some(Slot { gigatransfers: 16.0, lanes: 16 });
+        assert_eq!(complaints(&interface), [""; 0]);
+    }
+
+    #[test]
+    fn errors_and_many_drops_are_notes_and_few_drops_are_not() {
+        let with = |errors: u32, drops: u32| {
+            let line = format!("eth7: 1 1000000 {errors} {drops} 0 0 0 0 1 1000 0 0 0 0 0 0");
+            let counters = parse_devices(&format!("head\nhead\n{line}\n")).get("eth7").copied();
+            complaints(&Interface { counters, ..card() })
+        };
+        assert_eq!(with(0, 1000), [""; 0]);
+        assert_eq!(with(0, 1002), ["eth7.errors note"]);
+        assert_eq!(with(1, 0), ["eth7.errors note"]);
+    }
+
+    #[test]
+    fn loopback_needs_no_wire() {
+        let link = iface::link("lo").unwrap();
+        let lo = section(&Interface { link, counters: None, slot: None, receive_queues: None }, 8);
+        assert!(lo.checks.iter().all(|check| !check.id.ends_with("speed") && !check.id.ends_with("tso")));
+    }
+
+    #[test]
+    fn a_path_smaller_than_its_interface_is_noted() {
+        let link = card().link;
+        let peer = "192.0.2.1".parse().unwrap();
+        let at = |path_mtu| {
+            let found =
+                route(&Route { host: "peer".to_owned(), peer, source: peer, link: link.clone(), path_mtu });
+            found.checks.last().map(|check| (check.id.clone(), check.status))
+        };
+        assert_eq!(at(Some(1500)), Some(("route.mtu".to_owned(), Status::Good)));
+        assert_eq!(at(Some(1400)), Some(("route.mtu".to_owned(), Status::Note)));
+        assert_eq!(at(None), Some(("route.interface".to_owned(), Status::Good)));
+    }
+}

@@ -1,0 +1,197 @@
+//! Processors, clock, memory and open files.
+
+use std::time::Duration;
+
+use linerate_units::{Bytes, Ratio, Span};
+
+use super::check::{Check, Section, Status};
+use super::facts::Machine;
+
+/// Share of taken time from which results suffer.
+const STEAL: f64 = 0.01;
+/// Files for a thousand streams with room for everything else.
+const ENOUGH_FILES: u64 = 2048;
+/// Memory in which buffers of a few fast flows fit.
+const ENOUGH_MEMORY: Bytes = Bytes::new(256 << 20);
+
+/// Everything about the machine.
+pub(super) fn section(machine: &Machine) -> Section {
+    let checks = [
+        Some(cores(machine)),
+        governor(machine),
+        hypervisor(machine),
+        clock_source(machine),
+        Some(resolution(machine)),
+        slack(machine),
+        memory(machine),
+        files(machine),
+    ];
+    Section { title: "Machine".to_owned(), checks: checks.into_iter().flatten().collect() }
+}
+
+fn cores(machine: &Machine) -> Check {
+    let check = Check::good("cpu.cores", machine.cores.to_string(), "pumps and interrupts do not share one");
+    if let Some(usable) = machine.usable_cores.filter(|usable| *usable < machine.cores) {
+        let value = format!("{usable} of {}", machine.cores);
+        let text = "this process may use only some of the processors (taskset, cgroup or container)";
+        return Check { value, ..check.but(Status::Note, text) };
+    }
+    if machine.cores == 1 {
+        return check.but(Status::Note, "sending, receiving and interrupts share one processor");
+    }
+    check
+}
+
+fn governor(machine: &Machine) -> Option<Check> {
+    let names: Vec<&str> = machine.governors.iter().map(String::as_str).collect();
+    let check = Check::good("cpu.governor", names.join(", "), "the clock follows the load");
+    if names.is_empty() {
+        return None;
+    }
+    if names.iter().all(|name| matches!(*name, "performance" | "schedutil")) {
+        return Some(check);
+    }
+    let text = "the clock may stay low or rise late, so that short tests come out slower than long ones";
+    Some(check.but(Status::Note, text).remedy("cpupower frequency-set -g performance"))
+}
+
+fn hypervisor(machine: &Machine) -> Option<Check> {
+    let taken = machine.steal_share.and_then(Ratio::new);
+    if !machine.is_virtual? {
+        return Some(Check::good("cpu.hypervisor", "none", "no other machine takes processor time"));
+    }
+    let value = taken.map_or_else(|| "yes".to_owned(), |taken| format!("yes, took {taken}"));
+    let check = Check::good("cpu.hypervisor", value, "share of processor time taken since boot is small");
+    if taken.is_some_and(|taken| taken.get() > STEAL) {
+        let text = "other machines take processor time, so results vary with what they do";
+        return Some(check.but(Status::Note, text));
+    }
+    Some(check)
+}
+
+fn clock_source(machine: &Machine) -> Option<Check> {
+    let source = machine.clock_source.as_deref()?;
+    let check = Check::good("clock.source", source, "a reading costs some ten nanoseconds");
+    if matches!(source, "hpet" | "acpi_pm" | "pit" | "jiffies" | "refined-jiffies") {
+        let text = "a reading costs a microsecond or more, on every packet that is stamped";
+        let command = "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource";
+        return Some(check.but(Status::Bad, text).remedy(command));
+    }
+    if source == "xen" {
+        let text = "a reading is a call into the kernel";
+        let command = "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource";
+        return Some(check.but(Status::Note, text).remedy(command));
+    }
+    Some(check)
+}
+
+fn resolution(machine: &Machine) -> Check {
+    let found = machine.clock_resolution;
+    let check = Check::good("clock.resolution", Span::from(found).to_string(), "delays are told apart");
+    if found > Duration::from_micros(1) {
+        return check.but(
+            Status::Bad,
+            "delays below this cannot be told apart; the kernel lacks CONFIG_HIGH_RES_TIMERS",
+        );
+    }
+    check
+}
+
+fn slack(machine: &Machine) -> Option<Check> {
+    let found = machine.timer_slack?;
+    let check =
+        Check::good("clock.timer_slack", Span::from(found).to_string(), "sleeping threads wake in time");
+    if found > Duration::from_micros(100) {
+        let text = "the kernel may wake sleeping threads so much late, which paced sending feels; linerate's own \
+                    pacing threads ask for less";
+        return Some(check.but(Status::Note, text));
+    }
+    Some(check)
+}
+
+fn memory(machine: &Machine) -> Option<Check> {
+    let total = Bytes::new(machine.memory_bytes?);
+    let available = Bytes::new(machine.memory_available_bytes?);
+    let value = format!("{available} free of {total}");
+    let check = Check::good("memory", value, "room for socket buffers");
+    if available < ENOUGH_MEMORY {
+        return Some(check.but(Status::Note, "socket buffers of fast flows may not fit: end other programs"));
+    }
+    Some(check)
+}
+
+fn files(machine: &Machine) -> Option<Check> {
+    let limit = machine.open_files?;
+    let check =
+        Check::good("limits.open_files", format!("{} now", limit.hard), "raised as far as a test needs");
+    let check = Check { value: format!("{}, at most {}", limit.soft, limit.hard), ..check };
+    if limit.hard < ENOUGH_FILES {
+        let text = "each stream takes one; tests of many streams are refused";
+        return Some(check.but(Status::Note, text).remedy("ulimit -Hn 1048576"));
+    }
+    Some(check)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_sock::limits::OpenFiles;
+
+    /// Eight processors under a hypervisor that takes nothing.
+    fn good() -> Machine {
+        Machine {
+            clock_source: Some("tsc".to_owned()),
+            clock_resolution: Duration::from_nanos(1),
+            timer_slack: Some(Duration::from_micros(50)),
+            governors: ["performance".to_owned()].into(),
+            is_virtual: Some(true),
+            steal_share: Some(0.0),
+            cores: 8,
+            usable_cores: Some(8),
+            open_files: Some(OpenFiles { soft: 1024, hard: 1 << 20 }),
+            memory_bytes: Some(16 << 30),
+            memory_available_bytes: Some(8 << 30),
+        }
+    }
+
+    fn complaints(machine: &Machine) -> Vec<String> {
+        let section = section(machine);
+        let wrong = section.checks.iter().filter(|check| check.status != Status::Good);
+        wrong.map(|check| format!("{} {}", check.id, check.status.word())).collect()
+    }
+
+    #[test]
+    fn a_good_machine_has_no_complaints() {
+        assert_eq!(complaints(&good()), [""; 0]);
+        assert_eq!(section(&good()).checks.len(), 8);
+    }
+
+    type Damage = fn(&mut Machine);
+
+    #[test]
+    fn each_fault_is_found_alone() {
+        let faults: [(Damage, &str); 9] = [
+            (|host| host.clock_source = Some("hpet".to_owned()), "clock.source bad"),
+            (|host| host.clock_source = Some("xen".to_owned()), "clock.source note"),
+            (|host| host.clock_resolution = Duration::from_millis(4), "clock.resolution bad"),
+            (|host| host.timer_slack = Some(Duration::from_millis(1)), "clock.timer_slack note"),
+            (|host| host.governors = ["powersave".to_owned()].into(), "cpu.governor note"),
+            (|host| host.steal_share = Some(0.02), "cpu.hypervisor note"),
+            (|host| host.usable_cores = Some(2), "cpu.cores note"),
+            (|host| host.open_files = Some(OpenFiles { soft: 256, hard: 256 }), "limits.open_files note"),
+            (|host| host.memory_available_bytes = Some(1 << 20), "memory note"),
+        ];
+        for (damage, complaint) in faults {
+            let mut machine = good();
+            damage(&mut machine);
+            assert_eq!(complaints(&machine), [complaint]);
+        }
+    }
+
+    #[test]
+    fn what_the_host_does_not_say_is_left_out() {
+        let section = section(&Machine { cores: 2, ..Machine::default() });
+        let names: Vec<&str> = section.checks.iter().map(|check| check.id.as_str()).collect();
+        assert_eq!(names, ["cpu.cores", "clock.resolution"]);
+    }
+}

@@ -1,0 +1,325 @@
+//! Kernel settings: windows against the path to be filled, and switches of TCP.
+
+use std::collections::BTreeMap;
+
+use linerate_theory::bdp;
+use linerate_units::{Bitrate, Bytes, Span};
+
+use super::check::{Check, Section, Status};
+use super::facts::Facts;
+
+/// Every setting that is looked at.
+pub(super) const NAMES: [&str; 15] = [
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_mtu_probing",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_available_congestion_control",
+    "net.core.default_qdisc",
+    "net.core.netdev_max_backlog",
+    "net.core.netdev_budget",
+];
+
+/// The path that one flow of this host shall fill.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Target {
+    /// Rate wanted.
+    pub(super) rate: Bitrate,
+    /// Round trip.
+    pub(super) rtt: Span,
+}
+
+impl Target {
+    /// What the path holds; absent when it is more than can be counted.
+    pub(super) fn bdp(self) -> Option<Bytes> {
+        let bytes = bdp::bdp_bytes(self.rate.bps(), self.rtt.as_secs_f64())?;
+        (bytes < u64::MAX as f64).then(|| Bytes::new(bytes.ceil() as u64))
+    }
+
+    /// What one flow gets over the round trip with a window.
+    fn rate_with(self, window: Bytes) -> Option<Bitrate> {
+        Bitrate::from_bps(bdp::window_rate_bps(window.get() as f64, self.rtt.as_secs_f64())?)
+    }
+}
+
+/// The largest buffers that the kernel grants, against the path.
+pub(super) fn windows(facts: &Facts, target: Target) -> Section {
+    let autotuned = [
+        ("net.ipv4.tcp_rmem", "window of a receiving flow"),
+        ("net.ipv4.tcp_wmem", "window of a sending flow"),
+    ];
+    let asked = [
+        ("net.core.rmem_max", "receive buffer that a program may ask for (-w, and UDP)"),
+        ("net.core.wmem_max", "send buffer that a program may ask for (-w, and UDP)"),
+    ];
+    let mut checks: Vec<Check> = Vec::new();
+    checks.extend(autotuned.iter().filter_map(|(name, what)| autotuned_buffer(facts, target, name, what)));
+    checks.extend(asked.iter().filter_map(|(name, what)| askable_buffer(facts, target, name, what)));
+    Section { title: "TCP windows".to_owned(), checks }
+}
+
+/// Autotuning goes up to the last number of three, of which about one half is window.
+fn autotuned_buffer(facts: &Facts, target: Target, name: &'static str, what: &str) -> Option<Check> {
+    let setting = facts.sysctls.get(name)?;
+    let [least, first, most] = numbers(setting)?;
+    let window = Bytes::new(bdp::linux_window_bytes(most, 1));
+    let (rate, bdp) = (target.rate_with(window)?, target.bdp()?);
+    let value = format!("{} at most", Bytes::new(most));
+    let text = format!("{what} up to {window}: {rate} over {}", target.rtt);
+    let check = Check::good(name, value, text);
+    if window >= bdp {
+        return Some(check);
+    }
+    let needed = bdp.get().checked_mul(2)?.checked_next_power_of_two()?;
+    let text = format!("{what} stays below {window}, so one flow gets at most {rate} over {}", target.rtt);
+    let command = format!("sysctl -w {name}='{least} {first} {needed}'");
+    Some(check.but(Status::Bad, text).remedy(command))
+}
+
+fn askable_buffer(facts: &Facts, target: Target, name: &'static str, what: &str) -> Option<Check> {
+    let limit = Bytes::new(facts.sysctls.get(name)?.parse().ok()?);
+    let bdp = target.bdp()?;
+    let check = Check::good(name, limit.to_string(), format!("largest {what}"));
+    if limit >= bdp {
+        return Some(check);
+    }
+    let text = format!("largest {what}; a test that asks for the {bdp} of the path gets less");
+    let command = format!("sysctl -w {name}={}", bdp.get().checked_next_power_of_two()?);
+    Some(check.but(Status::Note, text).remedy(command))
+}
+
+fn numbers(setting: &str) -> Option<[u64; 3]> {
+    let found: Vec<u64> = setting.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    found.try_into().ok()
+}
+
+/// A setting that is on or off.
+struct Switch {
+    name: &'static str,
+    /// Values that are as they should be.
+    wanted: &'static [&'static str],
+    good: &'static str,
+    /// How bad any other value is.
+    otherwise: Status,
+    wrong: &'static str,
+}
+
+const SWITCHES: [Switch; 6] = [
+    Switch {
+        name: "net.ipv4.tcp_window_scaling",
+        wanted: &["1"],
+        good: "windows may exceed 64 KiB",
+        otherwise: Status::Bad,
+        wrong: "no window exceeds 64 KiB, on whichever side this is off: 25 Mb/s over 21 ms",
+    },
+    Switch {
+        name: "net.ipv4.tcp_timestamps",
+        wanted: &["1", "2"],
+        good: "round trips are measured on every segment; costs 12 bytes in each",
+        otherwise: Status::Note,
+        wrong: "round trips are measured once per window, and old segments are not told from new ones at high rates",
+    },
+    Switch {
+        name: "net.ipv4.tcp_sack",
+        wanted: &["1"],
+        good: "several losses in one window are repaired in one round trip",
+        otherwise: Status::Bad,
+        wrong: "each loss in a window costs a round trip of its own, or a timeout",
+    },
+    Switch {
+        name: "net.ipv4.tcp_moderate_rcvbuf",
+        wanted: &["1"],
+        good: "receive windows grow with the path",
+        otherwise: Status::Bad,
+        wrong: "receive windows stay at the middle number of tcp_rmem, whatever its last one allows",
+    },
+    Switch {
+        name: "net.ipv4.tcp_mtu_probing",
+        wanted: &["1", "2"],
+        good: "paths that drop large packets in silence are noticed",
+        otherwise: Status::Note,
+        wrong: "on a path with a smaller MTU whose ICMP messages are filtered, connections open and then hang",
+    },
+    Switch {
+        name: "net.ipv4.tcp_no_metrics_save",
+        wanted: &["1"],
+        good: "every test starts without memory of the one before",
+        otherwise: Status::Note,
+        wrong: "a new connection begins with what earlier ones to the same host found, so that repeated tests are not \
+                independent",
+    },
+];
+
+/// The switches, congestion control and queueing.
+pub(super) fn tcp(facts: &Facts) -> Section {
+    let mut checks: Vec<Check> =
+        SWITCHES.iter().filter_map(|switch| switched(&facts.sysctls, switch)).collect();
+    checks.extend(congestion(&facts.sysctls));
+    checks.extend(discipline(&facts.sysctls));
+    Section { title: "TCP".to_owned(), checks }
+}
+
+fn switched(sysctls: &BTreeMap<&str, String>, switch: &Switch) -> Option<Check> {
+    let value = sysctls.get(switch.name)?;
+    let check = Check::good(switch.name, value, switch.good);
+    if switch.wanted.contains(&value.as_str()) {
+        return Some(check);
+    }
+    Some(check.but(switch.otherwise, switch.wrong).remedy(format!("sysctl -w {}=1", switch.name)))
+}
+
+fn congestion(sysctls: &BTreeMap<&str, String>) -> Option<Check> {
+    const NAME: &str = "net.ipv4.tcp_congestion_control";
+    let chosen = sysctls.get(NAME)?;
+    let available = sysctls.get("net.ipv4.tcp_available_congestion_control").map_or("", String::as_str);
+    let check = Check::good(NAME, chosen, format!("available: {available}"));
+    if chosen != "reno" {
+        return Some(check);
+    }
+    let text = "after a loss it grows by a segment per round trip: minutes on a fast long path";
+    Some(check.but(Status::Note, text).remedy(format!("sysctl -w {NAME}=cubic")))
+}
+
+fn discipline(sysctls: &BTreeMap<&str, String>) -> Option<Check> {
+    const NAME: &str = "net.core.default_qdisc";
+    let chosen = sysctls.get(NAME)?;
+    let check = Check::good(NAME, chosen, "flows share new interfaces fairly");
+    match chosen.as_str() {
+        "fq" | "fq_codel" | "cake" => Some(check),
+        _ => {
+            let text = "flows wait in one queue, and UDP sockets are not paced by the kernel";
+            Some(check.but(Status::Note, text).remedy(format!("sysctl -w {NAME}=fq")))
+        }
+    }
+}
+
+/// What waits for a processor on the way in.
+pub(super) fn backlog(facts: &Facts) -> Section {
+    let processed: u64 = facts.softnet.iter().map(|row| row.processed).sum();
+    let dropped: u64 = facts.softnet.iter().map(|row| row.dropped).sum();
+    let squeezed: u64 = facts.softnet.iter().map(|row| row.time_squeeze).sum();
+    let limit = |name: &'static str| facts.sysctls.get(name).and_then(|value| value.parse::<u64>().ok());
+    let mut checks = Vec::new();
+    if let Some(packets) = limit("net.core.netdev_max_backlog") {
+        let text = format!("packets may wait for a processor; none of {processed} was dropped since boot");
+        let mut check = Check::good("net.core.netdev_max_backlog", format!("{packets} packets"), text);
+        if dropped > 0 {
+            let text =
+                format!("{dropped} packets were dropped since boot because a processor's queue was full");
+            let command =
+                format!("sysctl -w net.core.netdev_max_backlog={}", packets.max(1000).saturating_mul(4));
+            check = check.but(Status::Note, text).remedy(command);
+        }
+        checks.push(check);
+    }
+    if let Some(packets) = limit("net.core.netdev_budget") {
+        let text = "packets taken in one go; it sufficed";
+        let mut check = Check::good("net.core.netdev_budget", format!("{packets} packets"), text);
+        // Now and then the budget ends under any load; once in a thousand packets it is the rule.
+        if squeezed > processed / 1000 {
+            let text =
+                format!("it ended {squeezed} times since boot with packets left: the processor is late");
+            let command = format!("sysctl -w net.core.netdev_budget={}", packets.saturating_mul(2));
+            check = check.but(Status::Note, text).remedy(command);
+        }
+        checks.push(check);
+    }
+    Section { title: "Receive backlog".to_owned(), checks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_sock::proc::net::parse_softnet;
+
+    fn facts(settings: &[(&'static str, &str)]) -> Facts {
+        let sysctls = settings.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        Facts { sysctls, ..Facts::default() }
+    }
+
+    fn gigabit() -> Target {
+        Target { rate: "1G".parse().unwrap(), rtt: Span::from_ms(100) }
+    }
+
+    #[test]
+    fn the_usual_receive_buffer_is_too_small_for_a_gigabit_over_100_ms() {
+        let found = windows(&facts(&[("net.ipv4.tcp_rmem", "4096 131072 6291456")]), gigabit());
+        let check = &found.checks[0];
+        assert_eq!(check.status, Status::Bad);
+        // Half of 6 MiB every 100 ms: 3145728 x 8 / 0.1 s.
+        assert!(check.text.contains("251.7 Mb/s"), "{}", check.text);
+        // The path holds 12.5 MB; twice that is 25 MB, and the next power of two 2^25.
+        let remedy = check.remedy.as_deref();
+        assert_eq!(remedy, Some("sysctl -w net.ipv4.tcp_rmem='4096 131072 33554432'"));
+    }
+
+    #[test]
+    fn a_buffer_of_twice_the_path_is_good_and_one_byte_less_is_not() {
+        let status = |most: u64| {
+            let text = format!("4096 131072 {most}");
+            windows(&facts(&[("net.ipv4.tcp_wmem", &text)]), gigabit()).checks[0].status
+        };
+        assert_eq!(status(25_000_000), Status::Good);
+        assert_eq!(status(24_999_998), Status::Bad);
+    }
+
+    #[test]
+    fn the_limit_for_programs_is_only_a_note() {
+        let found = windows(&facts(&[("net.core.rmem_max", "212992")]), gigabit());
+        assert_eq!(found.checks[0].status, Status::Note);
+        assert_eq!(found.checks[0].remedy.as_deref(), Some("sysctl -w net.core.rmem_max=16777216"));
+    }
+
+    #[test]
+    fn every_switch_has_a_good_and_another_value() {
+        for switch in &SWITCHES {
+            let good = tcp(&facts(&[(switch.name, switch.wanted[0])]));
+            assert_eq!(
+                (good.checks[0].status, &good.checks[0].remedy),
+                (Status::Good, &None),
+                "{}",
+                switch.name
+            );
+            let other = tcp(&facts(&[(switch.name, "0")]));
+            assert_eq!(other.checks[0].status, switch.otherwise, "{}", switch.name);
+            assert_eq!(other.checks[0].remedy, Some(format!("sysctl -w {}=1", switch.name)));
+        }
+    }
+
+    #[test]
+    fn reno_and_a_single_queue_are_notes() {
+        let status = |name, value| tcp(&facts(&[(name, value)])).checks[0].status;
+        assert_eq!(status("net.ipv4.tcp_congestion_control", "cubic"), Status::Good);
+        assert_eq!(status("net.ipv4.tcp_congestion_control", "reno"), Status::Note);
+        assert_eq!(status("net.core.default_qdisc", "fq"), Status::Good);
+        assert_eq!(status("net.core.default_qdisc", "pfifo_fast"), Status::Note);
+    }
+
+    #[test]
+    fn drops_and_squeezes_since_boot_are_seen() {
+        let settings = [("net.core.netdev_max_backlog", "1000"), ("net.core.netdev_budget", "300")];
+        let judge = |row: &str| {
+            let facts = Facts { softnet: parse_softnet(row), ..facts(&settings) };
+            backlog(&facts).checks.iter().map(|check| check.status).collect::<Vec<_>>()
+        };
+        // Columns: processed, dropped, squeezed, hexadecimal.
+        assert_eq!(judge("000f4240 00000000 000003e8"), [Status::Good, Status::Good]);
+        assert_eq!(judge("000f4240 00000001 000003e9"), [Status::Note, Status::Note]);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_say_is_left_out() {
+        let nothing = facts(&[]);
+        assert!(windows(&nothing, gigabit()).checks.is_empty());
+        assert!(tcp(&nothing).checks.is_empty() && backlog(&nothing).checks.is_empty());
+        let garbled = facts(&[("net.ipv4.tcp_rmem", "4096 many"), ("net.core.rmem_max", "-1")]);
+        assert!(windows(&garbled, gigabit()).checks.is_empty());
+    }
+}

@@ -1,0 +1,211 @@
+//! Text of the commands that show no run: headings, rows that line up, and wrapped remarks.
+
+use std::io::{self, ErrorKind, Write};
+
+use anstyle::{AnsiColor, Style};
+
+use crate::exit::Exit;
+use crate::say;
+
+/// How a piece of text is shown where colour is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ink {
+    Plain,
+    Strong,
+    Faint,
+    Good,
+    Warning,
+    Bad,
+}
+
+impl Ink {
+    const fn style(self) -> Style {
+        match self {
+            Self::Plain => Style::new(),
+            Self::Strong => Style::new().bold(),
+            Self::Faint => Style::new().dimmed(),
+            Self::Good => AnsiColor::Green.on_default(),
+            Self::Warning => AnsiColor::Yellow.on_default(),
+            Self::Bad => AnsiColor::Red.on_default().bold(),
+        }
+    }
+}
+
+/// A text under construction.
+#[derive(Debug)]
+pub(super) struct Page {
+    columns: usize,
+    colour: bool,
+    text: String,
+}
+
+/// Spaces between columns of a row.
+const GAP: usize = 2;
+
+impl Page {
+    /// An empty page; below 40 columns it is laid out as if it had 40.
+    pub(super) fn new(columns: usize, colour: bool) -> Self {
+        Self { columns: columns.max(40), colour, text: String::new() }
+    }
+
+    /// A heading, with an empty line before it unless the page begins with it.
+    pub(super) fn heading(&mut self, title: &str) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        let title = self.ink(Ink::Strong, title);
+        self.line(&title);
+    }
+
+    /// A row: cells padded to `widths`, the last one wrapped under itself.
+    pub(super) fn row(&mut self, cells: &[(Ink, &str)], widths: &[usize]) {
+        let Some(((last_ink, last), first)) = cells.split_last() else { return };
+        let mut line = String::new();
+        let mut column = 0;
+        for ((ink, cell), width) in first.iter().zip(widths) {
+            let wide = cell.chars().count();
+            line.push_str(&self.ink(*ink, cell));
+            line.push_str(&" ".repeat(width.saturating_sub(wide) + GAP));
+            column += wide.max(*width) + GAP;
+        }
+        // Where little room is left the last cell goes below, a little to the right.
+        let crowded = self.columns < column + 24 && column + last.chars().count() > self.columns;
+        let indent = if crowded { 6 } else { column };
+        let pieces = wrap(last, self.columns.saturating_sub(indent));
+        for (number, piece) in pieces.iter().enumerate() {
+            if number > 0 || crowded {
+                self.line(line.trim_end());
+                line = " ".repeat(indent);
+            }
+            line.push_str(&self.ink(*last_ink, piece));
+        }
+        self.line(line.trim_end());
+    }
+
+    /// A text wrapped at an indentation.
+    pub(super) fn remark(&mut self, indent: usize, ink: Ink, text: &str) {
+        for piece in wrap(text, self.columns.saturating_sub(indent)) {
+            let piece = self.ink(ink, &piece);
+            self.line(&format!("{}{piece}", " ".repeat(indent)));
+        }
+    }
+
+    /// A text that must stay in one line to be copied, as a command.
+    pub(super) fn verbatim(&mut self, indent: usize, text: &str) {
+        self.line(&format!("{}{text}", " ".repeat(indent)));
+    }
+
+    /// The finished text.
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+
+    fn ink(&self, ink: Ink, text: &str) -> String {
+        if !self.colour || ink == Ink::Plain || text.is_empty() {
+            return text.to_owned();
+        }
+        let style = ink.style();
+        format!("{style}{text}{style:#}")
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+}
+
+/// Units that stay on the line of their number.
+const UNITS: [&str; 14] =
+    ["%", "s", "ms", "us", "ns", "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s", "B", "KiB", "MiB", "GiB"];
+
+/// The words of `text`, a number and its unit being one.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let unit = UNITS.contains(&word.trim_end_matches([',', '.', ':', ';', ')']));
+        match words.last_mut() {
+            Some(number) if unit && number.ends_with(|c: char| c.is_ascii_digit()) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+/// `text` in lines of at most `columns` where its words allow it; words are never cut.
+fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in words(text) {
+        let Some(line) = lines.last_mut() else { continue };
+        if line.is_empty() {
+            line.push_str(&word);
+        } else if line.chars().count() + 1 + word.chars().count() <= columns {
+            line.push(' ');
+            line.push_str(&word);
+        } else {
+            lines.push(word);
+        }
+    }
+    lines
+}
+
+/// Writes to stdout; a reader that has gone away is no error.
+pub(super) fn print(text: &[u8]) -> Exit {
+    let mut out = io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Ok(()) => Exit::Done,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Done,
+        Err(error) => {
+            say::error(format!("the output could not be written: {error}"));
+            Exit::Failed
+        }
+    }
+}
+
+/// Writes a JSON document to stdout as [`print`] does.
+pub(super) fn print_json(document: &impl serde::Serialize) -> Exit {
+    match serde_json::to_string_pretty(document) {
+        Ok(text) => print(format!("{text}\n").as_bytes()),
+        Err(error) => {
+            say::error(format!("the document could not be written as JSON: {error}"));
+            Exit::Failed
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_cell_wraps_under_itself() {
+        let mut page = Page::new(40, false);
+        page.row(&[(Ink::Plain, "name"), (Ink::Good, "one two three four five six seven eight")], &[6]);
+        assert_eq!(page.into_text(), "name    one two three four five six\n        seven eight\n");
+    }
+
+    #[test]
+    fn a_number_stays_with_its_unit() {
+        assert_eq!(wrap("takes 12 ms, or 3 MiB.", 11), ["takes", "12 ms, or", "3 MiB."]);
+    }
+
+    #[test]
+    fn a_crowded_row_continues_below() {
+        let mut page = Page::new(40, false);
+        page.row(&[(Ink::Plain, "a long name that leaves no room"), (Ink::Plain, "what it says")], &[6]);
+        assert_eq!(page.into_text(), "a long name that leaves no room\n      what it says\n");
+    }
+
+    #[test]
+    fn colour_is_written_only_where_it_is_allowed() {
+        let heading = |colour| {
+            let mut page = Page::new(80, colour);
+            page.heading("Clock");
+            page.into_text()
+        };
+        assert_eq!(heading(false), "Clock\n");
+        assert!(heading(true).starts_with('\u{1b}'));
+    }
+}
