@@ -76,6 +76,6 @@ mod tests {
     #[test]
     fn cargo_answers_for_this_workspace() {
         let edges = read_edges().unwrap();
-        assert!(edges.iter().any(|edge| edge.from == "app" && edge.to == "engine" && edge.inside));
+        assert!(edges.iter().any(|edge| edge.from == "app" && edge.to == "model" && edge.inside));
     }
 }

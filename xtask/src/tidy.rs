@@ -9,6 +9,7 @@ mod ignored_tests;
 mod lib_files;
 mod machine_paths;
 mod marks;
+mod pinned;
 mod reasons;
 mod sizes;
 mod unsafe_code;
@@ -51,6 +52,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Problem>] = &[
     lib_files::check,
     machine_paths::check,
     marks::check,
+    pinned::check,
     reasons::check,
     sizes::check,
     unsafe_code::check,
