@@ -65,8 +65,7 @@ mod tests {
     use super::super::found;
     use super::*;
 
-    const RULE: &str =
-        "/// Enough.\nconst ENOUGH: f64 = 0.25;\nfn rule() {}\nconst LIST: [Rule; 1] = [\n    a::rule,\n];\n";
+    const RULE: &str = "/// Enough.\nconst ENOUGH: f64 = 0.25;\nconst fn rule() {\n    half()\n}\nconst LIST: [Rule; 1] = [\n    a::rule,\n];\n";
 
     fn document(rule: &str) -> String {
         let constants = constants_below(&Tree::of(&[("crates/theory/src/rules/a.rs", rule)]), "crates/");
@@ -97,8 +96,11 @@ mod tests {
     #[test]
     fn words_spacing_and_tests_do_not() {
         let read = document(RULE);
-        let other =
-            RULE.replace("Enough.", "Plenty.").replace("= 0.25", "=  0.25").replace("fn rule", "fn law");
+        let other = RULE
+            .replace("Enough.", "Plenty.")
+            .replace("= 0.25", "=  0.25")
+            .replace("fn rule", "fn law")
+            .replace("half", "third");
         let other = format!("{other}#[cfg(test)]\nmod tests {{ const X: u8 = 1; }}\n");
         assert!(places(&other, &read).is_empty());
     }
