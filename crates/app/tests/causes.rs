@@ -1,0 +1,126 @@
+//! Causes made on purpose are named, and the same path without them is not blamed for them.
+
+mod support;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use support::{Net, Server, Side, flow, test_json};
+
+/// One path at a time: a cause that is planted beside another test's load is not the one that is found.
+fn alone() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a measurement from A to B says: cause, rule, and everything for a failure's message.
+struct Verdict {
+    cause: String,
+    rule: String,
+    all: Value,
+}
+
+fn verdict(net: &Net, args: &[&str]) -> Verdict {
+    let server = Server::start_in(net, Side::B, &[]);
+    let all = [&["--upload", "--json", "-C", "cubic"], args].concat();
+    let document = test_json(net.test(Side::A, server.port, &all));
+    let upload = flow(&document, "upload");
+    let found = &upload["verdict"];
+    let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+    let all = serde_json::json!({
+        "verdict": found, "also": upload["also"], "receiver": upload["receiver"], "ladder": upload["ladder"],
+    });
+    Verdict { cause: text("cause"), rule: text("rule"), all }
+}
+
+impl Verdict {
+    fn is(&self, cause: &str, rules: &[&str]) {
+        assert!(
+            self.cause == cause && rules.contains(&self.rule.as_str()),
+            "not {cause} {rules:?}: {:#}",
+            self.all
+        );
+    }
+
+    fn is_not(&self, rules: &[&str]) {
+        assert!(!rules.contains(&self.rule.as_str()), "the control is blamed: {:#}", self.all);
+    }
+}
+
+fn sysctl(net: &Net, side: Side, setting: &str) {
+    let done = net.exec(side, "sysctl", &["-qw", setting]).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_small_receive_window() {
+    let _alone = alone();
+    let net = Net::pair();
+    verdict(&net, &["-t", "3"]).is_not(&["V04"]);
+    sysctl(&net, Side::B, "net.ipv4.tcp_rmem=4096 8192 8192");
+    verdict(&net, &["-t", "3"]).is("receiver_window", &["V04"]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_small_send_buffer() {
+    let _alone = alone();
+    let net = Net::pair();
+    verdict(&net, &["-t", "3"]).is_not(&["V06"]);
+    sysctl(&net, Side::A, "net.ipv4.tcp_wmem=4096 8192 8192");
+    verdict(&net, &["-t", "3"]).is("sender_window", &["V06"]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_slow_reader() {
+    let _alone = alone();
+    let net = Net::pair();
+    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    verdict(&net, &["-t", "3", "--read-rate", "20M"]).is("application", &["V05"]);
+    // A reader that is fast enough for the path is not to blame.
+    verdict(&net, &["-t", "3", "--read-rate", "200M"]).is_not(&["V05"]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn an_application_that_offers_too_little() {
+    let _alone = alone();
+    let net = Net::pair();
+    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    verdict(&net, &["-t", "3", "-b", "20M"]).is("application", &["V03"]);
+    verdict(&net, &["-t", "3", "-b", "200M"]).is_not(&["V03"]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_shaped_link() {
+    let _alone = alone();
+    let net = Net::pair();
+    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    verdict(&net, &["-t", "3"]).is("shaper", &["V14"]);
+    verdict(&net, &["-t", "3", "-b", "20M"]).is_not(&["V14", "V02"]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_saturated_core_at_the_sender() {
+    let _alone = alone();
+    let net = Net::pair();
+    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    verdict(&net, &["-t", "3"]).is_not(&["V07", "V08"]);
+    let free = Net::pair();
+    // A system call for every 64 bytes: the sender's core is full long before anything else.
+    verdict(&free, &["-t", "3", "-l", "64", "-N"]).is("cpu_sender", &["V07"]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn too_short_a_test() {
+    let _alone = alone();
+    let net = Net::pair();
+    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    verdict(&net, &["-t", "0.2"]).is("too_short", &["V01"]);
+    verdict(&net, &["-t", "3"]).is_not(&["V01"]);
+}

@@ -1,0 +1,48 @@
+//! Thousands of streams.
+
+mod support;
+
+use support::{Process, Server, flow, test};
+
+/// Our own memory for a stream, both the buffers and what is kept about it.
+const MOST_PER_STREAM: u64 = 64 << 10;
+
+/// Open files of both directions and everything else.
+fn enough_files() -> bool {
+    linerate_sock::limits::raise_open_files(32_768).is_ok()
+}
+
+/// Largest memory that a process ever had, bytes.
+fn peak_bytes(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    linerate_sock::proc::host::parse_kib(&status, "VmHWM").unwrap()
+}
+
+fn many(streams: u64) {
+    assert!(enough_files(), "the test needs 32768 open files: raise the hard limit (ulimit -Hn)");
+    let server = Server::start(&[]);
+    let rest = peak_bytes(server.pid());
+    let count = streams.to_string();
+    let args = ["-P", count.as_str(), "-t", "2", "--upload", "--json", "--no-latency"];
+    let done = Process::start(test("127.0.0.1", server.port, &args)).finish(support::PATIENCE);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let document = done.json();
+    let upload = flow(&document, "upload");
+    assert_eq!(upload["streams"].as_u64(), Some(streams));
+    assert!(upload["receiver"]["bytes"].as_u64().unwrap() > 0);
+    assert_eq!(upload["books"]["unaccounted_bytes"].as_u64(), Some(0), "{}", upload["books"]);
+    let grown = peak_bytes(server.pid()) - rest;
+    assert!(grown / streams < MOST_PER_STREAM, "{} bytes per stream at the server", grown / streams);
+}
+
+#[test]
+#[ignore = "needs some seconds of the whole machine"]
+fn a_thousand_streams() {
+    many(1_000);
+}
+
+#[test]
+#[ignore = "needs 32768 open files and some seconds of the whole machine"]
+fn ten_thousand_streams() {
+    many(10_000);
+}

@@ -1,0 +1,94 @@
+//! What the tests of the whole program share: servers, clients, networks and folders of their own.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
+#![allow(dead_code, unused_imports, reason = "each test program uses its own part of this module")]
+
+mod net;
+mod process;
+mod server;
+
+pub(crate) use net::{Net, Side};
+pub(crate) use process::{Done, Process, linerate, signal};
+pub(crate) use server::Server;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use linerate_sock::clock;
+use serde_json::Value;
+
+/// How long anything may take before a test calls it hung.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A name that no other test has, in this process or in another one of this machine.
+fn unique() -> String {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    format!("lr{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
+}
+
+/// An empty folder, removed on drop.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        let path = std::env::temp_dir().join(unique());
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// A path inside it, as text for a command line.
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// `linerate test HOST -p PORT` with more arguments.
+pub(crate) fn test(host: &str, port: u16, args: &[&str]) -> Command {
+    let mut command = linerate();
+    command.args(["test", host, "-p", &port.to_string()]).args(args);
+    command
+}
+
+/// Runs a `linerate test … --json` that has to succeed; its document.
+pub(crate) fn test_json(command: Command) -> Value {
+    let done = Process::start(command).finish(PATIENCE);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    done.json()
+}
+
+/// The flow of this name in a result document.
+pub(crate) fn flow<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let flows = document["flows"].as_array().unwrap();
+    flows.iter().find(|flow| flow["name"] == name).unwrap_or_else(|| panic!("no flow {name} in {document}"))
+}
+
+/// The kinds of every caveat in a result document, of the run and of its flows.
+pub(crate) fn caveats(document: &Value) -> Vec<String> {
+    let flows = document["flows"].as_array().map_or(&[][..], Vec::as_slice);
+    let all = std::iter::once(document).chain(flows).filter_map(|part| part["caveats"].as_array()).flatten();
+    all.map(|caveat| caveat["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Sleeps for a while, where there is no event to wait for.
+pub(crate) fn pause(length: Duration) {
+    clock::sleep_until(clock::now() + length);
+}
+
+/// Looks again and again until `look` finds something; fails when that takes too long.
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = clock::now() + PATIENCE;
+    while !deadline.has_passed() {
+        if let Some(found) = look() {
+            return found;
+        }
+        pause(Duration::from_millis(10));
+    }
+    panic!("{what}: not within {PATIENCE:?}")
+}

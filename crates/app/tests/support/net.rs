@@ -1,0 +1,111 @@
+//! Two hosts joined by a cable: network namespaces and a veth pair.
+
+use std::process::Command;
+
+use super::{linerate, unique};
+
+/// An end of the cable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    A,
+    B,
+}
+
+impl Side {
+    /// Its IPv4 address.
+    pub(crate) fn address(self) -> &'static str {
+        if self == Self::A { "10.77.0.1" } else { "10.77.0.2" }
+    }
+
+    /// Its IPv6 address.
+    pub(crate) fn address6(self) -> &'static str {
+        if self == Self::A { "fd77::1" } else { "fd77::2" }
+    }
+}
+
+/// Two network namespaces, removed on drop. In both, the cable's end is called `veth0`; addresses may be the same in
+/// every test, because nobody sees a network but its own.
+pub(crate) struct Net {
+    /// Name of the namespace of side A.
+    pub(crate) a: String,
+    /// Name of the namespace of side B.
+    pub(crate) b: String,
+}
+
+impl Net {
+    /// Makes both namespaces, the cable and the addresses.
+    pub(crate) fn pair() -> Self {
+        let name = unique();
+        // Made before the first command, so that its drop cleans up after a failure in the middle.
+        let net = Self { a: format!("{name}-a"), b: format!("{name}-b") };
+        ip(&["netns", "add", &net.a]);
+        ip(&["netns", "add", &net.b]);
+        ip(&["-n", &net.a, "link", "add", "veth0", "type", "veth", "peer", "name", "veth0", "netns", &net.b]);
+        for side in [Side::A, Side::B] {
+            let inside = |args: &[&str]| ip(&[&["-n", net.name(side)], args].concat());
+            inside(&["address", "add", &format!("{}/24", side.address()), "dev", "veth0"]);
+            inside(&["address", "add", &format!("{}/64", side.address6()), "dev", "veth0", "nodad"]);
+            inside(&["link", "set", "lo", "up"]);
+            inside(&["link", "set", "veth0", "up"]);
+        }
+        net
+    }
+
+    /// The namespace of a side.
+    pub(crate) fn name(&self, side: Side) -> &str {
+        if side == Side::A { &self.a } else { &self.b }
+    }
+
+    /// Shapes what leaves a side with a token bucket; the words are tc's own, as `50mbit`, `32kb`, `50ms`.
+    pub(crate) fn tbf(&self, side: Side, rate: &str, burst: &str, latency: &str) {
+        let device = ["qdisc", "replace", "dev", "veth0", "root"];
+        let bucket = ["tbf", "rate", rate, "burst", burst, "latency", latency];
+        done(self.exec(side, "tc", &[&device[..], &bucket[..]].concat()));
+    }
+
+    /// Pulls the cable out of a side, or puts it back.
+    pub(crate) fn link(&self, side: Side, up: bool) {
+        ip(&["-n", self.name(side), "link", "set", "veth0", if up { "up" } else { "down" }]);
+    }
+
+    /// A command that runs at a side; for the program itself see [`Self::test`]. What runs is the child itself, not a
+    /// process below it: signals and kills reach the program.
+    pub(crate) fn exec(&self, side: Side, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        for (name, value) in linerate().get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.args(["netns", "exec", self.name(side), program]).args(args);
+        command
+    }
+
+    /// `linerate test` from a side to the other one's port.
+    pub(crate) fn test(&self, from: Side, port: u16, args: &[&str]) -> Command {
+        let to = if from == Side::A { Side::B } else { Side::A };
+        let port = port.to_string();
+        let head = ["test", to.address(), "-p", &port];
+        self.exec(from, env!("CARGO_BIN_EXE_linerate"), &[&head[..], args].concat())
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for name in [&self.a, &self.b] {
+            let _ = Command::new("ip").args(["netns", "del", name]).output();
+        }
+    }
+}
+
+fn ip(args: &[&str]) {
+    let mut command = Command::new("ip");
+    command.args(args);
+    done(command);
+}
+
+fn done(mut command: Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,136 @@
+//! Programs that a test starts: never left behind, never waited for without a limit.
+
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use linerate_sock::clock;
+use serde_json::Value;
+
+use super::pause;
+
+/// The program under test, keeping nothing on this machine.
+pub(crate) fn linerate() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.env("LINERATE_ARCHIVE", ":memory:").env("NO_COLOR", "1").env_remove("RUST_LOG");
+    command
+}
+
+/// Sends a signal, named as `INT` or `TERM`, to one process.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status().unwrap();
+    assert!(sent.success(), "SIG{name} to {pid}");
+}
+
+/// A program that has ended.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// Its exit code; absent when a signal killed it.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    /// From its start to its end.
+    pub(crate) took: Duration,
+}
+
+impl Done {
+    /// Its stdout as the one JSON document that it must be.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no document ({error}): {self:?}"))
+    }
+}
+
+/// A running program, killed on drop.
+pub(crate) struct Process {
+    child: Child,
+    began: clock::Mono,
+    stdout: Tape,
+    stderr: Tape,
+}
+
+impl Process {
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let began = clock::now();
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let stdout = Tape::of(child.stdout.take().unwrap());
+        let stderr = Tape::of(child.stderr.take().unwrap());
+        Self { child, began, stdout, stderr }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has printed so far.
+    pub(crate) fn stdout(&self) -> String {
+        self.stdout.text()
+    }
+
+    /// What it has said on stderr so far.
+    pub(crate) fn stderr(&self) -> String {
+        self.stderr.text()
+    }
+
+    pub(crate) fn running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Waits for its end; a program that takes longer than `limit` is killed, and the test fails.
+    pub(crate) fn finish(mut self, limit: Duration) -> Done {
+        let deadline = clock::now() + limit;
+        let status: ExitStatus = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if deadline.has_passed() {
+                let _ = self.child.kill();
+                panic!("no end within {limit:?}: stdout {:?}, stderr {:?}", self.stdout(), self.stderr());
+            }
+            pause(Duration::from_millis(5));
+        };
+        let took = clock::now().since(self.began);
+        Done { code: status.code(), stdout: self.stdout.all(), stderr: self.stderr.all(), took }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads what a program writes, so that it never waits for a reader.
+struct Tape {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Tape {
+    fn of(mut pipe: impl Read + Send + 'static) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&bytes);
+        let reader = std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(count @ 1..) = pipe.read(&mut piece) {
+                kept.lock().unwrap().extend_from_slice(&piece[..count]);
+            }
+        });
+        Self { bytes, reader: Some(reader) }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().unwrap()).into_owned()
+    }
+
+    /// Everything, once the program has ended.
+    fn all(&mut self) -> String {
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+        self.text()
+    }
+}

@@ -1,0 +1,90 @@
+//! A server of a test's own.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Done, Net, Process, Side, eventually, linerate, signal};
+
+/// A running `linerate serve --json` on a free port, killed on drop.
+pub(crate) struct Server {
+    process: Process,
+    pub(crate) port: u16,
+}
+
+impl Server {
+    /// Starts one on this host.
+    pub(crate) fn start(args: &[&str]) -> Self {
+        let mut command = linerate();
+        command.args(["serve", "-p", "0", "--json"]).args(args);
+        Self::from(command)
+    }
+
+    /// Starts one at a side of a network.
+    pub(crate) fn start_in(net: &Net, side: Side, args: &[&str]) -> Self {
+        let mut all = vec!["serve", "-p", "0", "--json"];
+        all.extend(args);
+        Self::from(net.exec(side, env!("CARGO_BIN_EXE_linerate"), &all))
+    }
+
+    /// Starts one by a whole command, which names the port 0 and `--json`.
+    pub(crate) fn from(command: Command) -> Self {
+        let mut process = Process::start(command);
+        let listening = eventually("the server listens", || {
+            assert!(process.running(), "the server ended: {}", process.stderr());
+            events(&process, "listening").into_iter().next()
+        });
+        let port = u16::try_from(listening["port"].as_u64().unwrap()).unwrap();
+        Self { process, port }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// What it has told so far under this name.
+    pub(crate) fn events(&self, name: &str) -> Vec<Value> {
+        events(&self.process, name)
+    }
+
+    /// Waits until it has told `count` events of this name; the last of them.
+    pub(crate) fn await_events(&self, name: &str, count: usize) -> Value {
+        eventually(name, || self.events(name).into_iter().nth(count - 1))
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        self.process.stderr()
+    }
+
+    pub(crate) fn running(&mut self) -> bool {
+        self.process.running()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+
+    /// Memory that it holds, in bytes (VmRSS).
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
+    /// Waits for its end.
+    pub(crate) fn finish(self, limit: Duration) -> Done {
+        self.process.finish(limit)
+    }
+}
+
+/// The whole lines of a process that are events of this name.
+fn events(process: &Process, name: &str) -> Vec<Value> {
+    let said = process.stdout();
+    let whole = said.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{line}: {error}")))
+        .filter(|event| event["event"] == name)
+        .collect()
+}

@@ -1,0 +1,167 @@
+//! The figures are right: against the byte counters of the kernel's own queues and interfaces.
+
+mod support;
+
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use linerate_sock::clock::{self, Mono};
+use serde_json::Value;
+use support::{Net, PATIENCE, Process, Server, Side, caveats, flow, pause, test_json};
+
+/// Payload and frame of a full segment as a token bucket counts it: Ethernet header, no checksum, no preamble, no gap.
+const PAYLOAD_SHARE: f64 = 1448.0 / 1514.0;
+
+/// Two saturated paths at once would measure each other.
+fn alone() -> MutexGuard<'static, ()> {
+    static PATH: Mutex<()> = Mutex::new(());
+    PATH.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the token bucket of a side has let through, bytes.
+fn shaped_bytes(net: &Net, side: Side) -> u64 {
+    let output = net.exec(side, "tc", &["-s", "-j", "qdisc", "show", "dev", "veth0"]).output().unwrap();
+    let queues: Value = serde_json::from_slice(&output.stdout).unwrap();
+    queues[0]["bytes"].as_u64().unwrap()
+}
+
+/// Runs a command and looks at a token bucket meanwhile; the document, and the bucket's rate of goodput over the middle.
+fn beside_the_bucket(net: &Net, command: Command) -> (Value, f64) {
+    let mut process = Process::start(command);
+    let mut seen: Vec<(Mono, u64)> = Vec::new();
+    while process.running() {
+        // The count belongs to a moment between the two readings of the clock.
+        let before = clock::now();
+        let bytes = shaped_bytes(net, Side::A);
+        let after = clock::now();
+        seen.push((before + after.since(before) / 2, bytes));
+        pause(Duration::from_millis(20));
+    }
+    let done = process.finish(PATIENCE);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let moving: Vec<_> =
+        seen.windows(2).filter(|pair| pair[1].1 > pair[0].1 + 100_000).map(|pair| pair[1]).collect();
+    let (first, last) = (moving[moving.len() / 10], moving[moving.len() * 9 / 10]);
+    let seconds = last.0.since(first.0).as_secs_f64();
+    (done.json(), (last.1 - first.1) as f64 * 8.0 / seconds * PAYLOAD_SHARE)
+}
+
+fn receiver_bps(document: &Value) -> f64 {
+    flow(document, "upload")["receiver"]["bitrate_bps"].as_f64().unwrap()
+}
+
+fn near(found: f64, expected: f64, share: f64) {
+    let error = found / expected - 1.0;
+    assert!(error.abs() <= share, "{found} is {:.3} % off {expected}", error * 100.0);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn goodput_through_100_megabit_is_what_the_bucket_counted() {
+    let _alone = alone();
+    let net = Net::pair();
+    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    let server = Server::start_in(&net, Side::B, &[]);
+    let args = ["-t", "8", "--upload", "--json", "-C", "cubic", "--no-latency"];
+    let (document, counted) = beside_the_bucket(&net, net.test(Side::A, server.port, &args));
+    near(counted, 1e8 * PAYLOAD_SHARE, 0.002);
+    near(receiver_bps(&document), counted, 0.002);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn goodput_through_1_gigabit_is_what_the_bucket_counted() {
+    let _alone = alone();
+    let net = Net::pair();
+    net.tbf(Side::A, "1gbit", "512kb", "20ms");
+    let server = Server::start_in(&net, Side::B, &[]);
+    let args = ["-t", "8", "--upload", "--json", "-C", "cubic", "--no-latency"];
+    let (document, counted) = beside_the_bucket(&net, net.test(Side::A, server.port, &args));
+    // On a busy machine the bucket lets less through than its rate, so only its own count is the measure.
+    near(receiver_bps(&document), counted, 0.002);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_large_send_buffer_does_not_flatter_a_slow_path() {
+    let _alone = alone();
+    let net = Net::pair();
+    net.tbf(Side::A, "1mbit", "10kb", "400ms");
+    let server = Server::start_in(&net, Side::B, &[]);
+    let args = ["-t", "1", "--upload", "--json", "-w", "4M", "-C", "cubic", "--no-latency"];
+    let document = test_json(net.test(Side::A, server.port, &args));
+    let upload = flow(&document, "upload");
+    near(receiver_bps(&document), 1e6 * PAYLOAD_SHARE, 0.04);
+    let sender_bps = upload["sender"]["bitrate_bps"].as_f64().unwrap();
+    assert!(sender_bps > 10e6, "the plant did not work: the sender's count is {sender_bps}");
+    let books = &upload["books"];
+    let (written, delivered) =
+        (books["written_bytes"].as_u64().unwrap(), books["delivered_bytes"].as_u64().unwrap());
+    assert_eq!(books["never_sent_bytes"].as_u64().unwrap(), written - delivered);
+    assert_eq!(books["unaccounted_bytes"], 0);
+    assert!(caveats(&document).contains(&"drain_cut".to_owned()), "{:?}", caveats(&document));
+}
+
+/// Bytes and packets that an interface has received.
+fn received(net: &Net, side: Side) -> (u64, u64) {
+    let output = net.exec(side, "ip", &["-s", "-j", "link", "show", "veth0"]).output().unwrap();
+    let links: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rx = &links[0]["stats64"]["rx"];
+    (rx["bytes"].as_u64().unwrap(), rx["packets"].as_u64().unwrap())
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn bytes_reconcile_with_the_interface() {
+    /// Ethernet, IPv4 and TCP with timestamps.
+    const HEADERS: u64 = 14 + 20 + 32;
+    let _alone = alone();
+    let net = Net::pair();
+    // One segment, one packet: otherwise a bundle has the headers of one.
+    for side in [Side::A, Side::B] {
+        let offloads = ["-K", "veth0", "tso", "off", "gso", "off", "gro", "off"];
+        assert!(net.exec(side, "ethtool", &offloads).output().unwrap().status.success());
+    }
+    net.tbf(Side::A, "200mbit", "64kb", "50ms");
+    let server = Server::start_in(&net, Side::B, &[]);
+    let before = received(&net, Side::B);
+    let args = ["-n", "32M", "--upload", "--json", "-C", "cubic", "--no-latency"];
+    let document = test_json(net.test(Side::A, server.port, &args));
+    let after = received(&net, Side::B);
+    let upload = flow(&document, "upload");
+    let total = upload["receiver"]["total_bytes"].as_u64().unwrap();
+    assert_eq!(total, 32 << 20);
+    assert_eq!(upload["receiver"]["bytes"].as_u64().unwrap(), total, "a test by bytes has no tail");
+    assert_eq!(upload["books"]["written_bytes"].as_u64().unwrap(), total);
+    let repeated: u64 = samples_sum(upload, "sender", "tcp.bytes_retrans");
+    let payload = (after.0 - before.0) - HEADERS * (after.1 - before.1);
+    let other =
+        payload.checked_sub(total + repeated).unwrap_or_else(|| panic!("{payload} < {total} + {repeated}"));
+    // The dialogue of the run, and the handshake's longer headers.
+    assert!(other < 64 << 10, "{other} bytes on the cable that nobody accounts for");
+}
+
+fn samples_sum(flow: &Value, side: &str, metric: &str) -> u64 {
+    let samples = flow["samples"].as_array().unwrap();
+    let of_side = samples.iter().filter(|sample| sample["side"] == side);
+    let readings =
+        of_side.filter_map(|sample| sample["readings"][metric].as_u64().or(sample[metric].as_u64()));
+    readings.sum()
+}
+
+#[test]
+fn a_test_by_bytes_counts_every_byte_in_every_shape() {
+    let server = Server::start(&[]);
+    for args in
+        [&["-n", "10M"][..], &["-k", "80", "-l", "128K"], &["-n", "10M", "-P", "7"], &["-n", "10M", "-Z"]]
+    {
+        let all = [&["--json", "--no-latency"], args].concat();
+        let document = test_json(support::test("127.0.0.1", server.port, &all));
+        for name in ["upload", "download"] {
+            let receiver = &flow(&document, name)["receiver"];
+            assert_eq!(receiver["total_bytes"].as_u64(), Some(10 << 20), "{args:?} {name}");
+            assert_eq!(receiver["bytes"].as_u64(), Some(10 << 20), "{args:?} {name}");
+        }
+    }
+}
