@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 out=demo-report
-seconds=${DEMO_SECONDS:-3}
+seconds=${DEMO_SECONDS:-5}
 server_pid=
 
 finish() {
