@@ -261,7 +261,7 @@ impl<S: Session> Dialogue<S> {
 
     fn look_at(&mut self, number: u16, tell: bool) -> Result<(), ControlError> {
         let Some(flow) = self.flows.get_mut(&number) else { return Ok(()) };
-        flow.handle.bell().clear();
+        let _ = flow.handle.bell().clear();
         let progress = flow.handle.progress();
         let side = flow.side;
         let moved = progress.bytes.get() > flow.bytes_seen;

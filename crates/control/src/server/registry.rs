@@ -37,7 +37,7 @@ impl Inbox {
     }
 
     pub(super) fn take(&self) -> Vec<Arrival> {
-        self.bell.clear();
+        let _ = self.bell.clear();
         std::mem::take(&mut *locked(&self.arrivals))
     }
 }
