@@ -49,11 +49,6 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
     }
     details
         .extend(flow.ceiling.iter().map(|ceiling| ("ceiling", rung(ceiling.bitrate_bps, &ceiling.because))));
-    let unexplained = flow.verdict.as_ref().is_none_or(|v| v.confidence == Confidence::Unexplained);
-    if unexplained {
-        let others = flow.ladder.iter().filter(|rung| Some(*rung) != flow.ceiling.as_ref());
-        details.extend(others.map(|r| ("limit", format!("{} {}", r.limit, rung(r.bitrate_bps, &r.because)))));
-    }
     details.extend(flow.also.iter().map(|also| ("also", format!("{} ({})", also.text, cause(also)))));
     details.extend(steady(flow).filter(|_| !impossible).map(|text| ("steady", text)));
     details.extend(settings(flow).map(|text| ("settings", text)));

@@ -158,7 +158,6 @@ fn an_impossible_figure_is_never_printed_plainly() {
                           figure    impossible: it exceeds what the path can carry, or the sender's
                                     own count.
                           ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
-                          limit     receiver_window 8.000 Gb/s: 6 MiB / 6 ms
 
             kept as 7f3a (linerate show 7f3a)
         "#]],
