@@ -1,5 +1,6 @@
 //! Developer tasks, run as `cargo xtask NAME`. Each task is one row of [`TASKS`].
 
+mod bench;
 mod gen_reference;
 mod metadata;
 mod rust_text;
@@ -43,6 +44,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         help: "list the tests that are not run by default, with their reasons",
         run: skips::run,
+    },
+    Task {
+        name: "bench",
+        arguments: "[--quick] [--only NAME]",
+        help: "compare with the installed peers, side by side; NAME is a figure or how its name begins",
+        run: bench::run,
     },
 ];
 

@@ -30,6 +30,14 @@ impl RustText {
         Self { code_and_literals: keep(text, &kinds, &[Kind::Code, Kind::Literal]), code, test_lines }
     }
 
+    /// The modules that are compiled only for tests and live in files of their own: `#[cfg(test)] mod name;`.
+    pub(crate) fn test_modules(&self) -> Vec<&str> {
+        let lines: Vec<&str> = self.code.lines().collect();
+        let declares = |range: &RangeInclusive<usize>| lines.get(range.end() - 1)?.trim().strip_suffix(';');
+        let declarations = self.test_lines.iter().filter_map(declares);
+        declarations.filter_map(|text| Some(text.rsplit_once("mod ")?.1)).collect()
+    }
+
     /// True when the line (from 1) is part of an item compiled only for tests.
     pub(crate) fn is_test_line(&self, line: usize) -> bool {
         self.test_lines.iter().any(|range| range.contains(&line))
@@ -208,5 +216,6 @@ mod tests {
         let views = RustText::new(text);
         let lines: Vec<usize> = (1..=9).filter(|&line| views.is_test_line(line)).collect();
         assert_eq!(lines, [2, 3, 4, 5, 7, 8]);
+        assert_eq!(views.test_modules(), ["more"]);
     }
 }

@@ -15,28 +15,20 @@ pub(crate) struct SourceFile {
     pub(crate) text: String,
     /// The separated views of a Rust file; absent for every other file.
     pub(crate) rust: Option<RustText>,
+    /// True for files that hold only tests: `tests.rs`, anything in a `tests` folder, modules under `#[cfg(test)]`.
+    pub(crate) is_test: bool,
 }
 
 impl SourceFile {
     pub(crate) fn new(path: &str, text: &str) -> Self {
         let rust = path.ends_with(".rs").then(|| RustText::new(text));
-        Self { path: path.to_owned(), text: text.to_owned(), rust }
-    }
-
-    /// The last part of the path.
-    pub(crate) fn file_name(&self) -> &str {
-        self.path.rsplit('/').next().unwrap_or(&self.path)
+        let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
+        Self { path: path.to_owned(), text: text.to_owned(), rust, is_test }
     }
 
     /// The room of a file under `crates/`, for instance `sock`.
     pub(crate) fn room(&self) -> Option<&str> {
         self.path.strip_prefix("crates/")?.split('/').next()
-    }
-
-    /// True for files that hold only tests: `tests.rs`, `*_tests.rs`, anything in a `tests` folder.
-    pub(crate) fn is_test_file(&self) -> bool {
-        let name = self.file_name();
-        name == "tests.rs" || name.ends_with("_tests.rs") || self.path.contains("/tests/")
     }
 }
 
@@ -59,14 +51,33 @@ impl Tree {
             };
             files.push(SourceFile::new(&relative.to_string_lossy(), &text));
         }
-        Ok(Self { files })
+        Ok(Self::with_tests_marked(files))
+    }
+
+    /// Marks the files of modules that another file declares under `#[cfg(test)]`.
+    fn with_tests_marked(mut files: Vec<SourceFile>) -> Self {
+        let declared =
+            files.iter().filter_map(|file| Some((module_folder(&file.path)?, file.rust.as_ref()?)));
+        let test_files: Vec<String> = declared
+            .flat_map(|(folder, rust)| {
+                rust.test_modules().into_iter().map(move |name| format!("{folder}/{name}"))
+            })
+            .collect();
+        for file in &mut files {
+            let stem = file.path.strip_suffix(".rs").unwrap_or(&file.path);
+            let belongs = |module: &String| {
+                stem.strip_prefix(module.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            file.is_test |= test_files.iter().any(belongs);
+        }
+        Self { files }
     }
 
     /// A tree made of literal samples.
     #[cfg(test)]
     pub(crate) fn of(samples: &[(&str, &str)]) -> Self {
-        let files = samples.iter().map(|(path, text)| SourceFile::new(path, text)).collect();
-        Self { files }
+        Self::with_tests_marked(samples.iter().map(|(path, text)| SourceFile::new(path, text)).collect())
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<&SourceFile> {
@@ -76,6 +87,14 @@ impl Tree {
     pub(crate) fn rust_files(&self) -> impl Iterator<Item = (&SourceFile, &RustText)> {
         self.files.iter().filter_map(|file| Some((file, file.rust.as_ref()?)))
     }
+}
+
+/// The folder that holds the modules declared in a Rust file: its own for `lib.rs`, `main.rs` and `mod.rs`, otherwise the
+/// one of its name.
+fn module_folder(path: &str) -> Option<&str> {
+    let stem = path.strip_suffix(".rs")?;
+    let (folder, name) = stem.rsplit_once('/')?;
+    Some(if matches!(name, "lib" | "main" | "mod") { folder } else { stem })
 }
 
 /// The workspace root: the parent of this package's folder, which cargo names when it runs us.
@@ -119,9 +138,28 @@ mod tests {
     fn knows_the_room_and_the_tests() {
         let file = SourceFile::new("crates/sock/src/open.rs", "");
         assert_eq!(file.room(), Some("sock"));
-        assert!(!file.is_test_file());
-        assert!(SourceFile::new("crates/sock/tests/pair.rs", "").is_test_file());
-        assert!(SourceFile::new("crates/proto/src/native/tests.rs", "").is_test_file());
+        assert!(!file.is_test);
+        assert!(SourceFile::new("crates/sock/tests/pair.rs", "").is_test);
+        assert!(SourceFile::new("crates/proto/src/native/tests.rs", "").is_test);
         assert_eq!(SourceFile::new("xtask/src/main.rs", "").room(), None);
+    }
+
+    #[test]
+    fn modules_under_cfg_test_are_tests_wherever_they_lie() {
+        let tree = Tree::of(&[
+            ("crates/a/src/lib.rs", "mod b;\n#[cfg(test)]\nmod samples;\n"),
+            ("crates/a/src/b.rs", "#[cfg(test)]\nmod cases;\n#[cfg(test)]\nmod tests { fn a() {} }\n"),
+            ("crates/a/src/b/cases.rs", ""),
+            ("crates/a/src/cases.rs", ""),
+            ("crates/a/src/samples.rs", ""),
+            ("crates/a/src/samples/more.rs", ""),
+            ("crates/a/src/samples_of_wire.rs", ""),
+        ]);
+        let tests: Vec<&str> =
+            tree.files.iter().filter(|file| file.is_test).map(|file| file.path.as_str()).collect();
+        assert_eq!(
+            tests,
+            ["crates/a/src/b/cases.rs", "crates/a/src/samples.rs", "crates/a/src/samples/more.rs"]
+        );
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
 /// Every constant below a folder, by file, as written; tests and spacing do not count.
 fn constants_below(tree: &Tree, folder: &str) -> String {
     let mut all = String::new();
-    for (file, rust) in tree.rust_files().filter(|(file, _)| file.path.starts_with(folder)) {
+    for (file, rust) in tree.rust_files().filter(|(file, _)| !file.is_test && file.path.starts_with(folder)) {
         let mut inside = false;
         for (_, text) in numbered(&rust.code).filter(|(line, _)| !rust.is_test_line(*line)) {
             // A function may be `const` too; what it computes is not a number to be read.

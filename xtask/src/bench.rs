@@ -1,0 +1,200 @@
+//! `cargo xtask bench`: linerate beside the installed peers, interleaved, on this machine, in this hour.
+//!
+//! A comparison is a number of pairs, ours and theirs in turn, so that a drift of the machine meets both. Every figure
+//! is a median with its extremes; a ratio is the median over the pairs, not the ratio of medians. Whether a bar is
+//! reached is printed and does not change the exit code, since noise may decide it.
+
+mod alone;
+mod duel;
+mod figure;
+mod machine;
+mod place;
+mod process;
+mod report;
+mod spread;
+mod tools;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::tree;
+use figure::Figure;
+use machine::Machine;
+
+/// What all measurements share.
+struct Bench {
+    /// The program that is measured.
+    linerate: PathBuf,
+    /// Where logs, archives and results go.
+    folder: PathBuf,
+    /// Where the programs complain.
+    log: File,
+    /// Set by Ctrl-C and SIGTERM: everything ends, and namespaces are removed.
+    stop: Arc<AtomicBool>,
+    /// How often ours and theirs are compared.
+    pairs: usize,
+    /// How long each transfer lasts.
+    transfer: Duration,
+    /// How long a server is watched at rest.
+    rest: Duration,
+}
+
+/// How the task was asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wish {
+    quick: bool,
+    only: Option<String>,
+}
+
+impl Wish {
+    fn parse(arguments: &[String]) -> Result<Self, String> {
+        let mut wish = Self::default();
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            match argument.as_str() {
+                "--quick" => wish.quick = true,
+                "--only" => wish.only = Some(rest.next().ok_or("--only needs a name")?.clone()),
+                other => return Err(format!("takes --quick and --only NAME, got {other:?}")),
+            }
+        }
+        Ok(wish)
+    }
+
+    /// A name stands for itself and for everything that begins with it.
+    fn wants(&self, name: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| name.starts_with(only))
+    }
+
+    /// Only then is the result worth keeping beside the code.
+    fn is_whole(&self) -> bool {
+        !self.quick && self.only.is_none()
+    }
+}
+
+/// Runs every wanted measurement, prints the table, writes the JSON.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let wish = Wish::parse(arguments)?;
+    let names: Vec<&str> =
+        duel::DUELS.iter().map(|d| d.name).chain(alone::ALONE.iter().map(|a| a.name)).collect();
+    if !names.iter().any(|name| wish.wants(name)) {
+        return Err(format!("no such figure; there are: {}", names.join(", ")));
+    }
+    let root = tree::root()?;
+    let bench = Bench::new(&root, wish.quick)?;
+    let machine = Machine::look();
+    report::heading(&machine, &bench);
+    let mut figures = Vec::new();
+    let mut failures = 0;
+    let wanted_duels = duel::DUELS.iter().filter(|duel| wish.wants(duel.name));
+    let wanted_alone = alone::ALONE.iter().filter(|alone| wish.wants(alone.name));
+    let outcomes = wanted_duels
+        .map(|duel| (duel.name, duel.run(&bench)))
+        .chain(wanted_alone.map(|alone| (alone.name, alone.run(&bench))));
+    for (name, outcome) in outcomes {
+        if bench.stopped() {
+            return Err("interrupted; nothing was written".to_owned());
+        }
+        match outcome {
+            Ok(Outcome::Measured(figure)) => {
+                report::row(&figure);
+                figures.push(*figure);
+            }
+            Ok(Outcome::Skipped(why)) => println!("{name:<20} skipped: {why}"),
+            Err(why) => {
+                println!("{name:<20} failed: {why}");
+                failures += 1;
+            }
+        }
+    }
+    write(&root, &bench, &wish, &report::document(&machine, &bench, &figures))?;
+    match failures {
+        0 => Ok(()),
+        _ => {
+            Err(format!("{failures} figures could not be measured; {} says more", bench.log_path().display()))
+        }
+    }
+}
+
+/// What became of one measurement.
+enum Outcome {
+    Measured(Box<Figure>),
+    /// Why this host cannot do it.
+    Skipped(&'static str),
+}
+
+impl Bench {
+    fn new(root: &Path, quick: bool) -> Result<Self, String> {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        let linerate = target.join("release/linerate");
+        if !linerate.is_file() {
+            return Err(format!("{} is missing; type: cargo build --release", linerate.display()));
+        }
+        let folder = target.join("bench");
+        fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+        let log = folder.join("programs.log");
+        let log = File::create(&log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&stop))
+                .map_err(|e| format!("cannot catch signals: {e}"))?;
+        }
+        let (pairs, seconds, rest) = if quick { (1, 1, 2) } else { (5, 5, 10) };
+        let (transfer, rest) = (Duration::from_secs(seconds), Duration::from_secs(rest));
+        Ok(Self { linerate, folder, log, stop, pairs, transfer, rest })
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.folder.join("programs.log")
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+/// Writes the result under its date, and a whole one also where it can be committed.
+fn write(root: &Path, bench: &Bench, wish: &Wish, document: &serde_json::Value) -> Result<(), String> {
+    let text = format!("{document:#}\n");
+    let date = document["started_at"].as_str().unwrap_or_default().replace(':', "");
+    let mut paths = vec![bench.folder.join(format!("{date}.json"))];
+    if wish.is_whole() {
+        let kept = root.join("bench");
+        fs::create_dir_all(&kept).map_err(|e| format!("cannot make {}: {e}", kept.display()))?;
+        paths.push(kept.join("results.json"));
+    }
+    println!();
+    for path in paths {
+        fs::write(&path, &text).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        println!("written: {}", path.display());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(words: &[&str]) -> Result<Wish, String> {
+        Wish::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_name_stands_for_all_that_begin_with_it() {
+        let tcp = wish(&["--only", "tcp-"]).unwrap();
+        assert!(tcp.wants("tcp-loopback") && !tcp.wants("udp-loopback"));
+        assert!(!tcp.is_whole() && !wish(&["--quick"]).unwrap().is_whole());
+        assert!(wish(&[]).unwrap().is_whole());
+        assert!(wish(&["--only"]).is_err() && wish(&["fast"]).is_err());
+    }
+
+    #[test]
+    fn no_two_figures_share_a_name() {
+        let names = duel::DUELS.iter().map(|d| d.name).chain(alone::ALONE.iter().map(|a| a.name));
+        let all: Vec<&str> = names.collect();
+        let unique: std::collections::BTreeSet<&str> = all.iter().copied().collect();
+        assert_eq!(unique.len(), all.len());
+    }
+}

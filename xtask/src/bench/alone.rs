@@ -1,0 +1,189 @@
+//! Figures of linerate alone: how soon it answers, what it needs at rest, what a stream costs.
+
+use linerate_sock::clock;
+
+use super::figure::{Bar, Figure};
+use super::place::{Place, Where};
+use super::process::{Memory, Process};
+use super::spread::Spread;
+use super::tools::{Tool, patience, wall_seconds};
+use super::{Bench, Outcome};
+
+/// One figure.
+pub(super) struct Alone {
+    pub(super) name: &'static str,
+    unit: &'static str,
+    bar: Bar,
+    measure: fn(&Bench) -> Result<Readings, String>,
+}
+
+/// The readings of a figure, and what else belongs to it.
+struct Readings {
+    all: Vec<f64>,
+    note: Option<String>,
+}
+
+/// In the order in which they are run.
+pub(super) const ALONE: &[Alone] = &[
+    Alone { name: "help-time", unit: "ms", bar: Bar::Below(20.0), measure: help_time },
+    Alone { name: "short-test-time", unit: "s", bar: Bar::Below(1.5), measure: short_test_time },
+    Alone { name: "rest-memory", unit: "MiB", bar: Bar::Below(15.0), measure: rest_memory },
+    Alone { name: "rest-cpu", unit: "ms", bar: Bar::Nothing, measure: rest_cpu },
+    Alone {
+        name: "stream-memory-1000",
+        unit: "KiB",
+        bar: Bar::Below(64.0),
+        measure: |b| stream_memory(b, 1_000),
+    },
+    Alone {
+        name: "stream-memory-10000",
+        unit: "KiB",
+        bar: Bar::Below(64.0),
+        measure: |b| stream_memory(b, 10_000),
+    },
+];
+
+impl Alone {
+    /// Takes the readings.
+    pub(super) fn run(&self, bench: &Bench) -> Result<Outcome, String> {
+        eprintln!("{}", self.name);
+        let readings = (self.measure)(bench)?;
+        let ours = Spread::of(readings.all).ok_or("nothing was read")?;
+        Ok(Outcome::Measured(Box::new(Figure {
+            name: self.name,
+            unit: self.unit,
+            ours,
+            peer: None,
+            cpu_seconds_per_gb: None,
+            bar: self.bar,
+            note: readings.note,
+        })))
+    }
+}
+
+fn loopback() -> Result<Place, String> {
+    Place::make(Where::Loopback)?.ok_or_else(|| "there is no loopback".to_owned())
+}
+
+/// `linerate --help`, from start to end.
+fn help_time(bench: &Bench) -> Result<Readings, String> {
+    let command = [bench.linerate.display().to_string(), "--help".to_owned()];
+    let times = if bench.pairs > 1 { 20 } else { 5 };
+    let seconds = (0..times).map(|_| wall_seconds(bench, &command)).collect::<Result<Vec<f64>, _>>()?;
+    Ok(Readings { all: seconds.iter().map(|s| s * 1e3).collect(), note: Some(format!("{times} starts")) })
+}
+
+/// `linerate test -t 1 --upload`, from start to end.
+fn short_test_time(bench: &Bench) -> Result<Readings, String> {
+    let place = loopback()?;
+    let mut all = Vec::new();
+    for _ in 0..bench.pairs {
+        let server = Tool::Linerate.serve(bench, &place)?;
+        let mut command = Tool::Linerate.client(bench, &place, &server, &[]);
+        let length = command.iter().position(|word| word == "-t").ok_or("the command has no -t")?;
+        command[length + 1] = "1".to_owned();
+        all.push(wall_seconds(bench, &command)?);
+    }
+    Ok(Readings { all, note: Some("test -t 1 --upload".to_owned()) })
+}
+
+/// A server that nobody calls: its memory at the end of the rest.
+fn rest_memory(bench: &Bench) -> Result<Readings, String> {
+    let server = Tool::Linerate.serve(bench, &loopback()?)?;
+    rest(bench)?;
+    let memory = server.process.memory().ok_or("the server has ended")?;
+    Ok(Readings { all: vec![memory.resident as f64 / 1048576.0], note: None })
+}
+
+/// A server that nobody calls: its CPU time during the rest.
+fn rest_cpu(bench: &Bench) -> Result<Readings, String> {
+    let server = Tool::Linerate.serve(bench, &loopback()?)?;
+    let spent = || server.process.cpu_time().ok_or("the server has ended");
+    let before = spent()?;
+    rest(bench)?;
+    let ms = spent()?.saturating_sub(before).as_secs_f64() * 1e3;
+    let note = format!("in {} s, to the clock tick", bench.rest.as_secs());
+    Ok(Readings { all: vec![ms], note: Some(note) })
+}
+
+/// Lets the time of a rest pass, unless somebody interrupts.
+fn rest(bench: &Bench) -> Result<(), String> {
+    let end = clock::now() + bench.rest;
+    while !end.has_passed() {
+        if bench.stopped() {
+            return Err("interrupted".to_owned());
+        }
+        clock::sleep_until(end.min(clock::now() + std::time::Duration::from_millis(100)));
+    }
+    Ok(())
+}
+
+/// What a stream adds to the memory of server and client together.
+///
+/// At rest is the server before the client came, and the client as it was first seen, before its streams were open.
+fn stream_memory(bench: &Bench, streams: u32) -> Result<Readings, String> {
+    let place = loopback()?;
+    let server = Tool::Linerate.serve(bench, &place)?;
+    let mut at_server = Growth::new(server.process.memory());
+    let mut at_client = Growth::new(None);
+    let count = streams.to_string();
+    let command = Tool::Linerate.client(bench, &place, &server, &["-P", &count]);
+    let client = Process::start(bench, &command)?;
+    client.finish(patience(bench, streams), |client| {
+        at_client.see(client.memory());
+        at_server.see(server.process.memory());
+    })?;
+    at_server.see(server.process.memory());
+    let each = |bytes: u64| bytes as f64 / 1024.0 / f64::from(streams);
+    let (of_server, of_client) = (each(at_server.resident()), each(at_client.resident()));
+    let high = each(at_server.high_water() + at_client.high_water());
+    let note = format!("server {of_server:.1}, client {of_client:.1}; by the high-water marks {high:.1}");
+    Ok(Readings { all: vec![of_server + of_client], note: Some(note) })
+}
+
+/// How far the memory of a process grew above its rest.
+#[derive(Debug, Default)]
+struct Growth {
+    rest: Option<Memory>,
+    peak: Memory,
+}
+
+impl Growth {
+    fn new(rest: Option<Memory>) -> Self {
+        Self { rest, peak: rest.unwrap_or_default() }
+    }
+
+    /// Takes a reading; the first one is the rest when none is known.
+    fn see(&mut self, memory: Option<Memory>) {
+        let Some(now) = memory else { return };
+        self.rest.get_or_insert(now);
+        self.peak.resident = self.peak.resident.max(now.resident);
+        self.peak.high_water = self.peak.high_water.max(now.high_water);
+    }
+
+    fn resident(&self) -> u64 {
+        self.peak.resident.saturating_sub(self.rest.unwrap_or_default().resident)
+    }
+
+    fn high_water(&self) -> u64 {
+        self.peak.high_water.saturating_sub(self.rest.unwrap_or_default().resident)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_the_peak_over_the_rest() {
+        let at = |resident, high_water| Some(Memory { resident, high_water });
+        let mut growth = Growth::new(None);
+        for reading in [at(10, 10), at(50, 60), None, at(20, 60)] {
+            growth.see(reading);
+        }
+        assert_eq!((growth.resident(), growth.high_water()), (40, 50));
+        let mut known = Growth::new(at(30, 35));
+        known.see(at(25, 35));
+        assert_eq!((known.resident(), known.high_water()), (0, 5));
+    }
+}

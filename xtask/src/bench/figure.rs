@@ -1,0 +1,106 @@
+//! One row of the result.
+
+use serde_json::{Value, json};
+
+use super::spread::Spread;
+
+/// What was measured, ours and, in a comparison, the peer's.
+pub(super) struct Figure {
+    pub(super) name: &'static str,
+    /// Of `ours` and `peer`.
+    pub(super) unit: &'static str,
+    pub(super) ours: Spread,
+    pub(super) peer: Option<Spread>,
+    /// CPU seconds of the whole machine per 10^9 bytes, ours and the peer's.
+    pub(super) cpu_seconds_per_gb: Option<(Spread, Spread)>,
+    pub(super) bar: Bar,
+    /// What else belongs to the figure.
+    pub(super) note: Option<String>,
+}
+
+/// What the project has promised.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Bar {
+    /// The median of the pairs' ratios is at least 1.
+    AtLeastPeer,
+    /// The median is below this, in the figure's unit.
+    Below(f64),
+    /// Nothing was promised.
+    Nothing,
+}
+
+impl Figure {
+    /// Ours over the peer's, pair by pair.
+    pub(super) fn ratio(&self) -> Option<Spread> {
+        self.ours.ratio_to(self.peer.as_ref()?)
+    }
+
+    /// Whether the promise was kept this time; absent when there is none.
+    pub(super) fn reached(&self) -> Option<bool> {
+        match self.bar {
+            Bar::AtLeastPeer => Some(self.ratio()?.median() >= 1.0),
+            Bar::Below(limit) => Some(self.ours.median() < limit),
+            Bar::Nothing => None,
+        }
+    }
+
+    /// The promise in words.
+    pub(super) fn promise(&self) -> Option<String> {
+        match self.bar {
+            Bar::AtLeastPeer => Some(">= 1.0x".to_owned()),
+            Bar::Below(limit) => Some(format!("< {limit} {}", self.unit)),
+            Bar::Nothing => None,
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let spread = |spread: Option<&Spread>| spread.map(Spread::json);
+        let (ours_cpu, peer_cpu) =
+            self.cpu_seconds_per_gb.as_ref().map_or((None, None), |(a, b)| (Some(a), Some(b)));
+        json!({
+            "name": self.name,
+            "unit": self.unit,
+            "linerate": self.ours.json(),
+            "iperf3": spread(self.peer.as_ref()),
+            "ratio": spread(self.ratio().as_ref()),
+            "linerate_cpu_seconds_per_gb": spread(ours_cpu),
+            "iperf3_cpu_seconds_per_gb": spread(peer_cpu),
+            "bar": self.promise(),
+            "reached": self.reached(),
+            "note": self.note,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(ours: &[f64], peer: Option<&[f64]>, bar: Bar) -> Figure {
+        Figure {
+            name: "a",
+            unit: "ms",
+            ours: Spread::of(ours.to_vec()).unwrap(),
+            peer: peer.and_then(|peer| Spread::of(peer.to_vec())),
+            cpu_seconds_per_gb: None,
+            bar,
+            note: None,
+        }
+    }
+
+    #[test]
+    fn the_bar_is_held_against_the_median() {
+        assert_eq!(figure(&[1.0, 2.0, 9.0], Some(&[1.0, 2.0, 3.0]), Bar::AtLeastPeer).reached(), Some(true));
+        assert_eq!(figure(&[1.0, 1.9, 9.0], Some(&[1.1, 2.0, 3.0]), Bar::AtLeastPeer).reached(), Some(false));
+        assert_eq!(figure(&[19.0, 19.9, 90.0], None, Bar::Below(20.0)).reached(), Some(true));
+        assert_eq!(figure(&[20.0], None, Bar::Below(20.0)).reached(), Some(false));
+        assert_eq!(figure(&[20.0], None, Bar::Nothing).reached(), None);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_null_and_not_0() {
+        let document = figure(&[20.0], None, Bar::Nothing).json();
+        assert!(document["iperf3"].is_null() && document["ratio"].is_null() && document["reached"].is_null());
+        assert_eq!(document["linerate"]["median"], 20.0);
+    }
+}

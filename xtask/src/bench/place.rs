@@ -1,0 +1,124 @@
+//! Where a measurement takes place: over loopback, or between two network namespaces.
+
+use std::process::Command;
+
+/// Where server and client run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Where {
+    /// Both in this namespace.
+    Loopback,
+    /// In two namespaces joined by a veth pair.
+    Veth,
+}
+
+/// A place that is ready; whatever was made for it goes with it.
+pub(super) struct Place {
+    /// Under which the client reaches the server.
+    pub(super) address: &'static str,
+    namespaces: Option<Namespaces>,
+}
+
+impl Place {
+    /// Makes the place ready; absent when this host forbids it.
+    pub(super) fn make(place: Where) -> Result<Option<Self>, String> {
+        match place {
+            Where::Loopback => Ok(Some(Self { address: "127.0.0.1", namespaces: None })),
+            Where::Veth if !is_root() => Ok(None),
+            Where::Veth => Ok(Some(Self { address: SERVER_ADDRESS, namespaces: Some(Namespaces::make()?) })),
+        }
+    }
+
+    /// What to write before the server's command.
+    pub(super) fn for_server(&self) -> Vec<String> {
+        self.namespaces.as_ref().map(|both| enter(&both.server)).unwrap_or_default()
+    }
+
+    /// What to write before the client's command.
+    pub(super) fn for_client(&self) -> Vec<String> {
+        self.namespaces.as_ref().map(|both| enter(&both.client)).unwrap_or_default()
+    }
+}
+
+const SERVER_ADDRESS: &str = "10.83.0.1";
+const CLIENT_ADDRESS: &str = "10.83.0.2";
+
+fn is_root() -> bool {
+    // The owner of our own entry is our effective user.
+    std::fs::metadata("/proc/self").is_ok_and(|entry| std::os::unix::fs::MetadataExt::uid(&entry) == 0)
+}
+
+/// `ip netns exec` becomes the command it starts, so the process number stays that of the program.
+fn enter(namespace: &str) -> Vec<String> {
+    ["ip", "netns", "exec", namespace].map(str::to_owned).to_vec()
+}
+
+/// Two namespaces joined by a veth pair, removed when this is dropped.
+struct Namespaces {
+    server: String,
+    client: String,
+}
+
+impl Namespaces {
+    fn make() -> Result<Self, String> {
+        let own = std::process::id();
+        // The guard exists before the first namespace: a failure half-way removes what is there.
+        let both = Self { server: format!("bench-{own}-s"), client: format!("bench-{own}-c") };
+        let (server, client) = (&both.server, &both.client);
+        ip(&["netns", "add", server])?;
+        ip(&["netns", "add", client])?;
+        ip(&[
+            "link", "add", "veth0", "netns", server, "type", "veth", "peer", "name", "veth0", "netns", client,
+        ])?;
+        for (namespace, address) in [(server, SERVER_ADDRESS), (client, CLIENT_ADDRESS)] {
+            ip(&["-n", namespace, "address", "add", &format!("{address}/30"), "dev", "veth0"])?;
+            ip(&["-n", namespace, "link", "set", "lo", "up"])?;
+            ip(&["-n", namespace, "link", "set", "veth0", "up"])?;
+        }
+        Ok(both)
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        // The veth pair goes with its namespaces. One that was never made is no trouble.
+        for namespace in [&self.server, &self.client] {
+            let _ = ip(&["netns", "delete", namespace]);
+        }
+    }
+}
+
+fn ip(arguments: &[&str]) -> Result<(), String> {
+    let call = || format!("`ip {}`", arguments.join(" "));
+    let output =
+        Command::new("ip").args(arguments).output().map_err(|e| format!("cannot run {}: {e}", call()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{} failed: {}", call(), String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn namespaces() -> String {
+        let output = Command::new("ip").args(["netns", "list"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    #[ignore = "needs root"]
+    fn the_namespaces_go_with_the_place() {
+        let place = Place::make(Where::Veth).unwrap().unwrap();
+        let name = place.for_server()[3].clone();
+        assert!(namespaces().contains(&name));
+        drop(place);
+        assert!(!namespaces().contains(&name));
+    }
+
+    #[test]
+    fn loopback_needs_nothing() {
+        let place = Place::make(Where::Loopback).unwrap().unwrap();
+        assert!(place.for_server().is_empty() && place.for_client().is_empty());
+    }
+}

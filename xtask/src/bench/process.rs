@@ -1,0 +1,177 @@
+//! A program under measurement: started by us, watched by its number, killed by us, bounded in time.
+
+use std::fs::{self, File};
+use std::io::{BufRead, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use linerate_sock::poll::{Interest, wait_for};
+use linerate_sock::proc::{ThreadTimes, parse_kib};
+use linerate_sock::{Mono, clock};
+
+use super::Bench;
+
+/// Between two looks at a running program.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A running program; it is killed when this is dropped.
+pub(super) struct Process {
+    child: Child,
+    output: ChildStdout,
+    held: Vec<u8>,
+    name: String,
+    stop: Arc<AtomicBool>,
+}
+
+/// Memory of a process at one moment, bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Memory {
+    /// In RAM now (`VmRSS`).
+    pub(super) resident: u64,
+    /// In RAM at most so far (`VmHWM`).
+    pub(super) high_water: u64,
+}
+
+impl Process {
+    /// Starts `command`, a program and its arguments; what it complains about goes to the log.
+    pub(super) fn start(bench: &Bench, command: &[String]) -> Result<Self, String> {
+        let (program, arguments) = command.split_first().ok_or("there is no command to start")?;
+        let log: File = bench.log.try_clone().map_err(|e| format!("cannot share the log: {e}"))?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .map_err(|e| format!("cannot start {program}: {e}"))?;
+        let output = child.stdout.take().ok_or("the program has no output")?;
+        let name = command.join(" ");
+        Ok(Self { child, output, held: Vec::new(), name, stop: Arc::clone(&bench.stop) })
+    }
+
+    /// The first line for which `take` finds something in it.
+    pub(super) fn find_line<T>(
+        &mut self,
+        patience: Duration,
+        take: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, String> {
+        let deadline = clock::now() + patience;
+        loop {
+            let complete = self.held.lines().map_while(Result::ok);
+            if let Some(found) = complete.filter_map(|line| take(&line)).next() {
+                return Ok(found);
+            }
+            if !self.read_on(deadline)? {
+                return Err(format!("`{}` ended before it was ready", self.name));
+            }
+        }
+    }
+
+    /// All that the program printed, once it has ended well; `look` is called while it runs.
+    pub(super) fn finish(
+        mut self,
+        patience: Duration,
+        mut look: impl FnMut(&Self),
+    ) -> Result<Vec<u8>, String> {
+        let deadline = clock::now() + patience;
+        while self.read_on(deadline)? {
+            look(&self);
+        }
+        let status = self.child.wait().map_err(|e| format!("cannot wait for `{}`: {e}", self.name))?;
+        if status.success() {
+            return Ok(std::mem::take(&mut self.held));
+        }
+        Err(format!("`{}` ended with {status}", self.name))
+    }
+
+    /// Reads what there is, or waits a little for it; false at the end of the output.
+    fn read_on(&mut self, deadline: Mono) -> Result<bool, String> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err("interrupted".to_owned());
+        }
+        if deadline.has_passed() {
+            return Err(format!("`{}` took too long and was killed", self.name));
+        }
+        let ready = wait_for(&self.output, Interest::READ, deadline.min(clock::now() + LOOK));
+        if !ready.map_err(|e| e.to_string())? {
+            return Ok(true);
+        }
+        let mut bytes = [0; 16 << 10];
+        let count =
+            self.output.read(&mut bytes).map_err(|e| format!("cannot read from `{}`: {e}", self.name))?;
+        self.held.extend_from_slice(&bytes[..count]);
+        Ok(count > 0)
+    }
+
+    /// Memory of the program now; absent when it has ended.
+    pub(super) fn memory(&self) -> Option<Memory> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        Some(Memory { resident: parse_kib(&status, "VmRSS")?, high_water: parse_kib(&status, "VmHWM")? })
+    }
+
+    /// CPU time of all threads of the program so far; absent when it has ended.
+    pub(super) fn cpu_time(&self) -> Option<Duration> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        Some(ThreadTimes::parse(&stat)?.cpu_time())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail when it has ended already, which is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Process {
+        let bench = Bench {
+            linerate: "none".into(),
+            folder: std::env::temp_dir(),
+            log: File::options().write(true).open("/dev/null").unwrap(),
+            stop: Arc::default(),
+            pairs: 1,
+            transfer: Duration::ZERO,
+            rest: Duration::ZERO,
+        };
+        Process::start(&bench, &["sh", "-c", script].map(str::to_owned)).unwrap()
+    }
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn the_whole_output_is_kept_also_after_a_line_was_found() {
+        let mut process = shell("echo noise; echo port 7; echo more");
+        let port = process.find_line(PATIENCE, |line| line.strip_prefix("port ")?.parse::<u16>().ok());
+        assert_eq!(port, Ok(7));
+        assert_eq!(process.finish(PATIENCE, |_| ()).unwrap(), b"noise\nport 7\nmore\n");
+    }
+
+    #[test]
+    fn failure_and_an_early_end_are_errors() {
+        assert!(shell("exit 3").finish(PATIENCE, |_| ()).unwrap_err().contains("exit status: 3"));
+        assert!(shell("echo a").find_line(PATIENCE, |_| None::<()>).unwrap_err().contains("ended before"));
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_killed() {
+        let process = shell("exec sleep 1000");
+        let number = process.child.id();
+        assert!(process.memory().is_some_and(|memory| memory.high_water >= memory.resident));
+        assert!(process.finish(Duration::ZERO, |_| ()).unwrap_err().contains("too long"));
+        assert!(!fs::exists(format!("/proc/{number}")).unwrap(), "it must be gone");
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_waiting() {
+        let process = shell("exec sleep 1000");
+        process.stop.store(true, Ordering::Relaxed);
+        assert_eq!(process.finish(PATIENCE, |_| ()), Err("interrupted".to_owned()));
+    }
+}

@@ -1,0 +1,106 @@
+//! The result as a table for people and as JSON.
+
+use serde_json::{Value, json};
+
+use super::Bench;
+use super::figure::Figure;
+use super::machine::Machine;
+use super::spread::Spread;
+
+/// Printed before the first figure.
+pub(super) fn heading(machine: &Machine, bench: &Bench) {
+    println!("{}", machine.describe());
+    println!(
+        "{} pairs of {} s each, ours and theirs in turn: median (min to max); CPU is of the whole machine",
+        bench.pairs,
+        bench.transfer.as_secs()
+    );
+    if let Some(warning) = machine.warning() {
+        println!("{warning}");
+    }
+    println!();
+    let columns = ["figure", "linerate", "iperf3", "ratio", "CPU s/GB", "bar"];
+    println!("{}", cells(columns.map(str::to_owned)));
+}
+
+/// Printed as soon as a figure is there: the whole takes many minutes.
+pub(super) fn row(figure: &Figure) {
+    let absent = || "-".to_owned();
+    let bar = match (figure.promise(), figure.reached()) {
+        (Some(promise), Some(true)) => format!("{promise}: reached"),
+        (Some(promise), _) => format!("{promise}: not reached"),
+        (None, _) => absent(),
+    };
+    let cpu = figure.cpu_seconds_per_gb.as_ref();
+    println!(
+        "{}",
+        cells([
+            figure.name.to_owned(),
+            format!("{} {}", with_extremes(&figure.ours), figure.unit),
+            figure.peer.as_ref().map_or_else(absent, |peer| format!(
+                "{} {}",
+                with_extremes(peer),
+                figure.unit
+            )),
+            figure.ratio().map_or_else(absent, |ratio| format!("{}x", with_extremes(&ratio))),
+            cpu.map_or_else(absent, |(a, b)| format!("{:.3} / {:.3}", a.median(), b.median())),
+            bar,
+        ])
+    );
+    if let (Some(note), None) = (&figure.note, &figure.peer) {
+        println!("{:<20} {note}", "");
+    }
+}
+
+/// The versioned document.
+pub(super) fn document(machine: &Machine, bench: &Bench, figures: &[Figure]) -> Value {
+    json!({
+        "schema": "linerate.bench/1",
+        "started_at": machine.started_at(),
+        "machine": machine.json(),
+        "pairs": bench.pairs,
+        "transfer_seconds": bench.transfer.as_secs(),
+        "figures": figures.iter().map(Figure::json).collect::<Vec<_>>(),
+    })
+}
+
+fn cells(columns: [String; 6]) -> String {
+    let [name, ours, peer, ratio, cpu, bar] = columns;
+    format!("{name:<20} {ours:<30} {peer:<30} {ratio:<24} {cpu:<15} {bar}").trim_end().to_owned()
+}
+
+/// A single reading has no extremes.
+fn with_extremes(spread: &Spread) -> String {
+    let median = short(spread.median());
+    if spread.min() == spread.max() {
+        return median;
+    }
+    format!("{median} ({} to {})", short(spread.min()), short(spread.max()))
+}
+
+/// Three digits that count.
+fn short(value: f64) -> String {
+    match value.abs() {
+        size if size >= 99.95 || size == 0.0 => format!("{value:.0}"),
+        size if size >= 9.995 => format!("{value:.1}"),
+        size if size >= 0.9995 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_about_three_digits() {
+        let shown = [1234.5, 99.96, 12.345, 9.996, 1.2345, 0.1234, 0.0].map(short);
+        assert_eq!(shown, ["1234", "100", "12.3", "10.0", "1.23", "0.123", "0"]);
+    }
+
+    #[test]
+    fn extremes_are_shown_where_there_are_any() {
+        assert_eq!(with_extremes(&Spread::of(vec![2.0]).unwrap()), "2.00");
+        assert_eq!(with_extremes(&Spread::of(vec![2.0, 1.0, 30.0]).unwrap()), "2.00 (1.00 to 30.0)");
+    }
+}

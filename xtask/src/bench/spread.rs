@@ -1,0 +1,74 @@
+//! Several readings of one figure: the median and the extremes.
+
+use serde_json::{Value, json};
+
+/// Readings in the order in which they were taken; at least one, none of them NaN.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Spread(Vec<f64>);
+
+impl Spread {
+    /// Absent when there is no reading, or one that is not a number.
+    pub(super) fn of(readings: Vec<f64>) -> Option<Self> {
+        let sound = !readings.is_empty() && readings.iter().all(|reading| reading.is_finite());
+        sound.then_some(Self(readings))
+    }
+
+    fn sorted(&self) -> Vec<f64> {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted
+    }
+
+    /// The middle reading, or the mean of the two in the middle.
+    pub(super) fn median(&self) -> f64 {
+        let sorted = self.sorted();
+        let half = sorted.len() / 2;
+        if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) }
+    }
+
+    pub(super) fn min(&self) -> f64 {
+        self.0.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    pub(super) fn max(&self) -> f64 {
+        self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// Reading by reading divided by those of `other`: pairs, so that what slowed both cancels out.
+    pub(super) fn ratio_to(&self, other: &Self) -> Option<Self> {
+        Self::of(self.0.iter().zip(&other.0).map(|(ours, theirs)| ours / theirs).collect())
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({ "median": self.median(), "min": self.min(), "max": self.max(), "readings": self.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle_whatever_the_order() {
+        let odd = Spread::of(vec![9.0, 1.0, 5.0]).unwrap();
+        assert_eq!((odd.median(), odd.min(), odd.max()), (5.0, 1.0, 9.0));
+        assert_eq!(Spread::of(vec![4.0, 1.0, 2.0, 8.0]).unwrap().median(), 3.0);
+    }
+
+    #[test]
+    fn ratios_are_taken_pair_by_pair() {
+        // Both halve in the second pair: the ratio of each pair is 2, of the medians it would be 2 only by chance.
+        let ours = Spread::of(vec![8.0, 4.0, 6.0]).unwrap();
+        let theirs = Spread::of(vec![4.0, 2.0, 1.0]).unwrap();
+        assert_eq!(ours.ratio_to(&theirs), Spread::of(vec![2.0, 2.0, 6.0]));
+        assert_eq!(ours.ratio_to(&theirs).unwrap().median(), 2.0);
+    }
+
+    #[test]
+    fn what_was_not_read_is_absent() {
+        assert_eq!(Spread::of(Vec::new()), None);
+        assert_eq!(Spread::of(vec![1.0, f64::NAN]), None);
+        let nothing = Spread::of(vec![0.0]).unwrap();
+        assert_eq!(nothing.ratio_to(&nothing), None, "0 / 0 is no ratio");
+    }
+}
