@@ -4,6 +4,9 @@
 
 use crate::domain::{finite, not_negative, open_unit, positive};
 
+/// Links beyond which exact sums would take too long, and no bundle goes.
+const LARGEST_BUNDLE: u32 = 1_000_000;
+
 /// Mean share of a bundle's links that at least one flow uses.
 ///
 /// Units: ratio. Domain: flows ≥ 0, links ≥ 1. Source: occupancy of random balls in bins.
@@ -15,10 +18,10 @@ pub fn used_share(flows: f64, links: f64) -> Option<f64> {
 
 /// Probability that no two flows share a link.
 ///
-/// Units: probability. Domain: links ≥ 1; 0 with more flows than links. Source: birthday problem.
+/// Units: probability. Domain: 1 to a million links; 0 with more flows than links. Source: birthday problem.
 #[must_use]
 pub fn no_collision_probability(flows: u32, links: u32) -> Option<f64> {
-    if links == 0 {
+    if !(1..=LARGEST_BUNDLE).contains(&links) {
         return None;
     }
     if flows > links {
@@ -38,9 +41,12 @@ pub fn all_together_probability(flows: f64, links: f64) -> Option<f64> {
 
 /// Flows needed on average to touch every link.
 ///
-/// Units: flows. Domain: links ≥ 1. Source: coupon collector.
+/// Units: flows. Domain: 1 to a million links. Source: coupon collector.
 #[must_use]
 pub fn flows_to_touch_all(links: u32) -> Option<f64> {
+    if links > LARGEST_BUNDLE {
+        return None;
+    }
     let harmonic: f64 = (1..=links).map(|i| 1.0 / f64::from(i)).sum();
     positive(f64::from(links) * harmonic)
 }
@@ -56,14 +62,15 @@ pub fn flows_to_see_two_links(alpha: f64, links: f64) -> Option<f64> {
 
 /// Mean number of flows on the fullest link.
 ///
-/// Units: flows. Domain: links ≥ 1. Source: exact distribution of the largest multinomial count, link by link.
+/// Units: flows. Domain: 1 to 256 links, up to 256 flows. Source: exact distribution of the largest multinomial count.
 #[must_use]
 pub fn expected_largest_load(flows: u32, links: u32) -> Option<f64> {
-    if links == 0 || flows > 2000 || links > 2000 {
+    if !(1..=256).contains(&links) || flows > 256 {
         return None;
     }
-    // E[max] = sum over caps of P(max > cap).
-    Some((0..flows).map(|cap| 1.0 - all_within(flows as usize, links, cap as usize)).sum())
+    // E[max] = sum over caps of P(max > cap), until nothing is left to add.
+    let above = |cap: u32| 1.0 - all_within(flows as usize, links, cap as usize);
+    Some((0..flows).map(above).take_while(|probability| *probability > 1e-12).sum())
 }
 
 /// Probability that no link has more than `cap` of `flows` flows.
@@ -90,10 +97,11 @@ fn all_within(flows: usize, links: u32, cap: usize) -> f64 {
 
 /// Probability that `flows` flows touch exactly `used` of `links` links.
 ///
-/// Units: probability. Domain: links ≥ 1, used ≤ links. Source: occupancy; Stirling numbers of the second kind.
+/// Units: probability. Domain: links ≥ 1, used ≤ links, flows · used up to a hundred million.
+/// Source: occupancy; Stirling numbers of the second kind.
 #[must_use]
 pub fn occupancy_probability(flows: u32, used: u32, links: u32) -> Option<f64> {
-    if links == 0 || used > links {
+    if links == 0 || used > links || u64::from(flows) * u64::from(used) > 100_000_000 {
         return None;
     }
     // seen[j]: probability that j links are touched so far; each flow meets a new link or an old one.
@@ -156,6 +164,9 @@ mod tests {
         assert_eq!(flows_to_touch_all(1), Some(1.0));
         assert_eq!(flows_to_touch_all(0), None);
         assert_eq!(expected_largest_load(7, 0), None);
+        assert!(expected_largest_load(256, 256).unwrap() > 4.0);
+        assert_eq!(no_collision_probability(1, u32::MAX), None);
+        assert_eq!(occupancy_probability(u32::MAX, 7, 7), None);
         assert_eq!(no_collision_probability(5, 2), Some(0.0));
     }
 

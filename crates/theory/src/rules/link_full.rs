@@ -82,7 +82,7 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
     }
     let ceiling = ladder::link_goodput_bps(evidence, found.bps)?;
     let text = format!(
-        "The rate is {} of what {} carries with {}: a link or port of that speed is on the path.",
+        "The rate is {} of what {} carries with {}: a link or port of that rate is on the path.",
         phrase::percent(goodput / ceiling),
         found.name,
         ladder::framing_text(evidence)

@@ -51,7 +51,20 @@ pub fn median_ranks(samples: usize, confidence: f64) -> Option<MedianRanks> {
     let binomial = Binomial::new(0.5, u64::try_from(samples).ok()?).ok()?;
     let coverage_of = |lower: usize| 1.0 - 2.0 * binomial.cdf(lower as u64 - 1);
     // Rounding in the tail sum must not cost a pair of ranks whose coverage is exactly the one asked for.
-    let lower = (1..=samples / 2).take_while(|&rank| coverage_of(rank) >= confidence - 1e-12).last()?;
+    let covers = |rank: usize| coverage_of(rank) >= confidence - 1e-12;
+    if samples < 2 || !covers(1) {
+        return None;
+    }
+    // Coverage falls with the rank: the largest one that covers lies between `lower` and `beyond`.
+    let (mut lower, mut beyond) = (1, samples / 2 + 1);
+    while beyond - lower > 1 {
+        let middle = lower.midpoint(beyond);
+        if covers(middle) {
+            lower = middle;
+        } else {
+            beyond = middle;
+        }
+    }
     Some(MedianRanks { lower, upper: samples + 1 - lower, coverage: coverage_of(lower) })
 }
 
@@ -127,6 +140,8 @@ mod tests {
         assert_eq!(median_ranks(0, 0.95), None);
         let fifty = median_ranks(50, 0.95).unwrap();
         assert_eq!((fifty.lower, fifty.upper), (18, 33));
+        assert_eq!(median_ranks(1, 0.1), None);
+        assert_eq!(median_ranks(2, 0.4).map(|ranks| (ranks.lower, ranks.upper)), Some((1, 2)));
     }
 
     #[test]

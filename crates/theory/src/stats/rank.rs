@@ -28,7 +28,13 @@ pub fn mann_whitney(x: &[f64], y: &[f64]) -> Option<MannWhitney> {
     let rank_sum: usize = doubled[..n].iter().sum();
     // Everything is kept doubled, so that mid-ranks are whole numbers.
     let u2 = rank_sum - n * (n + 1);
-    let p = if n * m <= EXACT_UP_TO { exact_p(&doubled, n, rank_sum) } else { normal_p(&doubled, n, u2)? };
+    let p = if n * m <= EXACT_UP_TO {
+        // The rank sum of the smaller sample says the same and takes far fewer steps to count.
+        let (smaller, sum) = if n <= m { (n, rank_sum) } else { (m, doubled[n..].iter().sum()) };
+        exact_p(&doubled, smaller, sum)
+    } else {
+        normal_p(&doubled, n, u2)?
+    };
     Some(MannWhitney { u: u2 as f64 / 2.0, p })
 }
 
@@ -120,9 +126,10 @@ pub fn shift_interval(x: &[f64], y: &[f64], confidence: f64) -> Option<ShiftInte
         return None;
     }
     let ranks: Vec<usize> = (1..=x.len() + y.len()).collect();
-    let ways = ways_by_sum(&ranks, x.len());
+    let smaller = x.len().min(y.len());
+    let ways = ways_by_sum(&ranks, smaller);
     let total: f64 = ways.iter().sum();
-    let least = x.len() * (x.len() + 1) / 2;
+    let least = smaller * (smaller + 1) / 2;
     let (mut tail, mut found) = (0.0, None);
     for rank in 1..=pairs.div_ceil(2) {
         tail += ways[least + rank - 1] / total;
@@ -171,6 +178,17 @@ mod tests {
         let outcome = mann_whitney(&[4.0, 5.0, 6.0], &[1.0, 2.0, 3.0]).unwrap();
         assert_eq!(outcome.u, 9.0);
         assert!((outcome.p - 2.0 / 20.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_order_of_the_samples_does_not_matter() {
+        let (x, y) = ([1.0, 2.0, 2.0, 9.0], [2.0, 3.0, 4.0, 5.0, 6.0, 9.0, 11.0]);
+        let (one, other) = (mann_whitney(&x, &y).unwrap(), mann_whitney(&y, &x).unwrap());
+        assert!((one.p - other.p).abs() < 1e-12);
+        assert!((one.u + other.u - 28.0).abs() < 1e-12, "the pairs are shared out");
+        let (forth, back) = (shift_interval(&x, &y, 0.9).unwrap(), shift_interval(&y, &x, 0.9).unwrap());
+        assert!((forth.interval.low + back.interval.high).abs() < 1e-12);
+        assert!((forth.interval.coverage - back.interval.coverage).abs() < 1e-12);
     }
 
     #[test]

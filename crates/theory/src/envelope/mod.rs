@@ -1,11 +1,13 @@
 //! The envelope of a described path: what it can carry, what it needs, and how long to test it.
 
-use linerate_model::Ceiling;
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
+mod path;
 
+use linerate_model::Ceiling;
+use serde::Serialize;
+
+pub use self::path::{Congestion, Path, PathError};
 use crate::encapsulation::Encapsulation;
-use crate::framing::{self, Headers, IpVersion};
+use crate::framing::{self, Headers};
 use crate::sender_error::length_for_bias_s;
 use crate::slow_start::Start;
 use crate::{bdp, conversion, ethernet, ladder, phrase, queueing, slow_start, tcp_rate};
@@ -18,131 +20,6 @@ const INITIAL_SEGMENTS: f64 = 10.0;
 const BIAS: f64 = 0.01;
 /// Gain with which BBR probes. Source: BBR drafts.
 const BBR_GAIN: f64 = 1.25;
-
-/// How the flow answers to loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Congestion {
-    /// Halves, and grows by a segment per round trip. RFC 5681.
-    Reno,
-    /// RFC 9438.
-    Cubic,
-    /// Follows its own model of the path.
-    Bbr,
-}
-
-impl Congestion {
-    /// The congestion control of that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Reno, Self::Cubic, Self::Bbr].into_iter().find(|control| control.name() == name)
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reno => "reno",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-        }
-    }
-}
-
-/// A path as somebody describes it. [`Path::gigabit`] is a start to change fields of.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Path {
-    /// Rate of the slowest link, bit/s.
-    pub link_bps: f64,
-    /// MTU of the network under any tunnel, bytes.
-    pub mtu_bytes: f64,
-    /// IP version.
-    pub ip_version: IpVersion,
-    /// Whether TCP timestamps are on.
-    pub timestamps: bool,
-    /// 802.1Q tags.
-    pub tags: u32,
-    /// Tunnel.
-    pub encapsulation: Encapsulation,
-    /// Round trip without queues, s.
-    pub rtt_s: f64,
-    /// Loss events per packet; absent for none.
-    pub loss: Option<f64>,
-    /// Largest receive buffer of the receiver (`tcp_rmem[2]`), bytes.
-    pub rmem_max_bytes: Option<f64>,
-    /// Largest send buffer of the sender (`tcp_wmem[2]`), bytes.
-    pub wmem_max_bytes: Option<f64>,
-    /// Window of each connection, when it is set, bytes.
-    pub window_bytes: Option<f64>,
-    /// Connections at once.
-    pub streams: u32,
-    /// Congestion control.
-    pub congestion: Congestion,
-    /// Datagrams instead of TCP.
-    pub udp: bool,
-}
-
-impl Path {
-    /// Gigabit Ethernet at MTU 1500 over IPv4 with timestamps: one CUBIC connection, 1 ms away, kernel buffers unlimited.
-    #[must_use]
-    pub fn gigabit() -> Self {
-        Self {
-            link_bps: 1e9,
-            mtu_bytes: 1500.0,
-            ip_version: IpVersion::V4,
-            timestamps: true,
-            tags: 0,
-            encapsulation: Encapsulation::None,
-            rtt_s: 0.001,
-            loss: None,
-            rmem_max_bytes: None,
-            wmem_max_bytes: None,
-            window_bytes: None,
-            streams: 1,
-            congestion: Congestion::Cubic,
-            udp: false,
-        }
-    }
-
-    fn headers(&self) -> Headers {
-        let inner = if self.udp {
-            Headers::udp(self.ip_version)
-        } else {
-            Headers::tcp(self.ip_version, self.timestamps)
-        };
-        Headers { encapsulation_bytes: self.encapsulation.overhead_bytes(), ..inner }
-    }
-}
-
-/// What is wrong with a described path; the person who described it can mend it.
-#[derive(Debug, Clone, PartialEq, Error)]
-pub enum PathError {
-    /// No rate.
-    #[error("the link's rate must be above zero; give it as 1G")]
-    Link,
-    /// No room for payload.
-    #[error(
-        "an MTU of {mtu_bytes} leaves no payload after {header_bytes} bytes of headers; give a larger one"
-    )]
-    Mtu {
-        /// The MTU given.
-        mtu_bytes: f64,
-        /// What the headers take.
-        header_bytes: f64,
-    },
-    /// No round trip.
-    #[error("the round trip must be above zero; give it as 20ms")]
-    RoundTrip,
-    /// No probability.
-    #[error("a loss of {0} is no probability between 0 and 1; give one loss in ten thousand as 0.0001")]
-    Loss(f64),
-    /// No buffer.
-    #[error("windows and buffers must be above zero bytes; leave them out to have them unlimited")]
-    Buffer,
-    /// No connection.
-    #[error("at least one stream is needed")]
-    Streams,
-}
 
 /// One frame, and how many of them fit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -252,7 +129,7 @@ pub struct Envelope {
 /// # Source
 /// RFC 6349 §3 and §4 (rates and windows), RFC 5681 and RFC 6928 (slow start), Mathis 1997 and RFC 9438 (loss).
 pub fn envelope(path: &Path) -> Result<Envelope, PathError> {
-    check(path)?;
+    path::check(path)?;
     let headers = path.headers();
     let no_payload = PathError::Mtu { mtu_bytes: path.mtu_bytes, header_bytes: headers.total_bytes() };
     let frames = frames(path, &headers).ok_or(no_payload.clone())?;
@@ -287,27 +164,6 @@ impl Envelope {
         }
         crate::domain::finite(startup.lost_s + at_rate)
     }
-}
-
-fn check(path: &Path) -> Result<(), PathError> {
-    let usable = |value: f64| value.is_finite() && value > 0.0;
-    if !usable(path.link_bps) {
-        return Err(PathError::Link);
-    }
-    if !usable(path.rtt_s) {
-        return Err(PathError::RoundTrip);
-    }
-    if let Some(loss) = path.loss.filter(|loss| !(0.0..1.0).contains(loss)) {
-        return Err(PathError::Loss(loss));
-    }
-    if path.streams == 0 {
-        return Err(PathError::Streams);
-    }
-    let buffers = [path.window_bytes, path.rmem_max_bytes, path.wmem_max_bytes];
-    if buffers.into_iter().flatten().any(|bytes| !usable(bytes)) {
-        return Err(PathError::Buffer);
-    }
-    Ok(())
 }
 
 fn frames(path: &Path, headers: &Headers) -> Option<Frames> {
