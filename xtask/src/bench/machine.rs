@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use linerate_sock::{clock, proc};
+use linerate_sock::clock;
+use linerate_sock::proc::host;
 use serde_json::{Value, json};
 
 /// Above this load average somebody else is working on the machine.
@@ -21,9 +22,9 @@ impl Machine {
     pub(super) fn look() -> Self {
         let now = i128::from(clock::wall_ns());
         Self {
-            cpu: proc::cpu_model(),
+            cpu: host::cpu_model(),
             cores: std::thread::available_parallelism().ok().map(usize::from),
-            kernel: proc::kernel().release,
+            kernel: host::kernel().release,
             load: fs::read_to_string("/proc/loadavg").ok().and_then(|text| parse_load(&text)),
             started_at: jiff::Timestamp::from_nanosecond(now - now % 1_000_000_000)
                 .map(|time| time.to_string())

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_sock::poll::{Interest, wait_for};
-use linerate_sock::proc::{ThreadTimes, parse_kib};
+use linerate_sock::proc::cpu::ThreadTimes;
+use linerate_sock::proc::host::parse_kib;
 use linerate_sock::{Mono, clock};
 
 use super::Bench;

@@ -3,7 +3,8 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use linerate_sock::{clock, proc};
+use linerate_sock::clock;
+use linerate_sock::proc::cpu;
 use serde_json::Value;
 
 use super::Bench;
@@ -127,8 +128,8 @@ fn free_port() -> Result<u16, String> {
 
 /// CPU time of the whole machine since it was started, in programs, kernel and interrupts.
 fn busy_seconds() -> Result<f64, String> {
-    let stat = proc::stat().ok_or("/proc/stat is not readable")?;
-    Ok(stat.all.busy() as f64 / proc::ticks_per_second() as f64)
+    let stat = cpu::stat().ok_or("/proc/stat is not readable")?;
+    Ok(stat.all.busy() as f64 / cpu::ticks_per_second() as f64)
 }
 
 /// Seconds that `command` takes from start to end.
