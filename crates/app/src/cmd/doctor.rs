@@ -31,10 +31,10 @@ pub(crate) struct DoctorArgs {
     /// Also look at the way to this host; nothing is sent to it
     host: Option<String>,
     /// Rate that one flow shall reach [default: that of the fastest interface, or 1 Gb/s]
-    #[arg(long, value_name = "RATE", value_parser = above_zero::<Bitrate>)]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = above_zero::<Bitrate>)]
     link: Option<Bitrate>,
     /// Round trip over which it shall reach it
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = above_zero::<Span>)]
+    #[arg(long, value_name = "TIME", default_value = "100ms", allow_hyphen_values = true, value_parser = above_zero::<Span>)]
     rtt: Span,
     /// Say of good settings, too, why they matter
     #[arg(short, long)]

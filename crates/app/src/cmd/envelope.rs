@@ -1,16 +1,240 @@
-//! `linerate envelope`.
+//! `linerate envelope`: what a described path could carry, and what it needs for that.
 
+mod answer;
+mod text;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use linerate_theory::encapsulation::Encapsulation;
+use linerate_theory::envelope::{Congestion, Path, PathError};
+use linerate_theory::framing::{Headers, IpVersion};
+use linerate_units::{Bitrate, Bytes, Ratio, Span};
+
+use super::above_zero::above_zero;
+use super::page::{self, Page};
 use crate::exit::Exit;
+use crate::{say, terminal};
+use answer::Answer;
 
-/// What a described path could carry
-#[derive(Debug, clap::Args)]
+// A negative number is the value of its option, so that the message names the option: hence `allow_hyphen_values`.
+
+/// What a described path could carry, and what it needs for that
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct EnvelopeArgs {
+    /// Rate of the slowest link, as 1G
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = link_rate, help_heading = "Path")]
+    link: Bitrate,
+    /// Largest packet of the link, under any tunnel
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, default_value_t = 1500,
+          value_parser = clap::value_parser!(u32).range(68..=65_535), help_heading = "Path")]
+    mtu: u32,
+    /// Round trip without queues, as 21ms; windows, start and loss need it
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = round_trip, help_heading = "Path")]
+    rtt: Option<Span>,
+    /// Losses per packet, as 0.0001 or 0.01%
+    #[arg(long, value_name = "RATIO", allow_hyphen_values = true, value_parser = probability, requires = "rtt", help_heading = "Path")]
+    loss: Option<Ratio>,
+    /// IPv6 instead of IPv4
+    #[arg(short = '6', long, help_heading = "Path")]
+    ipv6: bool,
+    /// VLAN tags in each frame
+    #[arg(long, value_name = "TAGS", allow_hyphen_values = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4),
+          help_heading = "Path")]
+    vlan: u32,
+    /// A tunnel on the path
+    #[arg(long, value_name = "TUNNEL", default_value = "none", value_parser = tunnel(), help_heading = "Path")]
+    encap: Encapsulation,
+    /// Connections at once
+    #[arg(short = 'P', long, value_name = "STREAMS", allow_hyphen_values = true, default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Flow")]
+    streams: u32,
+    /// Congestion control
+    #[arg(short = 'C', long, value_name = "NAME", default_value = "cubic", value_parser = congestion(),
+          help_heading = "Flow")]
+    congestion: Congestion,
+    /// TCP without timestamps
+    #[arg(long, help_heading = "Flow")]
+    no_timestamps: bool,
+    /// Window that each connection is given
+    #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, requires = "rtt",
+          help_heading = "Flow")]
+    window: Option<Bytes>,
+    /// Largest receive buffer of the receiver, the last number of its tcp_rmem
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, requires = "rtt", help_heading = "Flow")]
+    rmem: Option<Bytes>,
+    /// Largest send buffer of the sender, the last number of its tcp_wmem
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, requires = "rtt", help_heading = "Flow")]
+    wmem: Option<Bytes>,
+    /// Datagrams instead of TCP
+    #[arg(short, long, conflicts_with_all = ["loss", "congestion", "no_timestamps", "window", "rmem", "wmem"],
+          help_heading = "Flow")]
+    udp: bool,
+    /// Payload of a datagram [default: what the MTU holds]
+    #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, requires = "udp",
+          help_heading = "Flow")]
+    length: Option<Bytes>,
+    /// Also the time that so many bytes take
+    #[arg(short = 'n', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, help_heading = "Questions")]
+    transfer: Option<Bytes>,
+    /// Also what becomes of so much payload per second
+    #[arg(short = 'b', long, value_name = "RATE", allow_hyphen_values = true, value_parser = above_zero::<Bitrate>, help_heading = "Questions")]
+    offered: Option<Bitrate>,
+    /// Also the queue that a burst of so many bytes leaves before the link
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, requires = "burst_rate",
+          help_heading = "Questions")]
+    burst: Option<Bytes>,
+    /// Rate at which the burst arrives
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = link_rate, requires = "burst", help_heading = "Questions")]
+    burst_rate: Option<Bitrate>,
     /// Print as JSON
     #[arg(long)]
     json: bool,
 }
 
+/// Faster than any link for long; above it products of rate and time leave what can be counted.
+const FASTEST_BPS: f64 = 1e15;
+/// Longer than any round trip on Earth, for the same reason.
+const LONGEST_RTT: Span = Span::from_secs(3600);
+
+fn link_rate(text: &str) -> Result<Bitrate, String> {
+    let rate: Bitrate = above_zero(text)?;
+    if rate.bps() <= FASTEST_BPS { Ok(rate) } else { Err("no link is faster than 1000T".to_owned()) }
+}
+
+fn round_trip(text: &str) -> Result<Span, String> {
+    let rtt: Span = above_zero(text)?;
+    if rtt <= LONGEST_RTT { Ok(rtt) } else { Err("no round trip is longer than 1h".to_owned()) }
+}
+
+fn probability(text: &str) -> Result<Ratio, String> {
+    let ratio: Ratio = text.parse().map_err(|error: linerate_units::ParseError| error.to_string())?;
+    if ratio.get() < 1.0 { Ok(ratio) } else { Err("it must be below 1, which is 100 %".to_owned()) }
+}
+
+fn tunnel() -> impl TypedValueParser<Value = Encapsulation> {
+    PossibleValuesParser::new(Encapsulation::ALL.map(Encapsulation::name))
+        .try_map(|name| Encapsulation::from_name(&name).ok_or("unknown tunnel"))
+}
+
+fn congestion() -> impl TypedValueParser<Value = Congestion> {
+    PossibleValuesParser::new([Congestion::Reno, Congestion::Cubic, Congestion::Bbr].map(Congestion::name))
+        .try_map(|name| Congestion::from_name(&name).ok_or("unknown congestion control"))
+}
+
+/// Calculates and prints the envelope.
 pub(crate) fn run(args: &EnvelopeArgs) -> Exit {
-    let _ = args.json;
-    Exit::Done
+    let answer = match path(args).and_then(|path| Answer::to(args, &path)) {
+        Ok(answer) => answer,
+        Err(error) => {
+            say::error(error);
+            return Exit::Usage;
+        }
+    };
+    if args.json {
+        return match answer.document() {
+            Ok(document) => page::print_json(&document),
+            Err(error) => {
+                say::error(format!("the document could not be written as JSON: {error}"));
+                Exit::Failed
+            }
+        };
+    }
+    let view = terminal::stdout_view();
+    page::print(text::text(Page::new(view.width, view.colour), &answer).as_bytes())
+}
+
+/// A description that contradicts itself, by the argument at fault.
+#[derive(Debug, PartialEq, thiserror::Error)]
+enum Fault {
+    #[error("{argument}: {source}", argument = argument(source))]
+    Path {
+        #[from]
+        source: PathError,
+    },
+    #[error(
+        "--length: datagrams of {length} bytes need packets of {packet} bytes, more than the MTU of {mtu}"
+    )]
+    Fragments { length: u64, packet: f64, mtu: u32 },
+}
+
+/// The argument that a fault of the path came from.
+fn argument(error: &PathError) -> &'static str {
+    match error {
+        PathError::Link => "--link",
+        PathError::Mtu { .. } => "--mtu",
+        PathError::RoundTrip => "--rtt",
+        PathError::Loss(_) => "--loss",
+        PathError::Buffer => "--window, --rmem or --wmem",
+        PathError::Streams => "--streams",
+    }
+}
+
+fn path(args: &EnvelopeArgs) -> Result<Path, Fault> {
+    let bytes = |bytes: Bytes| bytes.get() as f64;
+    let ip_version = if args.ipv6 { IpVersion::V6 } else { IpVersion::V4 };
+    let usual = Path::gigabit();
+    Ok(Path {
+        link_bps: args.link.bps(),
+        mtu_bytes: packet_bytes(args, ip_version)?,
+        ip_version,
+        timestamps: !args.no_timestamps,
+        tags: args.vlan,
+        encapsulation: args.encap,
+        rtt_s: args.rtt.map_or(usual.rtt_s, Span::as_secs_f64),
+        loss: args.loss.map(Ratio::get).filter(|loss| *loss > 0.0),
+        rmem_max_bytes: args.rmem.map(bytes),
+        wmem_max_bytes: args.wmem.map(bytes),
+        window_bytes: args.window.map(bytes),
+        streams: args.streams,
+        congestion: args.congestion,
+        udp: args.udp,
+    })
+}
+
+/// The size of each packet: the MTU, or what a datagram of the length given makes.
+fn packet_bytes(args: &EnvelopeArgs, ip_version: IpVersion) -> Result<f64, Fault> {
+    let Some(length) = args.length else { return Ok(f64::from(args.mtu)) };
+    let headers = Headers { encapsulation_bytes: args.encap.overhead_bytes(), ..Headers::udp(ip_version) };
+    let packet = length.get() as f64 + headers.total_bytes();
+    if packet > f64::from(args.mtu) {
+        return Err(Fault::Fragments { length: length.get(), packet, mtu: args.mtu });
+    }
+    Ok(packet)
+}
+
+#[cfg(test)]
+pub(in crate::cmd::envelope) mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Alone {
+        #[command(flatten)]
+        args: EnvelopeArgs,
+    }
+
+    /// The arguments as typed, without the program's name.
+    pub(in crate::cmd::envelope) fn typed(line: &str) -> EnvelopeArgs {
+        Alone::try_parse_from(std::iter::once("envelope").chain(line.split_whitespace())).unwrap().args
+    }
+
+    #[test]
+    fn datagrams_are_as_large_as_their_length_says() {
+        // 18 bytes of payload, 8 of UDP and 20 of IPv4 make 46, the least that Ethernet carries without padding.
+        assert_eq!(path(&typed("--link 1G -u -l 18")).unwrap().mtu_bytes, 46.0);
+        assert_eq!(path(&typed("--link 1G -u -l 1472")).unwrap().mtu_bytes, 1500.0);
+        let error = path(&typed("--link 1G -u -6 -l 1472")).unwrap_err();
+        assert_eq!(error, Fault::Fragments { length: 1472, packet: 1520.0, mtu: 1500 });
+    }
+
+    #[test]
+    fn no_loss_is_no_ceiling() {
+        assert_eq!(path(&typed("--link 1G --rtt 1ms --loss 0")).unwrap().loss, None);
+    }
+
+    #[test]
+    fn a_fault_names_its_argument() {
+        let path = path(&typed("--link 1G --mtu 68 --encap vxlan6")).unwrap();
+        let error = Answer::to(&typed("--link 1G"), &path).unwrap_err();
+        assert!(error.to_string().starts_with("--mtu: an MTU of 68"), "{error}");
+    }
 }

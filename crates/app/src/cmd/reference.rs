@@ -39,7 +39,8 @@ pub(super) fn man(name: Option<&str>) -> Exit {
     let title = command.get_bin_name().unwrap_or("linerate").replace(' ', "-");
     let command = command.clone().display_name(title);
     let mut manual = Vec::new();
-    match clap_mangen::Man::new(command).render(&mut manual) {
+    let source = format!("linerate {}", env!("CARGO_PKG_VERSION"));
+    match clap_mangen::Man::new(command).source(source).render(&mut manual) {
         Ok(()) => page::print(&manual),
         Err(error) => {
             say::error(format!("the manual page could not be written: {error}"));
@@ -100,23 +101,21 @@ fn describe(text: &mut String, entry: &Entry) {
 
 /// The definition, and the labelled remarks that follow it (`Discussion: …`, `Issues: …`, `See also: …`).
 fn paragraphs(doc: &str) -> (String, Vec<(&str, String)>) {
-    const LABELS: [&str; 3] = ["Discussion", "Issues", "See also"];
-    let mut definition = String::new();
-    let mut remarks: Vec<(&str, String)> = Vec::new();
-    for line in doc.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let labelled =
-            LABELS.iter().find_map(|label| Some((*label, line.strip_prefix(label)?.strip_prefix(':')?)));
-        if let Some((label, rest)) = labelled {
-            remarks.push((label, rest.trim().to_owned()));
+    const LABELS: [&str; 3] = ["Discussion:", "Issues:", "See also:"];
+    let mut definition = Vec::new();
+    let mut remarks: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut rest = doc;
+    while let Some(word) = rest.split_whitespace().next() {
+        rest = rest.trim_start();
+        if let Some(label) = LABELS.into_iter().find(|label| rest.starts_with(label)) {
+            remarks.push((label.trim_end_matches(':'), Vec::new()));
+            rest = &rest[label.len()..];
             continue;
         }
-        let paragraph = remarks.last_mut().map_or(&mut definition, |(_, remark)| remark);
-        if !paragraph.is_empty() {
-            paragraph.push(' ');
-        }
-        paragraph.push_str(line);
+        remarks.last_mut().map_or(&mut definition, |(_, words)| words).push(word);
+        rest = &rest[word.len()..];
     }
-    (definition, remarks)
+    (definition.join(" "), remarks.into_iter().map(|(label, words)| (label, words.join(" "))).collect())
 }
 
 fn cli_page(program: Command) -> String {
@@ -156,7 +155,7 @@ mod tests {
     #[test]
     fn the_definition_ends_where_the_first_label_stands() {
         let (definition, remarks) =
-            paragraphs(" The time.\n Of a flow.\n Discussion: holds queues,\n and acks.\n Issues: Linux.\n");
+            paragraphs(" The time.\n Of a flow.\n Discussion: holds queues,\n and acks. Issues: Linux.\n");
         assert_eq!(definition, "The time. Of a flow.");
         assert_eq!(
             remarks,

@@ -1,0 +1,229 @@
+//! What the theory answers to the arguments, as one document.
+
+use linerate_theory::envelope::{Envelope, Path, envelope};
+use linerate_theory::tcp_rate::{self, CUBIC, Pftk};
+use linerate_theory::{bdp, conversion, queueing, slow_start};
+use linerate_units::{Bitrate, Bytes};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{EnvelopeArgs, Fault};
+
+/// Version of the JSON document.
+const SCHEMA: &str = "linerate.envelope/1";
+/// Least that Linux adds to the round trip for a retransmission timeout, s. Source: `TCP_RTO_MIN`.
+const TIMEOUT_BEYOND_RTT_S: f64 = 0.2;
+/// Segments that one acknowledgement covers. Source: RFC 5681 §4.2.
+const SEGMENTS_PER_ACK: f64 = 2.0;
+
+/// The envelope of the path, and the answers to the questions beside it.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer {
+    schema: &'static str,
+    /// The envelope; its parts that need a round trip are absent when none was given.
+    #[serde(flatten)]
+    pub(super) envelope: Envelope,
+    /// What the loss given leaves one connection, by each model.
+    pub(super) loss_models: Option<LossModels>,
+    pub(super) transfer: Option<Transfer>,
+    pub(super) offered: Option<Offered>,
+    pub(super) burst: Option<Burst>,
+    /// Whether the round trip was given.
+    #[serde(skip)]
+    pub(super) has_rtt: bool,
+}
+
+/// Rates of one connection under random loss, bit/s.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct LossModels {
+    /// Mathis 1997, an acknowledgement for every segment.
+    pub(super) mathis_bps: Option<f64>,
+    /// Padhye 1998: Reno with delayed acknowledgements, timeouts and the window.
+    pub(super) pftk_bps: Option<f64>,
+    /// RFC 9438.
+    pub(super) cubic_bps: Option<f64>,
+}
+
+/// How long a number of bytes takes.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Transfer {
+    pub(super) bytes: u64,
+    /// At the rate of the full link, s. Source: RFC 6349 §4.1.1.
+    pub(super) ideal_s: Option<f64>,
+    /// With slow start, then at the binding rate, s; absent without a round trip.
+    pub(super) expected_s: Option<f64>,
+}
+
+/// What becomes of an offered rate.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Offered {
+    /// Payload per second.
+    pub(super) bitrate_bps: f64,
+    /// Share of the binding ceiling.
+    pub(super) share: Option<f64>,
+    /// What is lost of it when nothing slows the sender, as with UDP.
+    pub(super) excess_ratio: Option<f64>,
+}
+
+/// A burst before the link.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Burst {
+    pub(super) bytes: u64,
+    pub(super) arriving_bps: f64,
+    /// Buffer that it needs.
+    pub(super) queue_bytes: Option<f64>,
+    /// Longest delay in it, s.
+    pub(super) delay_s: Option<f64>,
+}
+
+impl Answer {
+    /// Asks the theory.
+    pub(super) fn to(args: &EnvelopeArgs, path: &Path) -> Result<Self, Fault> {
+        let mut envelope = envelope(path)?;
+        let has_rtt = args.rtt.is_some();
+        if !has_rtt {
+            (envelope.needs, envelope.startup, envelope.loss) = (None, None, None);
+        }
+        Ok(Self {
+            schema: SCHEMA,
+            loss_models: path.loss.map(|loss| loss_models(&envelope, loss)),
+            transfer: args.transfer.map(|bytes| transfer(&envelope, bytes, has_rtt)),
+            offered: args.offered.map(|rate| offered(&envelope, rate)),
+            burst: args.burst.zip(args.burst_rate).map(|(bytes, rate)| burst(&envelope, bytes, rate)),
+            envelope,
+            has_rtt,
+        })
+    }
+
+    /// The JSON document: what is absent is left out.
+    ///
+    /// # Errors
+    /// None that a document of numbers and words can meet.
+    pub(super) fn document(&self) -> serde_json::Result<Value> {
+        let mut document = serde_json::to_value(self)?;
+        if !self.has_rtt
+            && let Some(path) = document.get_mut("path").and_then(Value::as_object_mut)
+        {
+            path.remove("rtt_s");
+        }
+        leave_out_nulls(&mut document);
+        Ok(document)
+    }
+}
+
+fn leave_out_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(leave_out_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(leave_out_nulls),
+        _ => {}
+    }
+}
+
+fn loss_models(envelope: &Envelope, loss: f64) -> LossModels {
+    let (path, mss_bytes) = (&envelope.path, envelope.frames.payload_bytes);
+    let full = bdp::window_segments(envelope.rates.payload_bps, path.rtt_s, mss_bytes);
+    let window_segments = path.window_bytes.map(|window| window / mss_bytes).or(full);
+    let pftk = |window_segments| {
+        let rto_s = path.rtt_s + TIMEOUT_BEYOND_RTT_S;
+        let reno =
+            Pftk { mss_bytes, rtt_s: path.rtt_s, rto_s, segments_per_ack: SEGMENTS_PER_ACK, window_segments };
+        tcp_rate::pftk_full_bps(&reno, loss)
+    };
+    LossModels {
+        mathis_bps: tcp_rate::mathis_bps(mss_bytes, path.rtt_s, loss, tcp_rate::MATHIS_PER_SEGMENT),
+        pftk_bps: window_segments.and_then(pftk),
+        cubic_bps: tcp_rate::cubic_bps(CUBIC, mss_bytes, path.rtt_s, loss),
+    }
+}
+
+fn transfer(envelope: &Envelope, bytes: Bytes, has_rtt: bool) -> Transfer {
+    let count = bytes.get() as f64;
+    Transfer {
+        bytes: bytes.get(),
+        ideal_s: conversion::transfer_time_s(count, envelope.rates.payload_bps),
+        expected_s: envelope.transfer_time_s(count).filter(|_| has_rtt),
+    }
+}
+
+fn offered(envelope: &Envelope, rate: Bitrate) -> Offered {
+    let carried_bps = envelope.binding.bitrate_bps;
+    Offered {
+        bitrate_bps: rate.bps(),
+        share: conversion::share_of_ceiling(rate.bps(), carried_bps),
+        excess_ratio: queueing::policer_loss(carried_bps, rate.bps()),
+    }
+}
+
+fn burst(envelope: &Envelope, bytes: Bytes, arriving: Bitrate) -> Burst {
+    let link_bps = envelope.path.link_bps;
+    let queue_bytes = slow_start::burst_queue_bytes(bytes.get() as f64, link_bps, arriving.bps());
+    Burst {
+        bytes: bytes.get(),
+        arriving_bps: arriving.bps(),
+        queue_bytes,
+        delay_s: queue_bytes.and_then(|queue| queueing::shaper_delay_s(queue, link_bps)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::typed;
+    use super::*;
+
+    fn answer(line: &str) -> Answer {
+        let args = typed(line);
+        Answer::to(&args, &super::super::path(&args).unwrap()).unwrap()
+    }
+
+    fn close(got: Option<f64>, want: f64) {
+        let got = got.unwrap();
+        assert!((got / want - 1.0).abs() < 1e-4, "got {got}, want {want}");
+    }
+
+    #[test]
+    fn without_a_round_trip_nothing_is_said_that_needs_one() {
+        let found = answer("--link 1G --transfer 1M").document().unwrap();
+        for absent in ["needs", "startup", "loss", "loss_models", "offered", "burst"] {
+            assert!(found.get(absent).is_none(), "{absent}");
+        }
+        assert!(found["path"].get("rtt_s").is_none() && found["transfer"].get("expected_s").is_none());
+        assert_eq!(found["schema"], "linerate.envelope/1");
+    }
+
+    #[test]
+    fn a_transfer_takes_its_bytes_over_the_link_and_more_with_slow_start() {
+        let transfer = answer("--link 1G --rtt 21ms --transfer 1GB").transfer.unwrap();
+        // 8 Gbit at 941.482 Mb/s; slow start loses 0.1366 s.
+        close(transfer.ideal_s, 8e9 / 941.482_445e6);
+        close(transfer.expected_s, 8e9 / 941.482_445e6 + 0.136_625);
+    }
+
+    #[test]
+    fn loss_leaves_what_the_models_say() {
+        let models = answer("--link 1G --rtt 21ms --loss 1e-4 -C reno").loss_models.unwrap();
+        close(models.mathis_bps, 67.559e6);
+        close(models.cubic_bps, 67.559e6);
+        // Delayed acknowledgements cost a factor of the square root of two, timeouts a little more.
+        let pftk = models.pftk_bps.unwrap();
+        assert!((0.95..1.0).contains(&(pftk * 2.0_f64.sqrt() / 67.559e6)), "{pftk}");
+    }
+
+    #[test]
+    fn what_exceeds_the_link_is_lost() {
+        let offered = answer("--link 1G -u --offered 1914.174M").offered.unwrap();
+        // UDP carries 957.087 Mb/s: half of it.
+        close(offered.excess_ratio, 0.5);
+        close(offered.share, 2.0);
+        assert_eq!(answer("--link 1G -u --offered 900M").offered.unwrap().excess_ratio, Some(0.0));
+    }
+
+    #[test]
+    fn a_burst_from_ten_times_the_rate_leaves_nine_tenths_of_it() {
+        let burst = answer("--link 1G --burst 1000000 --burst-rate 10G").burst.unwrap();
+        close(burst.queue_bytes, 900_000.0);
+        close(burst.delay_s, 7.2e-3);
+    }
+}
