@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+use signal_hook::iterator::Signals as Coming;
 
 /// Which signal has come, if any. A second one ends the process at once.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +28,18 @@ impl Signals {
             flag::register(signal, Arc::clone(&signals.stop))?;
         }
         Ok(signals)
+    }
+
+    /// Calls `act` whenever one comes, from a thread of its own.
+    ///
+    /// # Errors
+    /// The host refuses handlers or threads.
+    pub(crate) fn on_each(act: impl Fn() + Send + 'static) -> std::io::Result<()> {
+        let mut coming = Coming::new([SIGINT, SIGTERM])?;
+        std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || coming.forever().for_each(|_| act()))
+            .map(drop)
     }
 
     /// Set as soon as one has come.

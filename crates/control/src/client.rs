@@ -5,6 +5,7 @@ mod open;
 mod phase;
 
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -123,7 +124,7 @@ impl Client {
             }
             let orders = phase::orders(&self.spec, &directions, flow);
             flow += orders.len() as u16;
-            self.measure_phase(orders, request.stop, log)?;
+            self.measure_phase(&orders, request.stop, log)?;
         }
         self.dialogue.input(Input::Finish)?;
         self.dialogue.flush_at_end();
@@ -207,19 +208,24 @@ impl Client {
             streams: self.spec.traffic.streams,
             udp: self.spec.traffic.udp,
             flows: orders.iter().map(|order| order.flow).collect(),
+            give_up: AtomicBool::new(false),
         };
         let bell = EventFd::new()?;
         std::thread::scope(|scope| {
             let opener = scope.spawn(|| {
-                let opened = open::open(&task, stop);
+                let opened = open::open(&task);
                 bell.ring();
                 opened
             });
-            while !opener.is_finished() {
-                let until = clock::now() + LOOK.as_duration();
-                if let Err(error) = self.dialogue.turn(until, &[std::os::fd::AsFd::as_fd(&bell)]) {
-                    return Err(error);
-                }
+            let mut trouble = None;
+            while !opener.is_finished() && trouble.is_none() {
+                let turned = self.dialogue.turn(clock::now() + LOOK.as_duration(), &[bell.as_fd()]);
+                trouble =
+                    turned.err().or_else(|| stop.load(Ordering::Relaxed).then_some(ControlError::Stopped));
+            }
+            if let Some(trouble) = trouble {
+                task.give_up.store(true, Ordering::Relaxed);
+                return Err(trouble);
             }
             opener.join().unwrap_or_else(|_| {
                 Err(ControlError::Local("the opener of data connections failed".to_owned()))

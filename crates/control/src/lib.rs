@@ -21,4 +21,4 @@ pub use error::ControlError;
 pub use host::host_info;
 pub use judge::evidence;
 pub use log::{Log, Sink};
-pub use server::{News, Policy, Server, ServerConfig};
+pub use server::{News, Policy, Server, ServerConfig, Switch};

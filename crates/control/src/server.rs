@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_sock::open::{bind_udp, listen_tcp};
+use linerate_sock::poll::EventFd;
 use linerate_sock::{SocketOptions, limits};
 use linerate_units::Span;
 
@@ -88,6 +89,36 @@ pub enum News {
     },
 }
 
+/// Ends a server from another thread. At rest a server sleeps until something arrives or this is turned off.
+#[derive(Debug)]
+pub struct Switch {
+    off: AtomicBool,
+    bell: EventFd,
+}
+
+impl Switch {
+    /// A switch that is on.
+    ///
+    /// # Errors
+    /// The host is out of descriptors.
+    pub fn new() -> Result<Self, ControlError> {
+        Ok(Self { off: AtomicBool::new(false), bell: EventFd::new()? })
+    }
+
+    /// Ends the server.
+    pub fn turn_off(&self) {
+        self.off.store(true, Ordering::Relaxed);
+        // Never cleared, so that every thread that waits for it wakes.
+        self.bell.ring();
+    }
+
+    /// Whether it was turned off.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.off.load(Ordering::Relaxed)
+    }
+}
+
 /// A server that listens.
 #[derive(Debug)]
 pub struct Server {
@@ -100,14 +131,13 @@ struct Shared {
     registry: Registry,
     queue: Queue,
     config: ServerConfig,
-    stop: Arc<AtomicBool>,
-    one_off_done: AtomicBool,
+    switch: Arc<Switch>,
     news: Box<dyn Fn(News) + Send + Sync>,
 }
 
 impl Shared {
     fn stopping(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.one_off_done.load(Ordering::Relaxed)
+        self.switch.is_off()
     }
 }
 
@@ -141,13 +171,13 @@ impl Server {
         self.doors.iter().map(|door| door.address).collect()
     }
 
-    /// Serves until `stop` is set, or one run is over if it shall be only one.
+    /// Serves until the switch is off, or one run is over if it shall be only one.
     ///
     /// # Errors
     /// The host refuses threads or polling.
     pub fn run(
         self,
-        stop: Arc<AtomicBool>,
+        switch: Arc<Switch>,
         news: impl Fn(News) + Send + Sync + 'static,
     ) -> Result<(), ControlError> {
         for door in &self.doors {
@@ -157,8 +187,7 @@ impl Server {
             registry: Registry::default(),
             queue: Queue::new(self.config.policy),
             config: self.config,
-            stop,
-            one_off_done: AtomicBool::new(false),
+            switch,
             news: Box::new(news),
         });
         front::serve(self.doors, &shared)

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use linerate_control::{News, Policy, Server, ServerConfig};
+use linerate_control::{News, Policy, Server, ServerConfig, Switch};
 
 use crate::args::{PolicyName, ServeArgs};
 use crate::exit::Exit;
@@ -26,9 +26,20 @@ pub(crate) fn run(args: &ServeArgs) -> Exit {
             return Exit::Failed;
         }
     };
+    let switch = match Switch::new() {
+        Ok(switch) => Arc::new(switch),
+        Err(error) => {
+            say::error(error);
+            return Exit::Failed;
+        }
+    };
+    let handle = Arc::clone(&switch);
+    if let Err(error) = Signals::on_each(move || handle.turn_off()) {
+        say::error(format!("cannot wait for signals: {error}"));
+        return Exit::Failed;
+    }
     let json = args.json;
-    let result =
-        server.run(Arc::clone(signals.stop()), move |news| if json { tell_json(&news) } else { tell(&news) });
+    let result = server.run(switch, move |news| if json { tell_json(&news) } else { tell(&news) });
     match (result, signals.which()) {
         (Err(error), _) => {
             say::error(error);

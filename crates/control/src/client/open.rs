@@ -12,8 +12,9 @@ use linerate_sock::{Mono, SocketOptions, clock, limits};
 
 use crate::error::ControlError;
 
-/// How long the data connections may take together.
-const OPENING: Duration = Duration::from_secs(25);
+/// How long the data connections may take together, and how much longer for each of them.
+const OPENING: Duration = Duration::from_secs(5);
+const OPENING_EACH: Duration = Duration::from_millis(1);
 
 /// Connections under way at once: enough for long paths, few enough for every backlog.
 const AT_ONCE: usize = 128;
@@ -32,13 +33,15 @@ pub(super) struct Task {
     pub(super) streams: u32,
     pub(super) udp: bool,
     pub(super) flows: Vec<u16>,
+    /// Set when nobody wants the sockets any more.
+    pub(super) give_up: AtomicBool,
 }
 
 /// Opens every stream of every flow, in the order of `task.flows`.
-pub(super) fn open(task: &Task, stop: &AtomicBool) -> Result<Vec<Sockets>, ControlError> {
+pub(super) fn open(task: &Task) -> Result<Vec<Sockets>, ControlError> {
     let files = u64::from(task.streams) * task.flows.len() as u64 + SPARE_FILES;
     limits::raise_open_files(files)?;
-    let deadline = clock::now() + OPENING;
+    let deadline = clock::now() + OPENING + OPENING_EACH * task.streams;
     task.flows
         .iter()
         .enumerate()
@@ -47,11 +50,9 @@ pub(super) fn open(task: &Task, stop: &AtomicBool) -> Result<Vec<Sockets>, Contr
             let first_port =
                 task.options.local_port.map(|port| port.saturating_add((at as u32 * task.streams) as u16));
             if task.udp {
-                open_each(task, |stream| udp(task, *flow, stream, first_port, deadline), stop)
-                    .map(Sockets::Udp)
+                open_each(task, |stream| udp(task, *flow, stream, first_port, deadline)).map(Sockets::Udp)
             } else {
-                open_each(task, |stream| tcp(task, *flow, stream, first_port, deadline), stop)
-                    .map(Sockets::Tcp)
+                open_each(task, |stream| tcp(task, *flow, stream, first_port, deadline)).map(Sockets::Tcp)
             }
         })
         .collect()
@@ -61,14 +62,13 @@ pub(super) fn open(task: &Task, stop: &AtomicBool) -> Result<Vec<Sockets>, Contr
 fn open_each<T: Send>(
     task: &Task,
     open_one: impl Fn(u32) -> Result<T, ControlError> + Sync,
-    stop: &AtomicBool,
 ) -> Result<Vec<T>, ControlError> {
     let numbers: Vec<u32> = (0..task.streams).collect();
     let each = numbers.len().div_ceil(AT_ONCE).max(1);
     let open_some = |some: &[u32]| {
         let mut opened = Vec::with_capacity(some.len());
         for stream in some {
-            if stop.load(Ordering::Relaxed) {
+            if task.give_up.load(Ordering::Relaxed) {
                 return Err(ControlError::Stopped);
             }
             opened.push(open_one(*stream)?);

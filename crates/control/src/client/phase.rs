@@ -28,26 +28,26 @@ impl Client {
     /// Measures one phase. When it fails half-way, what was measured is in the log before the error comes back.
     pub(super) fn measure_phase(
         &mut self,
-        orders: Vec<FlowOrder>,
+        orders: &[FlowOrder],
         stop: &AtomicBool,
         log: &mut Log<'_>,
     ) -> Result<(), ControlError> {
-        for order in &orders {
+        for order in orders {
             log.note(Body::FlowPlanned(self.plan(order, log)));
         }
-        let mut merge = Merge::new(&orders, self.spec.traffic.udp);
-        let result = self.phase_steps(&orders, stop, log, &mut merge);
+        let mut merge = Merge::new(orders, self.spec.traffic.udp);
+        let result = self.phase_steps(orders, stop, log, &mut merge);
         if result.is_err() {
             for happening in self.dialogue.salvage() {
                 self.take(happening, log, &mut merge);
             }
-            for order in &orders {
+            for order in orders {
                 let text = "the run ended in the middle; the figures cover what was measured".to_owned();
                 log.warn(Some(order.flow), CaveatKind::Partial, text);
             }
         }
         merge.finish(log);
-        for order in &orders {
+        for order in orders {
             judge::judge(order.flow, log);
         }
         result

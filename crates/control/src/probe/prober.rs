@@ -166,7 +166,7 @@ impl Series {
             }
             if now >= next {
                 self.send(now);
-                next = next + GAP.as_duration();
+                next += GAP.as_duration();
                 // After a pause of the host, do not catch up with a burst.
                 if next < now {
                     next = now + GAP.as_duration();

@@ -5,12 +5,12 @@
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::{SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::os::fd::AsFd;
 
 use linerate_proto::native::{DATAGRAM_BYTES, Datagram, DatagramKind};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::open::udp_connected_on_same_port;
-use linerate_sock::poll::{Interest, wait_for};
+use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::sockopt::{Timestamping, set_timestamping};
 use linerate_sock::{Mono, SocketOptions, clock, stream};
 
@@ -18,9 +18,6 @@ use super::Shared;
 use super::registry::Arrival;
 use crate::probe::{arrival, reply};
 use crate::setup::UDP_RCV_BUF;
-
-/// Longest sleep, so that the stop flag is seen.
-const LOOK: Duration = Duration::from_millis(250);
 
 /// Serves one UDP port until the server stops.
 pub(super) fn serve(socket: &UdpSocket, address: SocketAddr, shared: &Shared) {
@@ -31,8 +28,10 @@ pub(super) fn serve(socket: &UdpSocket, address: SocketAddr, shared: &Shared) {
     // The key of the challenges: made new with every server, never told.
     let secret = RandomState::new();
     while !shared.stopping() {
-        if !wait_for(socket, Interest::READ, clock::now() + LOOK).unwrap_or(false) {
-            continue;
+        let bell = shared.switch.bell.as_fd();
+        let waits = [(socket.as_fd(), Interest::READ), (bell, Interest::READ)];
+        if poll_few(&waits, Mono::FAR).is_err() {
+            return;
         }
         // An error here is an ICMP answer to something we sent; the next call goes on.
         let _ = batch.recv(socket);

@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Most connections that have not said what they want; beyond it the oldest goes.
 const MOST_STRANGERS: usize = 2_048;
 
-/// Longest sleep of the door, so that it sees the stop flag that a signal has set.
-const LOOK: Duration = Duration::from_millis(250);
+/// Token of the switch; those of connections count up from the listeners'.
+const SWITCH: u64 = u64::MAX;
 
 /// An open port.
 #[derive(Debug)]
@@ -82,18 +82,17 @@ impl Front {
             poller.add(listener, token, Interest::READ)?;
         }
         let next = listeners.len() as u64;
+        poller.add(&shared.switch.bell, SWITCH, Interest::READ)?;
         Ok(Self { poller, listeners, strangers: BTreeMap::new(), next, shared, runs: Vec::new() })
     }
 
     fn run(&mut self) -> Result<(), ControlError> {
         let mut events = Events::with_capacity(256);
         while !self.shared.stopping() {
-            // At rest nothing but a signal changes anything, and a signal ends the wait at its next look.
-            let deadline = (clock::now() + LOOK).min(self.oldest_deadline());
-            self.poller.wait(&mut events, deadline)?;
+            self.poller.wait(&mut events, self.oldest_deadline())?;
             let tokens: Vec<u64> = events.iter().map(|ready| ready.token).collect();
             for token in tokens {
-                if (token as usize) < self.listeners.len() {
+                if token < self.listeners.len() as u64 {
                     self.accept(token as usize);
                 } else {
                     self.listen_to(token);

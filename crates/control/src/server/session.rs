@@ -115,7 +115,7 @@ impl<'a> Run<'a> {
             self.admit_in_turn()?;
             self.open_when_complete()?;
             self.notice_neighbours();
-            if self.shared.stop.load(std::sync::atomic::Ordering::Relaxed) {
+            if self.shared.stopping() {
                 let stopped = self.dialogue.input(Input::Stop);
                 self.dialogue.flush_at_end();
                 stopped?;
@@ -252,7 +252,7 @@ impl<'a> Run<'a> {
             self.shared.registry.close(&client.cookie);
             self.shared.queue.leave(client.ticket);
             if self.begun && self.shared.config.one_off {
-                self.shared.one_off_done.store(true, std::sync::atomic::Ordering::Relaxed);
+                self.shared.switch.turn_off();
             }
         }
     }
