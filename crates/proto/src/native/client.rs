@@ -22,6 +22,8 @@ pub struct ClientSession {
     phase: Phase,
     drain: Span,
     drain_until: Option<Timestamp>,
+    /// The phase shall end early; it may not have started yet.
+    stop: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +55,7 @@ impl ClientSession {
             phase: Phase::default(),
             drain,
             drain_until: None,
+            stop: false,
         };
         session.begin(now);
         session
@@ -81,6 +84,7 @@ impl ClientSession {
         self.link.step(now, "waiting for the server to prepare", ANSWER);
         self.phase = Phase::new(flows);
         self.drain_until = None;
+        self.stop = false;
         self.state = State::Preparing;
         Ok(())
     }
@@ -91,6 +95,15 @@ impl ClientSession {
             self.link.rest("measuring");
             self.link.put(Output::Start);
             self.state = State::Running;
+            self.stop_when_running(now)?;
+        }
+        Ok(())
+    }
+
+    fn stop_when_running(&mut self, now: Timestamp) -> Result<(), PeerError> {
+        if self.stop && self.state == State::Running {
+            self.link.send(now, &Message::Stop)?;
+            self.link.put(Output::StopWriting);
         }
         Ok(())
     }
@@ -241,11 +254,10 @@ impl Session for ClientSession {
                 self.link.send(now, &Message::Ended(ended))?;
                 self.finish_phase(now);
             }
-            Input::Stop if self.state == State::Running => {
-                self.link.send(now, &Message::Stop)?;
-                self.link.put(Output::StopWriting);
+            Input::Stop => {
+                self.stop = true;
+                self.stop_when_running(now)?;
             }
-            Input::Stop => {}
             Input::Admit(_) | Input::Wait(_) | Input::Refuse(_) => {
                 return Err(PeerError::Local { why: "a server's decision reached a client".to_owned() });
             }

@@ -114,10 +114,8 @@ impl World {
                 }
                 Output::Queued(place) => self.log.push(format!("{who}: place {}", place.place)),
                 Output::Done => self.log.push(format!("{who}: done")),
-                Output::PeerSenderDone { .. }
-                | Output::StopWriting
-                | Output::PeerProgress(_)
-                | Output::PeerSamples { .. } => {}
+                Output::StopWriting => self.log.push(format!("{who}: stop")),
+                Output::PeerSenderDone { .. } | Output::PeerProgress(_) | Output::PeerSamples { .. } => {}
             }
         }
     }
@@ -220,6 +218,26 @@ fn a_drain_that_does_not_end_is_cut_at_both_ends() {
     // Opening takes 3 round trips and a bit; the cut comes one drain after the sender's end.
     let cut = world.now.since(Timestamp::START);
     assert!(cut >= TRANSFER + DRAIN && cut < TRANSFER + DRAIN + Span::from_ms(200), "{cut}");
+}
+
+#[test]
+fn a_stop_before_the_start_holds_from_the_start() {
+    let mut world = World::new(Span::from_ms(10));
+    world.drain(true);
+    world.run_until("client: welcomed", Span::from_secs(1));
+    world.measure(&[Direction::Download]);
+    world.feed(true, Input::Stop);
+    world.run_until("server: stop", Span::from_secs(1));
+    assert!(world.failure.is_none(), "{:?}", world.failure);
+    let at = |log: &[String], what: &str| log.iter().position(|line| line == what);
+    assert!(at(&world.log, "client: start") < at(&world.log, "client: stop"), "{:?}", world.log);
+    assert!(at(&world.log, "server: start") < at(&world.log, "server: stop"), "{:?}", world.log);
+    // The next phase is not stopped by it.
+    world.run_until("client: phase done", Span::from_secs(10));
+    world.log.clear();
+    world.measure(&[Direction::Upload]);
+    world.run_until("client: phase done", Span::from_secs(20));
+    assert_eq!(at(&world.log, "client: stop"), None, "{:?}", world.log);
 }
 
 #[test]
