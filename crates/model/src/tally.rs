@@ -16,7 +16,7 @@ use crate::metrics::Readings;
 pub struct Tally {
     /// Application bytes inside the window.
     pub bytes: Bytes,
-    /// Bytes of the first read of every stream inside the window; 0 when a part was omitted.
+    /// Bytes of the first read of the flow, the time origin; 0 when a part was omitted.
     pub first_read_bytes: Bytes,
     /// Bytes of the omitted part.
     pub omitted_bytes: Bytes,
