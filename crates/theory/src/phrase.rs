@@ -35,7 +35,11 @@ pub(crate) fn time(seconds: f64) -> String {
 /// A share as percent.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent != 0.0 && percent.abs() < 0.1 { format!("{percent:.2e} %") } else { format!("{percent:.1} %") }
+    match percent.abs() {
+        size if size >= 0.1 || size == 0.0 => format!("{percent:.1} %"),
+        size if size >= 1e-4 => format!("{} %", trimmed(format!("{percent:.4}"))),
+        _ => format!("{percent:.1e} %"),
+    }
 }
 
 /// Four significant digits above one, without trailing zeros.
@@ -46,7 +50,11 @@ fn digits(value: f64) -> String {
         value if value >= 10.0 => 2,
         _ => 3,
     };
-    let text = format!("{value:.decimals$}");
+    trimmed(format!("{value:.decimals$}"))
+}
+
+/// Without the zeros at the end of a fraction.
+fn trimmed(text: String) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
@@ -63,7 +71,9 @@ mod tests {
         assert_eq!(time(0.021), "21 ms");
         assert_eq!(time(0.0002), "200 µs");
         assert_eq!(percent(0.998), "99.8 %");
-        assert_eq!(percent(0.000_028_6), "2.86e-3 %");
+        assert_eq!(percent(0.000_028_6), "0.0029 %");
+        assert_eq!(percent(0.0001), "0.01 %");
+        assert_eq!(percent(3.1e-8), "3.1e-6 %");
         assert_eq!(percent(0.0), "0.0 %");
     }
 }

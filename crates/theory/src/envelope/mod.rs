@@ -340,6 +340,15 @@ mod tests {
     }
 
     #[test]
+    fn kernel_limits_are_ceilings_too() {
+        // Half of 6 MiB at 50 ms; a send buffer counts whole.
+        let path = Path { rtt_s: 0.05, rmem_max_bytes: Some(6_291_456.0), ..Path::gigabit() };
+        close(envelope(&path).unwrap().binding.bitrate_bps, 503.316e6);
+        let path = Path { rtt_s: 0.05, wmem_max_bytes: Some(4_194_304.0), ..Path::gigabit() };
+        close(envelope(&path).unwrap().binding.bitrate_bps, 671.089e6);
+    }
+
+    #[test]
     fn streams_share_the_window() {
         let path = Path { window_bytes: Some(65535.0), streams: 4, ..long_fat() };
         close(envelope(&path).unwrap().binding.bitrate_bps, 4.0 * 24.9657e6);

@@ -84,6 +84,9 @@ mod tests {
         let mut evidence = full_queue();
         evidence.receiver.thread_share = Some(0.99);
         assert_eq!(rule(&evidence), None);
+        let mut evidence = full_queue();
+        evidence.sender.thread_share = Some(0.99);
+        assert_eq!(rule(&evidence), None, "a sender that is full does not wait");
         let mut evidence = full_gigabit();
         evidence.windows.zero_windows = Some(3.0);
         assert_eq!(rule(&evidence), None, "a closed window for a moment holds nothing");
