@@ -199,7 +199,9 @@ fn bind_pair(address: SocketAddr) -> Result<front::Door, ControlError> {
     let mut tries = if address.port() == 0 { PORT_TRIES } else { 1 };
     loop {
         tries -= 1;
-        let tcp = match listen_tcp(address, BACKLOG, &SocketOptions::default()) {
+        // A listener that knows MPTCP serves plain TCP clients as plain TCP; a kernel without it makes a plain one.
+        let wishes = SocketOptions { mptcp: true, ..SocketOptions::default() };
+        let tcp = match listen_tcp(address, BACKLOG, &wishes) {
             // A host without IPv6 is still served.
             Err(error) if address.ip().is_unspecified() && address.is_ipv6() && no_ipv6(&error) => {
                 return bind_pair(SocketAddr::from(([0_u8; 4], address.port())));

@@ -127,7 +127,12 @@ impl Merge {
     }
 }
 
-fn note_end(flow: u16, host: u16, ended: Ended, log: &mut Log<'_>) {
+fn note_end(flow: u16, host: u16, mut ended: Ended, log: &mut Log<'_>) {
+    if ended.settings.mptcp == Some(false) {
+        let text =
+            "MPTCP was asked and plain TCP was used: one of the kernels, or a middlebox, does not know it";
+        ended.caveats.push(Caveat { kind: CaveatKind::MptcpFallback, text: text.to_owned() });
+    }
     log.note_from(host, Body::FlowOpened { flow, side: ended.side, settings: ended.settings });
     log.note_from(host, Body::FlowEnded { flow, side: ended.side, tally: ended.tally });
     for caveat in ended.caveats {
