@@ -7,6 +7,7 @@ mod file_names;
 mod fuzz_targets;
 mod ignored_tests;
 mod lib_files;
+mod links;
 mod machine_paths;
 mod marks;
 mod pinned;
@@ -50,6 +51,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Problem>] = &[
     fuzz_targets::check,
     ignored_tests::check,
     lib_files::check,
+    links::check,
     machine_paths::check,
     marks::check,
     pinned::check,
