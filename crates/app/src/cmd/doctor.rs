@@ -1,9 +1,11 @@
 //! `linerate doctor`: what this host can do, and what is badly set on it.
 
+mod backlog;
 mod check;
 mod facts;
 mod interface;
 mod machine;
+mod slot;
 mod sysctls;
 
 use std::collections::BTreeMap;
@@ -101,7 +103,7 @@ fn judge(facts: &Facts, route: Option<&Route>, target: Target) -> Vec<Section> {
     let mut sections: Vec<Section> = route.map(interface::route).into_iter().collect();
     sections.push(sysctls::windows(facts, target));
     sections.push(sysctls::tcp(facts));
-    sections.push(sysctls::backlog(facts));
+    sections.push(backlog::section(facts));
     sections.extend(facts.interfaces.iter().map(|found| interface::section(found, facts.machine.cores)));
     sections.push(machine::section(&facts.machine));
     sections.retain(|section| !section.checks.is_empty());

@@ -12,6 +12,7 @@ use linerate_sock::proc::net::{Device, Softnet};
 use linerate_sock::proc::{cpu, host, net};
 use linerate_sock::{SockError, SocketOptions, affinity, clock, open, proc, sockopt};
 
+use super::slot::Slot;
 use super::sysctls;
 
 /// The state of this host. What it does not tell is absent.
@@ -38,15 +39,6 @@ pub(super) struct Interface {
     pub(super) slot: Option<Slot>,
     /// Queues into which the card sorts received packets.
     pub(super) receive_queues: Option<usize>,
-}
-
-/// The width of a PCI Express link.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Slot {
-    /// Transfers per second of a lane, in units of 10^9.
-    pub(super) gigatransfers: f64,
-    /// Lanes in use.
-    pub(super) lanes: u32,
 }
 
 /// Processors, clock and memory.
@@ -88,7 +80,10 @@ impl Facts {
 impl Interface {
     fn gather(link: LinkInfo, counters: &BTreeMap<String, Device>) -> Self {
         let folder = format!("/sys/class/net/{}", link.name);
-        let queues = fs::read_dir(format!("{folder}/queues")).ok();
+        // These files may be those of another network namespace, which has an interface of the same name.
+        let ours =
+            text(&format!("{folder}/ifindex")).and_then(|index| index.parse().ok()) == Some(link.index);
+        let queues = fs::read_dir(format!("{folder}/queues")).ok().filter(|_| ours);
         let receiving = |entries: fs::ReadDir| {
             entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("rx-")).count()
         };
@@ -96,19 +91,10 @@ impl Interface {
         let width = text(&format!("{folder}/device/current_link_width"));
         Self {
             counters: counters.get(&link.name).copied(),
-            slot: speed.zip(width).and_then(|(speed, width)| Slot::parse(&speed, &width)),
+            slot: speed.zip(width).filter(|_| ours).and_then(|(speed, width)| Slot::parse(&speed, &width)),
             receive_queues: queues.map(receiving).filter(|count| *count > 0),
             link,
         }
-    }
-}
-
-impl Slot {
-    /// Reads the kernel's words: `8.0 GT/s PCIe` and `4`. A slot without a link says `Unknown` and 0.
-    pub(super) fn parse(speed: &str, width: &str) -> Option<Self> {
-        let gigatransfers = speed.split_whitespace().next()?.parse().ok()?;
-        let lanes = width.parse().ok().filter(|lanes| *lanes > 0)?;
-        Some(Self { gigatransfers, lanes })
     }
 }
 
@@ -178,17 +164,4 @@ impl Route {
 
 fn text(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slot_is_read_and_an_empty_one_is_absent() {
-        assert_eq!(Slot::parse("8.0 GT/s PCIe", "4"), Some(Slot { gigatransfers: 8.0, lanes: 4 }));
-        assert_eq!(Slot::parse("2.5 GT/s", "1"), Some(Slot { gigatransfers: 2.5, lanes: 1 }));
-        assert_eq!(Slot::parse("Unknown", "0"), None);
-        assert_eq!(Slot::parse("8.0 GT/s PCIe", "0"), None);
-    }
 }

@@ -4,14 +4,12 @@ use linerate_sock::iface::{LinkInfo, LinkKind};
 use linerate_units::Bitrate;
 
 use super::check::{Check, Section, Status};
-use super::facts::{Interface, Route, Slot};
+use super::facts::{Interface, Route};
 
 /// Least MTU with which IPv6 works. Source: RFC 8200 §5.
 const IPV6_MTU: u32 = 1280;
 /// Largest packet of a standard Ethernet frame.
 const ETHERNET_MTU: u32 = 1500;
-/// What a slot should carry beyond the line rate, since descriptors and completions share it.
-const SLOT_RESERVE: f64 = 1.2;
 /// From this line rate on one receive queue, and so one processor, is too little.
 const FAST_BPS: u64 = 10_000_000_000;
 
@@ -27,7 +25,7 @@ pub(super) fn section(interface: &Interface, cores: usize) -> Section {
     checks.extend(discipline(link));
     checks.extend(errors(interface));
     checks.extend(receive_queues(interface, cores));
-    checks.extend(slot(interface));
+    checks.extend(interface.slot.and_then(|slot| slot.check(link)));
     Section { title: format!("Interface {} ({})", link.name, kind(link)), checks }
 }
 
@@ -206,29 +204,9 @@ fn receive_queues(interface: &Interface, cores: usize) -> Option<Check> {
     Some(check.but(Status::Note, text).remedy(format!("ethtool -L {} combined {cores}", link.name)))
 }
 
-fn slot(interface: &Interface) -> Option<Check> {
-    let (slot, link) = (interface.slot?, &interface.link);
-    let usable = Bitrate::from_bps(slot.usable_bps())?;
-    let value = format!("{} lanes of {} GT/s", slot.lanes, slot.gigatransfers);
-    let check = Check::good(id(link, "pcie"), value, format!("the slot carries about {usable} each way"));
-    let short = link.speed_bps.is_some_and(|speed| usable.bps() < speed as f64 * SLOT_RESERVE);
-    let text =
-        format!("the slot carries about {usable} each way: too little for the line rate; use a wider slot");
-    Some(if short { check.but(Status::Bad, text) } else { check })
-}
-
-impl Slot {
-    /// What a slot carries in one direction: lanes times symbols, less the line code and about 15 % for packet headers.
-    /// Source: PCI Express Base Specification (8b/10b to 5 GT/s, 128b/130b to 32 GT/s).
-    fn usable_bps(self) -> f64 {
-        const PACKETS: f64 = 0.85;
-        let code = if self.gigatransfers <= 5.0 { 8.0 / 10.0 } else { 128.0 / 130.0 };
-        self.gigatransfers * 1e9 * f64::from(self.lanes) * code * PACKETS
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::slot::Slot;
     use super::*;
     use linerate_sock::iface::{self, Offloads};
     use linerate_sock::proc::net::parse_devices;
@@ -286,19 +264,6 @@ mod tests {
             damage(&mut interface);
             assert_eq!(complaints(&interface), [complaint]);
         }
-    }
-
-    #[test]
-    fn slots_carry_what_their_lanes_do() {
-        // 8 lanes of 5 GT/s: 32 Gb/s after 8b/10b, 27.2 of them usable.
-        assert!((Slot { gigatransfers: 5.0, lanes: 8 }.usable_bps() - 27.2e9).abs() < 1.0);
-        // 16 lanes of 8 GT/s carry too little for 2 x 100 Gb/s, and enough for one: 107 < 120 says no even for one.
-        let mut interface = card();
-        interface.slot = Some(Slot { gigatransfers: 8.0, lanes: 16 });
-        interface.link.speed_bps = Some(100_000_000_000);
-        assert_eq!(complaints(&interface), ["eth7.pcie bad"]);
-        interface.slot = Some(Slot { gigatransfers: 16.0, lanes: 16 });
-        assert_eq!(complaints(&interface), [""; 0]);
     }
 
     #[test]

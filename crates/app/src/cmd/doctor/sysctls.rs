@@ -200,44 +200,9 @@ fn discipline(sysctls: &BTreeMap<&str, String>) -> Option<Check> {
     }
 }
 
-/// What waits for a processor on the way in.
-pub(super) fn backlog(facts: &Facts) -> Section {
-    let processed: u64 = facts.softnet.iter().map(|row| row.processed).sum();
-    let dropped: u64 = facts.softnet.iter().map(|row| row.dropped).sum();
-    let squeezed: u64 = facts.softnet.iter().map(|row| row.time_squeeze).sum();
-    let limit = |name: &'static str| facts.sysctls.get(name).and_then(|value| value.parse::<u64>().ok());
-    let mut checks = Vec::new();
-    if let Some(packets) = limit("net.core.netdev_max_backlog") {
-        let text = format!("packets may wait for a processor; none of {processed} was dropped since boot");
-        let mut check = Check::good("net.core.netdev_max_backlog", format!("{packets} packets"), text);
-        if dropped > 0 {
-            let text =
-                format!("{dropped} packets were dropped since boot because a processor's queue was full");
-            let command =
-                format!("sysctl -w net.core.netdev_max_backlog={}", packets.max(1000).saturating_mul(4));
-            check = check.but(Status::Note, text).remedy(command);
-        }
-        checks.push(check);
-    }
-    if let Some(packets) = limit("net.core.netdev_budget") {
-        let text = "packets taken in one go; it sufficed";
-        let mut check = Check::good("net.core.netdev_budget", format!("{packets} packets"), text);
-        // Now and then the budget ends under any load; once in a thousand packets it is the rule.
-        if squeezed > processed / 1000 {
-            let text =
-                format!("it ended {squeezed} times since boot with packets left: the processor is late");
-            let command = format!("sysctl -w net.core.netdev_budget={}", packets.saturating_mul(2));
-            check = check.but(Status::Note, text).remedy(command);
-        }
-        checks.push(check);
-    }
-    Section { title: "Receive backlog".to_owned(), checks }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_sock::proc::net::parse_softnet;
 
     fn facts(settings: &[(&'static str, &str)]) -> Facts {
         let sysctls = settings.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
@@ -303,22 +268,10 @@ mod tests {
     }
 
     #[test]
-    fn drops_and_squeezes_since_boot_are_seen() {
-        let settings = [("net.core.netdev_max_backlog", "1000"), ("net.core.netdev_budget", "300")];
-        let judge = |row: &str| {
-            let facts = Facts { softnet: parse_softnet(row), ..facts(&settings) };
-            backlog(&facts).checks.iter().map(|check| check.status).collect::<Vec<_>>()
-        };
-        // Columns: processed, dropped, squeezed, hexadecimal.
-        assert_eq!(judge("000f4240 00000000 000003e8"), [Status::Good, Status::Good]);
-        assert_eq!(judge("000f4240 00000001 000003e9"), [Status::Note, Status::Note]);
-    }
-
-    #[test]
     fn what_the_kernel_does_not_say_is_left_out() {
         let nothing = facts(&[]);
         assert!(windows(&nothing, gigabit()).checks.is_empty());
-        assert!(tcp(&nothing).checks.is_empty() && backlog(&nothing).checks.is_empty());
+        assert!(tcp(&nothing).checks.is_empty());
         let garbled = facts(&[("net.ipv4.tcp_rmem", "4096 many"), ("net.core.rmem_max", "-1")]);
         assert!(windows(&garbled, gigabit()).checks.is_empty());
     }
