@@ -13,6 +13,9 @@ use crate::session::{FlowOrder, Hello, Input, Output, Session, Welcome};
 /// Time for one answer of the server's program.
 const ANSWER: Span = Span::from_secs(5);
 
+/// What an unanswered client waits for, and what may be wrong.
+const GREETING: &str = "waiting for the server's greeting; is it the port of `linerate serve`?";
+
 /// The client's end of the dialogue.
 #[derive(Debug)]
 pub struct ClientSession {
@@ -49,7 +52,7 @@ impl ClientSession {
     #[must_use]
     pub fn new(now: Timestamp, host: HostInfo, spec: TestSpec, drain: Span) -> Self {
         let mut session = Self {
-            link: Link::new(now, "waiting for the server's greeting"),
+            link: Link::new(now, GREETING),
             hello: Hello { host, spec },
             state: State::Asking,
             phase: Phase::default(),
@@ -71,7 +74,7 @@ impl ClientSession {
         };
         // A greeting is far below the limit; were it not, the peer would say so.
         let _ = self.link.send(now, &hello);
-        self.link.step(now, "waiting for the server's greeting", ANSWER);
+        self.link.step(now, GREETING, ANSWER);
     }
 
     fn measure(&mut self, now: Timestamp, flows: Vec<FlowOrder>) -> Result<(), PeerError> {

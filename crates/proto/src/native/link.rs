@@ -135,7 +135,8 @@ impl Link {
         match &self.preface {
             // A few bytes and an end: some services answer garbage so.
             Some(held) if !held.is_empty() => PeerError::NotOurs { what: looks_like(held) },
-            _ => PeerError::Closed { during: self.during },
+            Some(_) => PeerError::NotOurs { what: "a service that closes without a word".to_owned() },
+            None => PeerError::Closed { during: self.during },
         }
     }
 

@@ -89,9 +89,12 @@ impl Preface {
 /// Names the service whose first bytes these are, for the person who gave the wrong port.
 #[must_use]
 pub fn looks_like(start: &[u8]) -> String {
-    let known: [(&[u8], &str); 8] = [
+    let known: [(&[u8], &str); 10] = [
         (b"SSH-", "an SSH server"),
         (b"HTTP/", "an HTTP server"),
+        // What they answer to a line without a version: the page alone, as HTTP/0.9 did.
+        (b"<!DOCTYPE", "an HTTP server"),
+        (b"<html", "an HTTP server"),
         (b"220", "a mail or FTP server"),
         (b"* OK", "an IMAP server"),
         (b"+OK", "a POP3 server"),
