@@ -1,11 +1,11 @@
 //! One file per command.
 
-mod above_zero;
 mod archived;
 mod doctor;
 mod envelope;
 mod format;
 mod page;
+mod path_values;
 mod reference;
 mod serve;
 mod test;

@@ -80,6 +80,8 @@ fn bad_values_are_refused_by_name() {
         ("--link -1G", "--link"),
         ("--rtt 0", "--rtt"),
         ("--rtt soon", "--rtt"),
+        ("--rtt 2h", "--rtt"),
+        ("--link 1001T", "--link"),
         ("a b", "'b'"),
     ] {
         let output = doctor(flags);

@@ -14,8 +14,8 @@ use linerate_sock::features::{self, Feature};
 use linerate_units::{Bitrate, Span};
 use serde::Serialize;
 
-use super::above_zero::above_zero;
 use super::page::{self, Ink, Page};
+use super::path_values::{link_rate, round_trip};
 use crate::exit::Exit;
 use crate::{say, terminal};
 use check::{Check, Section, Status};
@@ -33,10 +33,10 @@ pub(crate) struct DoctorArgs {
     /// Also look at the way to this host; nothing is sent to it
     host: Option<String>,
     /// Rate that one flow shall reach [default: that of the fastest interface, or 1 Gb/s]
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = above_zero::<Bitrate>)]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = link_rate)]
     link: Option<Bitrate>,
     /// Round trip over which it shall reach it
-    #[arg(long, value_name = "TIME", default_value = "100ms", allow_hyphen_values = true, value_parser = above_zero::<Span>)]
+    #[arg(long, value_name = "TIME", default_value = "100ms", allow_hyphen_values = true, value_parser = round_trip)]
     rtt: Span,
     /// Say of good settings, too, why they matter
     #[arg(short, long)]

@@ -9,8 +9,8 @@ use linerate_theory::envelope::{Congestion, Path, PathError};
 use linerate_theory::framing::{Headers, IpVersion};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
-use super::above_zero::above_zero;
 use super::page::{self, Page};
+use super::path_values::{above_zero, link_rate, probability, round_trip};
 use crate::exit::Exit;
 use crate::{say, terminal};
 use answer::Answer;
@@ -88,26 +88,6 @@ pub(crate) struct EnvelopeArgs {
     /// Print as JSON
     #[arg(long)]
     json: bool,
-}
-
-/// Faster than any link for long; above it products of rate and time leave what can be counted.
-const FASTEST_BPS: f64 = 1e15;
-/// Longer than any round trip on Earth, for the same reason.
-const LONGEST_RTT: Span = Span::from_secs(3600);
-
-fn link_rate(text: &str) -> Result<Bitrate, String> {
-    let rate: Bitrate = above_zero(text)?;
-    if rate.bps() <= FASTEST_BPS { Ok(rate) } else { Err("no link is faster than 1000T".to_owned()) }
-}
-
-fn round_trip(text: &str) -> Result<Span, String> {
-    let rtt: Span = above_zero(text)?;
-    if rtt <= LONGEST_RTT { Ok(rtt) } else { Err("no round trip is longer than 1h".to_owned()) }
-}
-
-fn probability(text: &str) -> Result<Ratio, String> {
-    let ratio: Ratio = text.parse().map_err(|error: linerate_units::ParseError| error.to_string())?;
-    if ratio.get() < 1.0 { Ok(ratio) } else { Err("it must be below 1, which is 100 %".to_owned()) }
 }
 
 fn tunnel() -> impl TypedValueParser<Value = Encapsulation> {
