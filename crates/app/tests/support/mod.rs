@@ -4,10 +4,12 @@
 
 mod net;
 mod process;
+mod relay;
 mod server;
 
 pub(crate) use net::{Net, Side};
 pub(crate) use process::{Done, Process, linerate, signal};
+pub(crate) use relay::Relay;
 pub(crate) use server::Server;
 
 use std::path::PathBuf;

@@ -1,0 +1,99 @@
+//! A forwarder of TCP connections: blocks UDP by its nature, and sees what both ends say to each other.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::pause;
+
+/// Something to do once, when a message passes.
+type Act = Box<dyn FnOnce() + Send>;
+
+/// A running forwarder on a port of its own, closed on drop.
+pub(crate) struct Relay {
+    pub(crate) port: u16,
+    stop: Arc<AtomicBool>,
+}
+
+/// What a forwarder waits for.
+struct Watch {
+    mark: Vec<u8>,
+    act: Mutex<Option<Act>>,
+}
+
+impl Relay {
+    /// Forwards to a port of this host.
+    pub(crate) fn to(port: u16) -> Self {
+        Self::watching(port, "no such message", || {})
+    }
+
+    /// Forwards, and acts before the first control message of this type goes through.
+    pub(crate) fn watching(port: u16, message: &str, act: impl FnOnce() + Send + 'static) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let own = listener.local_addr().unwrap().port();
+        let stop = Arc::new(AtomicBool::new(false));
+        let watch = Arc::new(Watch {
+            mark: format!("\"type\":\"{message}\"").into_bytes(),
+            act: Mutex::new(Some(Box::new(act))),
+        });
+        let stopped = Arc::clone(&stop);
+        std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                match listener.accept() {
+                    Ok((near, _)) => join(near, port, &watch),
+                    Err(_) => pause(Duration::from_millis(2)),
+                }
+            }
+        });
+        Self { port: own, stop }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Joins a connection to a new one; both end when either does.
+fn join(near: TcpStream, port: u16, watch: &Arc<Watch>) {
+    let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { return };
+    near.set_nonblocking(false).unwrap();
+    for (from, to) in [(&near, &far), (&far, &near)] {
+        let _ = from.set_nodelay(true);
+        let (from, to, watch) = (from.try_clone().unwrap(), to.try_clone().unwrap(), Arc::clone(watch));
+        std::thread::spawn(move || carry(from, to, &watch));
+    }
+}
+
+fn carry(mut from: TcpStream, mut to: TcpStream, watch: &Watch) {
+    let mut piece = [0; 16 << 10];
+    // A mark may be cut in two by the pieces.
+    let mut tail = Vec::new();
+    loop {
+        let count = match from.read(&mut piece) {
+            Ok(count @ 1..) => count,
+            Ok(_) => {
+                let _ = to.shutdown(Shutdown::Write);
+                return;
+            }
+            Err(_) => break,
+        };
+        tail.extend_from_slice(&piece[..count]);
+        if tail.windows(watch.mark.len()).any(|part| part == watch.mark) {
+            let act = watch.act.lock().unwrap().take();
+            if let Some(act) = act {
+                act();
+            }
+        }
+        tail.drain(..tail.len().saturating_sub(watch.mark.len()));
+        if to.write_all(&piece[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}

@@ -1,0 +1,218 @@
+//! Bad weather at the door: other services behind the port, other programs at ours, other versions, and noise.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
+
+mod support;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
+use std::time::Duration;
+
+use linerate_sock::clock;
+use support::{Done, PATIENCE, Process, Server, eventually, pause, test};
+
+/// How long a client may take to see that it is at the wrong door.
+const NOTICE: Duration = Duration::from_secs(10);
+
+/// A preface of the native protocol in this version: a control connection.
+fn preface(version: u8) -> Vec<u8> {
+    [&b"LINERATE"[..], &[version, 1], &[0; 22]].concat()
+}
+
+fn frame(json: &str) -> Vec<u8> {
+    [&u32::try_from(json.len()).unwrap().to_be_bytes()[..], json.as_bytes()].concat()
+}
+
+/// Sends a client to a service that says `first` at once, `answer` when it has heard something, and then closes.
+fn client_of(first: &'static [u8], answer: &'static [u8]) -> Done {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            let _ = connection.write_all(first);
+            let mut heard = [0; 64 << 10];
+            let _ = connection.read(&mut heard);
+            let _ = connection.write_all(answer);
+            let _ = connection.shutdown(std::net::Shutdown::Write);
+            // Read to the end, so that the answer is not lost to a reset.
+            while matches!(connection.read(&mut heard), Ok(1..)) {}
+        });
+        Process::start(test("127.0.0.1", port, &["-t", "1", "--json"])).finish(NOTICE)
+    })
+}
+
+#[test]
+fn the_service_behind_a_wrong_port_is_named() {
+    let services: [(&str, &[u8], &[u8]); 7] = [
+        ("an SSH server", b"SSH-2.0-OpenSSH_9.2p1\r\n", b""),
+        ("an HTTP server", b"", b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
+        // To a request line without a version, servers answer as HTTP/0.9 did: with the page alone.
+        (
+            "an HTTP server",
+            b"",
+            b"<!DOCTYPE HTML>\n<html lang=\"en\"><head><title>Error response</title></head>",
+        ),
+        ("a TLS server", b"", b"\x15\x03\x01\x00\x02\x02\x46"),
+        ("a mail or FTP server", b"220 mail.example.org ESMTP\r\n", b""),
+        ("an iperf3 server", b"", b"\x09"),
+        ("closes without a word", b"", b""),
+    ];
+    std::thread::scope(|scope| {
+        for (name, first, answer) in services {
+            scope.spawn(move || {
+                let done = client_of(first, answer);
+                assert_eq!(done.code, Some(1), "{name}: {done:?}");
+                assert!(done.stderr.contains(name), "{name}: {}", done.stderr);
+                assert!(done.stderr.contains("linerate serve"), "the remedy: {}", done.stderr);
+                assert_eq!(done.json()["run"]["outcome"], "failed", "{name}");
+            });
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs iperf3"]
+fn an_iperf3_server_is_named() {
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let mut command = Command::new("iperf3");
+    command.args(["-s", "-p", &port.to_string(), "--forceflush"]);
+    let mut iperf3 = Process::start(command);
+    eventually("iperf3 listens", || iperf3.stdout().contains("listening").then_some(()));
+    let done = Process::start(test("127.0.0.1", port, &["-t", "1"])).finish(NOTICE);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stderr.contains("an iperf3 server"), "{done:?}");
+    assert!(iperf3.running(), "it is unharmed");
+}
+
+#[test]
+fn a_service_that_says_nothing_is_given_up() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let done = Process::start(test("127.0.0.1", port, &["-t", "1"])).finish(NOTICE);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stderr.contains("no answer from the peer for 5 s"), "{done:?}");
+    assert!(done.stderr.contains("greeting") && done.stderr.contains("linerate serve"), "{done:?}");
+}
+
+#[test]
+fn a_server_of_another_version_is_told_with_both_versions() {
+    let done = client_of(b"LINERATE\x09\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", b"");
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stderr.contains("protocol version 9, this program 1"), "{done:?}");
+    assert!(done.stderr.contains("same version at both ends"), "{done:?}");
+}
+
+#[test]
+fn a_client_of_another_version_is_told_ours() {
+    let server = Server::start(&[]);
+    let mut client = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    client.set_read_timeout(Some(NOTICE)).unwrap();
+    client.write_all(&preface(9)).unwrap();
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer, preface(1), "magic, our version, and nothing that version 9 could misread");
+    let foreign = server.await_events("foreign", 1);
+    assert!(foreign["why"].as_str().unwrap().contains("protocol version 9"), "{foreign}");
+}
+
+#[test]
+fn a_greeting_of_another_version_is_refused_with_ours() {
+    let server = Server::start(&[]);
+    let mut client = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    client.set_read_timeout(Some(NOTICE)).unwrap();
+    let hello = r#"{"type":"hello","versions":[8,9],"capabilities":[],"host":{"name":"x"},"spec":{}}"#;
+    client.write_all(&[preface(1), frame(hello)].concat()).unwrap();
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    let text = String::from_utf8_lossy(&answer);
+    assert!(text.contains("refused") && text.contains("version 1"), "{text}");
+}
+
+/// xorshift64*: noise that is the same in every run.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    fn bytes(&mut self, most: u64) -> Vec<u8> {
+        (0..self.next() % (most + 1)).map(|_| self.next() as u8).collect()
+    }
+
+    /// What a stranger says: noise, or the beginning of our protocol and then noise.
+    fn speech(&mut self) -> Vec<u8> {
+        let noise = self.bytes(200);
+        match self.next() % 8 {
+            0 => [preface(1), noise].concat(),
+            1 => [&preface(1)[..8 + (self.next() % 24) as usize], &noise[..0]].concat(),
+            2 => [&b"LINERATE\x01\x02"[..], &noise].concat(),
+            3 => [preface(1), frame(&String::from_utf8_lossy(&noise))].concat(),
+            _ => noise,
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_strangers_do_not_bring_a_server_down() {
+    let mut server = Server::start(&[]);
+    let noise = &mut Noise(0x5201);
+    let mut open = std::collections::VecDeque::new();
+    let mut knock = |server: &Server, count: u32| {
+        for number in 0..count {
+            let mut stranger = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+            // A reset in the middle of the speech is the server's good right.
+            let _ = stranger.write_all(&noise.speech());
+            if number % 2 == 0 {
+                open.push_back(stranger);
+            }
+            // This process may not have ten thousand files either.
+            if open.len() > 400 {
+                open.pop_front();
+            }
+            if number % 100 == 0 {
+                pause(Duration::from_millis(20));
+            }
+        }
+    };
+    // The first ones fill what an allocator keeps and the pages of code that they touch.
+    knock(&server, 2_000);
+    let before = server.resident_bytes();
+    knock(&server, 8_000);
+    assert!(server.running(), "{}", server.stderr());
+    let after = server.resident_bytes();
+    let grown = after.saturating_sub(before);
+    assert!(grown < 4 << 20, "{before} bytes resident before, {after} after 8,000 strangers");
+    // With the last ones still at the door.
+    let done = Process::start(test("127.0.0.1", server.port, &["-t", "1", "-b", "20M"])).finish(PATIENCE);
+    assert_eq!(done.code, Some(0), "{done:?}");
+}
+
+#[test]
+fn a_datagram_without_the_cookie_of_a_run_gets_no_answer() {
+    let server = Server::start(&[]);
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    socket.connect(("127.0.0.1", server.port)).unwrap();
+    let mut noise = Noise(0x5202);
+    for _ in 0..500 {
+        let _ = socket.send(&noise.bytes(1400));
+        // Well formed in everything but the cookie: opening, echo, probe and what only a server says.
+        for kind in 1..=6 {
+            let mut forged = [&b"LINERATE\x01"[..], &[kind], &[0; 6]].concat();
+            forged.extend(std::iter::repeat_with(|| noise.next() as u8).take(48));
+            let _ = socket.send(&forged);
+        }
+        pause(Duration::from_micros(200));
+    }
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let answer = socket.recv(&mut [0; 2048]);
+    assert!(answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "{answer:?}");
+    let begun = clock::now();
+    let done =
+        Process::start(test("127.0.0.1", server.port, &["-t", "1", "-u", "-b", "1M"])).finish(PATIENCE);
+    assert_eq!(done.code, Some(0), "after {:?}: {done:?}", clock::now().since(begun));
+}
