@@ -4,7 +4,7 @@
 
 mod gather;
 
-use linerate_model::{Body, FlowRecord, RunRecord, Side, Steady, TestSpec};
+use linerate_model::{Body, CaveatKind, FlowRecord, RunRecord, Side, Steady, TestSpec};
 use linerate_proto::FlowOrder;
 use linerate_theory::stats::until;
 use linerate_theory::{diagnose, ramp};
@@ -14,6 +14,9 @@ pub use gather::evidence;
 
 use crate::log::Log;
 
+/// A mean of fewer intervals is that of single reads.
+const STEADY_INTERVALS: usize = 10;
+
 /// Adds what theory says of a flow that has ended to the log.
 pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
     let steady = log.record().flow(flow).and_then(steady);
@@ -22,6 +25,13 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
     }
     let Some(evidence) = evidence(log.record(), flow) else { return };
     let diagnosis = diagnose(&evidence);
+    if let Some(ceiling) = diagnosis.expected.as_ref().filter(|ceiling| ceiling.limit == "link_inferred") {
+        let text = format!(
+            "no interface told the rate of the slowest link: {}; --link RATE states it",
+            ceiling.because
+        );
+        log.warn(Some(flow), CaveatKind::LinkInferred, text);
+    }
     log.note(Body::Ceilings { flow, ladder: diagnosis.ladder, ceiling: diagnosis.expected });
     log.note(Body::Verdict { flow, verdict: diagnosis.primary, also: diagnosis.also });
 }
@@ -52,7 +62,7 @@ fn steady_intervals(flow: &FlowRecord) -> (usize, Vec<f64>) {
 /// The steady part of a flow; absent when there are too few intervals to tell.
 fn steady(flow: &FlowRecord) -> Option<Steady> {
     let (ramp, rates) = steady_intervals(flow);
-    if rates.len() < 5 {
+    if rates.len() < STEADY_INTERVALS {
         return None;
     }
     let samples: Vec<_> = flow.samples_of(Side::Receiver).filter(|s| !s.outside).collect();

@@ -142,7 +142,7 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
-    /// Which limit: `link`, `receiver_window`, `send_buffer`, `loss`, `cpu_sender`, `cpu_receiver`, `pacing`, `application`, `host_memory`.
+    /// Which limit: `link`, `link_inferred` (found in the rate itself), `receiver_window`, `send_buffer`, `loss`, `cpu_sender`, `cpu_receiver`, `pacing`, `application`, `host_memory`.
     pub limit: String,
     /// The rate it allows, application payload per second.
     pub bitrate_bps: f64,

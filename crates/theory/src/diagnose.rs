@@ -1,9 +1,9 @@
 //! From evidence to a verdict.
 
-use linerate_model::{Ceiling, Finding};
+use linerate_model::{Ceiling, Confidence, Finding};
 
 use crate::evidence::Evidence;
-use crate::{ladder, rules};
+use crate::{ethernet, ladder, phrase, rules};
 
 /// What held a flow back, with everything else that was noticed.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,7 +14,8 @@ pub struct Diagnosis {
     pub also: Vec<Finding>,
     /// Every ceiling, ascending.
     pub ladder: Vec<Ceiling>,
-    /// The ceiling to print beside the measured rate: the link's where it is known, else the host's memory.
+    /// The ceiling to print beside the measured rate: the link's where it is known, else that of the link or shaper
+    /// that a confirmed verdict found, else the host's memory.
     pub expected: Option<Ceiling>,
 }
 
@@ -29,13 +30,42 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
     let mut found = answers(&rules::PRIMARY);
     let primary = if found.is_empty() { rules::unexplained(evidence, &ladder) } else { found.remove(0) };
     found.extend(answers(&rules::ADDITIONAL));
-    let expected = ladder::of(&ladder, "link").or_else(|| ladder::of(&ladder, "host_memory")).cloned();
+    let expected = ladder::of(&ladder, "link")
+        .cloned()
+        .or_else(|| inferred(evidence, &primary))
+        .or_else(|| ladder::of(&ladder, "host_memory").cloned());
     Diagnosis { primary, also: found, ladder, expected }
+}
+
+/// The ceiling of a link or shaper that nothing told us of but the rate itself.
+fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
+    if verdict.confidence != Confidence::Confirmed {
+        return None;
+    }
+    let number = |name: &str| verdict.evidence.get(name).copied();
+    let (bitrate_bps, what) = match verdict.rule.as_str() {
+        "V02" => (number("ceiling_bps")?, phrase::rate(number("link_bps")?)),
+        "V14" => {
+            let shaper = number("shaper_bps")?;
+            (
+                ethernet::shaped_goodput_bps(
+                    shaper,
+                    evidence.packet_bytes(),
+                    &evidence.headers(),
+                    evidence.tags(),
+                )?,
+                phrase::rate(shaper),
+            )
+        }
+        _ => return None,
+    };
+    let because = format!("{what}, inferred from the rate itself, {}", ladder::framing_text(evidence));
+    Some(Ceiling { limit: "link_inferred".to_owned(), bitrate_bps, because })
 }
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::{Cause, Confidence};
+    use linerate_model::Cause;
 
     use super::*;
     use crate::evidence::Transport;
@@ -56,6 +86,16 @@ mod tests {
         evidence.tcp.retransmits = Some(40.0);
         evidence.tcp.ssthresh_infinite = Some(false);
         assert_eq!(diagnose(&evidence).primary.cause, Cause::Link);
+    }
+
+    #[test]
+    fn a_shaper_that_nobody_told_us_of_gives_an_inferred_ceiling() {
+        let verdict = diagnose(&shaped(1e8));
+        let ceiling = verdict.expected.unwrap();
+        assert_eq!(ceiling.limit, "link_inferred");
+        // A bucket that counts the Ethernet header and nothing below it.
+        assert!((ceiling.bitrate_bps - 1e8 * 1448.0 / 1514.0).abs() < 1.0, "{}", ceiling.bitrate_bps);
+        assert!(ceiling.because.contains("inferred"), "{}", ceiling.because);
     }
 
     #[test]

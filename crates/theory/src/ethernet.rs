@@ -69,12 +69,20 @@ pub fn inferred_shaper(
     tags: f64,
 ) -> Option<StandardRate> {
     positive(goodput_bps)?;
-    let payload = framing::payload_bytes(mtu_bytes, headers)?;
-    let counted = mtu_bytes + framing::ETHERNET_HEADER_BYTES + framing::TAG_BYTES * tags;
     STANDARD_RATES.into_iter().find(|rate| {
-        framing::payload_rate_bps(rate.bps, payload, counted)
+        shaped_goodput_bps(rate.bps, mtu_bytes, headers, tags)
             .is_some_and(|ceiling| (goodput_bps / ceiling - 1.0).abs() <= 0.005)
     })
+}
+
+/// The payload rate behind a shaper of `shaper_bps` that counts frames without preamble, gap and FCS.
+///
+/// Units: bit/s. Domain: shaper > 0, an MTU above the headers. Source: as [`inferred_shaper`].
+#[must_use]
+pub fn shaped_goodput_bps(shaper_bps: f64, mtu_bytes: f64, headers: &Headers, tags: f64) -> Option<f64> {
+    let payload = framing::payload_bytes(mtu_bytes, headers)?;
+    let counted = mtu_bytes + framing::ETHERNET_HEADER_BYTES + framing::TAG_BYTES * tags;
+    framing::payload_rate_bps(positive(shaper_bps)?, payload, counted)
 }
 
 /// The rate that `lanes` parallel lanes carry at `symbol_rate_hz` symbols of `bits_per_symbol` payload bits.

@@ -1,12 +1,15 @@
 //! Where a measurement's ramp-up ends.
 
 use crate::domain::{finite, positive};
-use crate::stats::{order, series};
+use crate::stats::{order, series, spread};
 
 /// Intervals that must agree for the ramp to be over.
 const AGREEING: usize = 5;
 /// How close their median must come to that of the steady part.
 const CLOSENESS: f64 = 0.05;
+
+/// Two standard errors of a median of five, in standard deviations: a rate that swings is not a rate that rises.
+const NOISE: f64 = 1.12;
 
 /// What was found about the start of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +41,12 @@ pub fn find(goodputs: &[f64]) -> Option<Ramp> {
     if goodputs.len() < 2 * AGREEING {
         return None;
     }
-    let steady = positive(order::median(&goodputs[goodputs.len() / 2..])?)?;
+    let last_half = &goodputs[goodputs.len() / 2..];
+    let steady = positive(order::median(last_half)?)?;
+    let noise = spread::robust_sigma(last_half).unwrap_or(0.0) / steady;
+    let closeness = CLOSENESS.max(NOISE * noise);
     let near = |window: &[f64]| {
-        order::median(window).is_some_and(|median| (median / steady - 1.0).abs() <= CLOSENESS)
+        order::median(window).is_some_and(|median| (median / steady - 1.0).abs() <= closeness)
     };
     let intervals = goodputs.windows(AGREEING).position(near)?;
     Some(Ramp { intervals, mser_intervals: series::mser5_cut(goodputs) })
@@ -69,6 +75,14 @@ mod tests {
         // A median of five needs three steady values, so it sees the end two intervals early.
         assert!((8..=10).contains(&found.intervals), "{found:?}");
         assert_eq!(found.methods_agree(), Some(true));
+    }
+
+    #[test]
+    fn a_rate_that_swings_has_no_ramp() {
+        // A fixed sequence around 100 that swings by a fifth both ways.
+        let swings: Vec<f64> =
+            (0..40).map(|i| 100.0 + 20.0 * f64::from((i * 7919 % 41) - 20) / 20.0).collect();
+        assert_eq!(find(&swings).unwrap().intervals, 0);
     }
 
     #[test]

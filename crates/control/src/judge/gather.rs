@@ -134,7 +134,7 @@ impl View<'_> {
         let receiver = self.tally(Side::Receiver);
         let mean =
             |rates: &[f64]| (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
-        let steady_mean = mean(&steady).filter(|_| steady.len() >= 5);
+        let steady_mean = mean(&steady).filter(|_| steady.len() >= super::STEADY_INTERVALS);
         Outcome {
             // The steady mean is what a ceiling can be compared with; the whole mean where there is no steady part.
             goodput_bps: steady_mean.or_else(|| receiver.map(|tally| tally.bitrate.bps())),
@@ -282,7 +282,8 @@ impl View<'_> {
         Asked {
             offered_bps: all(traffic.offered()),
             read_bps: all(traffic.read_rate),
-            max_pacing_bps: all(traffic.fq_rate),
+            // The rules take this one per connection, as the kernel does.
+            max_pacing_bps: traffic.fq_rate.map(Bitrate::bps),
         }
     }
 

@@ -61,7 +61,7 @@ fn finish(evidence: &Evidence, sure: Confidence, text: &str) -> Option<Finding> 
         .with("softnet_squeezed_per_s", host.softnet_squeezed_per_s)
         .with("buffer_drops", evidence.udp.buffer_drops)
         .with("loss_ratio", evidence.loss())
-        .share(host.thread_full_share)
+        .share(host.thread_full_share.filter(|share| *share > 0.5))
         .remedy("Receive with several streams on several cores, offload (GRO), larger rings, spread interrupts, or a larger MTU.")
         .finish()
 }

@@ -28,7 +28,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with("sender_thread_share", host.thread_share)
         .with("sender_softirq_share", host.softirq_share)
         .with("receiver_thread_share", evidence.receiver.thread_share)
-        .share(host.thread_full_share)
+        .share(host.thread_full_share.filter(|share| *share > 0.5))
         .remedy("Use several streams on several cores, zero-copy, segmentation offload or a larger MTU.")
         .finish()
 }

@@ -46,10 +46,10 @@ pub(crate) const PRIMARY: [Rule; 20] = [
     slow_reader::rule,
     link_full::rule,
     receiver_window::rule,
+    send_buffer::rule,
     cpu_receiver::rule,
     cpu_sender::rule,
     source_starved::rule,
-    send_buffer::rule,
     pacing::rule,
     slow_start::rule,
     timeouts::rule,
@@ -128,7 +128,7 @@ pub(crate) fn near(rate: f64, ceiling: Option<f64>, tolerance: f64) -> bool {
 pub(crate) const FULL_CORE: f64 = 0.95;
 
 /// Share of a core from which a thread on a crowded host is the one that suffers.
-const CROWDED_THREAD: f64 = 0.4;
+const CROWDED_THREAD: f64 = 0.2;
 
 /// Whether a thread of the host had a whole core for most of the time, or its interrupts had one.
 pub(crate) fn core_is_full(host: &Host) -> bool {
@@ -136,6 +136,9 @@ pub(crate) fn core_is_full(host: &Host) -> bool {
         || host.thread_full_share.is_some_and(|share| share > 0.5);
     thread || is_crowded(host) || host.softirq_share.is_some_and(|share| share >= 0.9)
 }
+
+/// Buffers and windows below this hold a flow back at every round trip, however short: every few segments it waits.
+pub(crate) const TINY_BUFFER_BYTES: f64 = 65_536.0;
 
 /// Whether the sender or the receiver had a full core.
 pub(crate) fn any_core_is_full(evidence: &Evidence) -> bool {

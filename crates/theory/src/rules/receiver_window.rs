@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, confidence, core_is_full, hosts_have_room, near, slow_reader};
+use super::{Draft, TINY_BUFFER_BYTES, confidence, core_is_full, hosts_have_room, near, slow_reader};
 use crate::evidence::Evidence;
 use crate::{bdp, ladder, phrase};
 
@@ -21,7 +21,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         || !more_than_send_buffer
         || slow_reader::queue_is_full(evidence)
         || slow_reader::read_rate_holds(evidence)
-        || core_is_full(&evidence.receiver)
+        || (core_is_full(&evidence.receiver) && !is_tiny(evidence))
         || evidence.queue_stands()
     {
         return None;
@@ -30,7 +30,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let rtt = evidence.base_rtt_s()?;
     let fits = fits(evidence, window);
     let fixed = is_fixed(evidence);
-    if !fits && !hosts_have_room(evidence, BUSY_THREAD) {
+    if !fits && !hosts_have_room(evidence, BUSY_THREAD) && !is_tiny(evidence) {
         return None; // the threads hold the rate, the window only fills meanwhile
     }
     let sure = match held {
@@ -56,6 +56,15 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .share(held)
         .remedy(remedy(evidence, rtt))
         .finish()
+}
+
+/// Whether the window is fixed at so little that the sender waits for it almost always. Waiting and waking at every
+/// few segments also fills the processors, which then are the consequence and not the cause.
+fn is_tiny(evidence: &Evidence) -> bool {
+    const ALMOST_ALWAYS: f64 = 0.8;
+    evidence.windows.offered_max_bytes.is_some_and(|window| window < TINY_BUFFER_BYTES)
+        && evidence.tcp.receiver_window_share.is_some_and(|held| held > ALMOST_ALWAYS)
+        && is_fixed(evidence)
 }
 
 /// Whether window over round trip gives the goodput, at the base or at the mean round trip.
@@ -160,5 +169,20 @@ mod tests {
         assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
         evidence.outcome.goodput_bps = Some(10e6);
         assert_eq!(rule(&evidence), None);
+    }
+
+    #[test]
+    fn a_tiny_window_is_the_cause_even_of_busy_processors() {
+        let mut evidence = crate::rules::examples::loopback();
+        evidence.receiver.thread_share = Some(0.97);
+        evidence.tcp.receiver_window_share = Some(1.0);
+        evidence.windows.offered_min_bytes = Some(4224.0);
+        evidence.windows.offered_median_bytes = Some(4224.0);
+        evidence.windows.offered_max_bytes = Some(4224.0);
+        assert!(rule(&evidence).is_some());
+        evidence.windows.offered_max_bytes = Some(3e6);
+        evidence.windows.offered_median_bytes = Some(3e6);
+        evidence.windows.offered_min_bytes = Some(3e6);
+        assert_eq!(rule(&evidence), None, "a large window beside a full core");
     }
 }

@@ -2,22 +2,55 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, any_core_is_full, confidence};
+use super::{Draft, TINY_BUFFER_BYTES, any_core_is_full, confidence, rate_was_asked_for};
 use crate::evidence::Evidence;
 use crate::{bdp, phrase};
 
 /// Share of the busy time from which the buffer counts as the limit.
 const HELD: f64 = 0.25;
+/// A buffer that allows so many times the goodput is no limit.
+const ROOMY: f64 = 4.0;
 /// Share of the granted buffer that holds payload: the kernel charges its own overhead, up to half.
 const PAYLOAD_SHARE: std::ops::RangeInclusive<f64> = 0.4..=1.15;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    if evidence.queue_stands() || rate_was_asked_for(evidence) {
+        return None;
+    }
+    smallest_window(evidence).or_else(|| kernel_says_so(evidence))
+}
+
+/// The buffer is tiny, fixed, and smaller than both the congestion window and the receiver's: then it is the window.
+/// The kernel does not call this buffer-limited when one write fills the buffer.
+fn smallest_window(evidence: &Evidence) -> Option<Finding> {
+    let buffer = evidence.windows.snd_buf_bytes?;
+    let smallest = buffer < evidence.tcp.cwnd_bytes? && buffer < evidence.windows.offered_median_bytes?;
+    if buffer >= TINY_BUFFER_BYTES || !smallest || !is_fixed(evidence, buffer) {
+        return None;
+    }
+    let text = format!(
+        "The send buffer of {} is smaller than the congestion window of {} and the receiver's of {}: it is the window.",
+        phrase::size(buffer),
+        phrase::size(evidence.tcp.cwnd_bytes?),
+        phrase::size(evidence.windows.offered_median_bytes?)
+    );
+    finding(evidence, Confidence::Confirmed, text)
+}
+
+/// The kernel held the flow for lack of send buffer.
+fn kernel_says_so(evidence: &Evidence) -> Option<Finding> {
     let held = evidence.tcp.send_buffer_share;
-    if held.is_some_and(|share| share <= HELD) || any_core_is_full(evidence) || evidence.queue_stands() {
+    if held.is_some_and(|share| share <= HELD) || any_core_is_full(evidence) {
         return None;
     }
     let buffer = evidence.windows.snd_buf_bytes?;
     let rtt = evidence.base_rtt_s()?;
+    // A buffer that holds many times what the path and its queues can is no limit, only full.
+    let longest = evidence.rtt.mean_s.unwrap_or(rtt).max(rtt);
+    let allowed = bdp::window_rate_bps(buffer, longest)? * evidence.streams();
+    if allowed > ROOMY * evidence.outcome.goodput_bps? {
+        return None;
+    }
     let per_connection = evidence.outcome.goodput_bps? / evidence.streams();
     let flights = [evidence.base_rtt_s(), evidence.rtt.mean_s]
         .into_iter()
@@ -25,8 +58,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .filter_map(|rtt| bdp::bdp_bytes(per_connection, rtt));
     let fits =
         flights.chain(evidence.tcp.unacked_bytes).any(|bytes| PAYLOAD_SHARE.contains(&(bytes / buffer)));
-    let at_limit = evidence.windows.wmem_max_bytes.is_some_and(|limit| buffer >= 0.9 * limit);
-    let fixed = evidence.windows.snd_buf_asked_bytes.is_some() || at_limit;
+    let fixed = is_fixed(evidence, buffer);
     let sure = match held {
         Some(_) => confidence(fits, fixed)?,
         None if fits && evidence.windows.snd_buf_asked_bytes.is_some() => Confidence::Probable,
@@ -37,6 +69,17 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         phrase::size(buffer),
         phrase::time(rtt)
     );
+    finding(evidence, sure, text)
+}
+
+/// Whether the buffer cannot grow: asked for, or as large as the kernel lets it be.
+fn is_fixed(evidence: &Evidence, buffer: f64) -> bool {
+    evidence.windows.snd_buf_asked_bytes.is_some()
+        || evidence.windows.wmem_max_bytes.is_some_and(|limit| buffer >= 0.9 * limit)
+}
+
+fn finding(evidence: &Evidence, sure: Confidence, text: String) -> Option<Finding> {
+    let held = evidence.tcp.send_buffer_share;
     let remedy = if evidence.windows.snd_buf_asked_bytes.is_some() {
         "Leave the send buffer to the kernel (no -w)."
     } else {
@@ -44,11 +87,12 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     };
     Draft::new(Cause::SenderWindow, "V06", sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
-        .with("snd_buf_bytes", Some(buffer))
+        .with("snd_buf_bytes", evidence.windows.snd_buf_bytes)
+        .with("cwnd_bytes", evidence.tcp.cwnd_bytes)
         .with("unacked_bytes", evidence.tcp.unacked_bytes)
-        .with_time("rtt_ns", Some(rtt))
+        .with_time("rtt_ns", evidence.base_rtt_s())
         .with("send_buffer_share", held)
-        .share(held)
+        .share(held.filter(|share| *share > HELD))
         .remedy(remedy)
         .finish()
 }
@@ -95,5 +139,42 @@ mod tests {
         busy.windows.snd_buf_asked_bytes = Some(2e6);
         busy.windows.snd_buf_bytes = Some(4e6);
         assert_eq!(rule(&busy), None, "the core is the limit");
+    }
+
+    /// A send buffer of 8 KiB on a veth: one write fills it, so the kernel's own account shows nothing.
+    fn tiny_buffer() -> Evidence {
+        let mut evidence = loopback();
+        evidence.tcp.send_buffer_share = Some(0.0);
+        evidence.tcp.cwnd_bytes = Some(181_000.0);
+        evidence.windows.offered_median_bytes = Some(30e6);
+        evidence.windows.snd_buf_bytes = Some(8192.0);
+        evidence.windows.wmem_max_bytes = Some(8192.0);
+        evidence
+    }
+
+    #[test]
+    fn the_smallest_of_three_windows_is_the_window() {
+        assert_eq!(rule(&tiny_buffer()).map(|finding| finding.confidence), Some(Confidence::Confirmed));
+        let mut receiver = tiny_buffer();
+        receiver.windows.offered_median_bytes = Some(4224.0);
+        assert_eq!(rule(&receiver), None, "the receiver's window is smaller");
+        let mut congested = tiny_buffer();
+        congested.tcp.cwnd_bytes = Some(4000.0);
+        assert_eq!(rule(&congested), None, "the congestion window is smaller");
+        let mut growing = tiny_buffer();
+        growing.windows.wmem_max_bytes = Some(4e6);
+        assert_eq!(rule(&growing), None, "the kernel may still raise it");
+    }
+
+    #[test]
+    fn a_large_buffer_that_fills_on_a_short_path_is_no_limit() {
+        let mut evidence = loopback();
+        evidence.sender.thread_share = Some(0.5);
+        evidence.receiver.thread_share = Some(0.5);
+        evidence.tcp.send_buffer_share = Some(0.28);
+        evidence.windows.snd_buf_bytes = Some(4e6);
+        evidence.windows.wmem_max_bytes = Some(4e6);
+        evidence.tcp.unacked_bytes = Some(3e6);
+        assert_eq!(rule(&evidence), None);
     }
 }

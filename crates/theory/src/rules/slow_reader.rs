@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, any_core_is_full, near};
+use super::{Draft, TINY_BUFFER_BYTES, any_core_is_full, near};
 use crate::evidence::Evidence;
 use crate::phrase;
 
@@ -47,6 +47,10 @@ pub(super) fn read_rate_holds(evidence: &Evidence) -> bool {
 /// Whether data waited at the receiver for its application.
 pub(super) fn queue_is_full(evidence: &Evidence) -> bool {
     let windows = &evidence.windows;
+    // One segment fills a tiny buffer: its share says nothing about the reader.
+    if windows.rcv_buf_bytes.is_some_and(|buffer| buffer < TINY_BUFFER_BYTES) {
+        return false;
+    }
     let happened = |count: Option<f64>| count.is_some_and(|count| count > 0.0);
     windows.queue_median_share.is_some_and(|share| share > 0.5)
         || happened(windows.zero_windows)
@@ -90,5 +94,15 @@ mod tests {
         let mut evidence = full_gigabit();
         evidence.windows.zero_windows = Some(3.0);
         assert_eq!(rule(&evidence), None, "a closed window for a moment holds nothing");
+    }
+
+    #[test]
+    fn one_segment_in_a_tiny_buffer_is_no_slow_reader() {
+        let mut evidence = long_path();
+        evidence.windows.queue_median_share = Some(0.63);
+        evidence.windows.rcv_buf_bytes = Some(1e6);
+        assert!(queue_is_full(&evidence));
+        evidence.windows.rcv_buf_bytes = Some(8192.0);
+        assert!(!queue_is_full(&evidence));
     }
 }
