@@ -7,7 +7,7 @@ use super::place::{Place, Where};
 use super::process::{Memory, Process};
 use super::spread::Spread;
 use super::tools::{Tool, patience, wall_seconds};
-use super::{Bench, Outcome};
+use super::{Bench, Outcome, report};
 
 /// One figure.
 pub(super) struct Alone {
@@ -46,7 +46,7 @@ pub(super) const ALONE: &[Alone] = &[
 impl Alone {
     /// Takes the readings.
     pub(super) fn run(&self, bench: &Bench) -> Result<Outcome, String> {
-        eprintln!("{}", self.name);
+        report::progress(self.name);
         let readings = (self.measure)(bench)?;
         let ours = Spread::of(readings.all).ok_or("nothing was read")?;
         Ok(Outcome::Measured(Box::new(Figure {
@@ -118,7 +118,7 @@ fn rest(bench: &Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// What a stream adds to the memory of server and client together.
+/// What a stream adds to the memory of server and client together. Buffers of its sockets are the kernel's, not in it.
 ///
 /// At rest is the server before the client came, and the client as it was first seen, before its streams were open.
 fn stream_memory(bench: &Bench, streams: u32) -> Result<Readings, String> {
@@ -129,16 +129,28 @@ fn stream_memory(bench: &Bench, streams: u32) -> Result<Readings, String> {
     let count = streams.to_string();
     let command = Tool::Linerate.client(bench, &place, &server, &["-P", &count]);
     let client = Process::start(bench, &command)?;
-    client.finish(patience(bench, streams), |client| {
+    let output = client.finish(patience(bench, streams), |client| {
         at_client.see(client.memory());
         at_server.see(server.process.memory());
     })?;
+    carried(&output, streams)?;
     at_server.see(server.process.memory());
     let each = |bytes: u64| bytes as f64 / 1024.0 / f64::from(streams);
     let (of_server, of_client) = (each(at_server.resident()), each(at_client.resident()));
     let high = each(at_server.high_water() + at_client.high_water());
     let note = format!("server {of_server:.1}, client {of_client:.1}; by the high-water marks {high:.1}");
     Ok(Readings { all: vec![of_server + of_client], note: Some(note) })
+}
+
+/// Whether so many streams were really measured.
+fn carried(output: &[u8], streams: u32) -> Result<(), String> {
+    let document: serde_json::Value =
+        serde_json::from_slice(output).map_err(|e| format!("linerate printed no JSON: {e}"))?;
+    let flow = &document["flows"][0];
+    match (flow["streams"].as_u64(), flow["receiver"]["bytes"].as_u64()) {
+        (Some(count), Some(1..)) if count == u64::from(streams) => Ok(()),
+        _ => Err(format!("{streams} streams did not carry data")),
+    }
 }
 
 /// How far the memory of a process grew above its rest.
@@ -173,6 +185,14 @@ impl Growth {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn streams_that_carried_nothing_are_no_reading() {
+        assert_eq!(carried(br#"{"flows":[{"streams":7,"receiver":{"bytes":1}}]}"#, 7), Ok(()));
+        assert!(carried(br#"{"flows":[{"streams":6,"receiver":{"bytes":1}}]}"#, 7).is_err());
+        assert!(carried(br#"{"flows":[{"streams":7,"receiver":{"bytes":0}}]}"#, 7).is_err());
+        assert!(carried(br#"{"flows":[{"streams":7}]}"#, 7).is_err());
+    }
 
     #[test]
     fn growth_is_the_peak_over_the_rest() {

@@ -4,7 +4,7 @@ use super::figure::{Bar, Figure};
 use super::place::{Place, Where};
 use super::spread::Spread;
 use super::tools::{Tool, Transfer};
-use super::{Bench, Outcome};
+use super::{Bench, Outcome, report};
 
 /// One comparison.
 pub(super) struct Duel {
@@ -67,7 +67,7 @@ impl Duel {
         };
         let (mut ours, mut peer) = (Vec::new(), Vec::new());
         for pair in 1..=bench.pairs {
-            eprintln!("{}: pair {pair} of {}", self.name, bench.pairs);
+            report::progress(&format!("{}: pair {pair} of {}", self.name, bench.pairs));
             ours.push(Tool::Linerate.transfer(bench, &place, self.ours)?);
             peer.push(Tool::Iperf3.transfer(bench, &place, self.peer)?);
         }

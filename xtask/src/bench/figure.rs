@@ -30,9 +30,10 @@ pub(super) enum Bar {
 }
 
 impl Figure {
-    /// Ours over the peer's, pair by pair.
+    /// Ours over the peer's, pair by pair; only where more is better.
     pub(super) fn ratio(&self) -> Option<Spread> {
-        self.ours.ratio_to(self.peer.as_ref()?)
+        let peer = self.peer.as_ref().filter(|_| self.bar == Bar::AtLeastPeer)?;
+        self.ours.ratio_to(peer)
     }
 
     /// Whether the promise was kept this time; absent when there is none.

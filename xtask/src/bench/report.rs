@@ -1,11 +1,20 @@
 //! The result as a table for people and as JSON.
 
+use std::io::IsTerminal;
+
 use serde_json::{Value, json};
 
 use super::Bench;
 use super::figure::Figure;
 use super::machine::Machine;
 use super::spread::Spread;
+
+/// What is going on, for somebody who sits there and waits.
+pub(super) fn progress(what: &str) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("{what}");
+    }
+}
 
 /// Printed before the first figure.
 pub(super) fn heading(machine: &Machine, bench: &Bench) {
