@@ -32,6 +32,8 @@ test:
 	@cargo xtask gen --check
 	$(HEADING) 'tests'
 	@cargo test --workspace
+	$(HEADING) 'noise into every decoder'
+	@cargo test --manifest-path fuzz/Cargo.toml
 	$(HEADING) 'tests that need root, network namespaces or other programs'
 	@cargo xtask skips
 	@if [ "$$(id -u)" -eq 0 ]; then cargo test --workspace -- --ignored; \
