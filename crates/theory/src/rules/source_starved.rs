@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, core_is_full, link_full, rate_was_asked_for};
+use super::{Draft, core_is_full, link_full, rate_was_asked_for, send_buffer};
 use crate::evidence::Evidence;
 use crate::phrase;
 
@@ -25,7 +25,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let explained = host_is_limit
         || windows_limit
         || rate_was_asked_for(evidence)
-        || link_full::own_link_is_full(evidence);
+        || link_full::own_link_is_full(evidence)
+        || send_buffer::rule(evidence).is_some();
     if !(idle || app_limited) || !nothing_waits || explained {
         return None;
     }
