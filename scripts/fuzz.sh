@@ -1,17 +1,26 @@
 #!/usr/bin/env bash
-# Feeds every wire decoder with arbitrary bytes for a while: fuzz.sh [SECONDS PER TARGET]
+# Feeds every decoder with arbitrary bytes for a while: fuzz.sh [SECONDS PER TARGET]
+# Seeded noise comes first and runs on any toolchain; the search with coverage as guide needs cargo-fuzz and nightly.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-seconds=${1:-30}
+cd "$(dirname "$0")/../fuzz"
+seconds=${1:-20}
 
-if ! cargo fuzz --version >/dev/null 2>&1; then
-    echo "missing: cargo-fuzz; install it with: cargo install cargo-fuzz (it needs a nightly toolchain to run)" >&2
+echo '== seeded noise'
+cargo test --quiet
+
+missing=()
+cargo fuzz --version >/dev/null 2>&1 || missing+=('cargo-fuzz (cargo install cargo-fuzz)')
+cargo +nightly --version >/dev/null 2>&1 || missing+=('a nightly toolchain (rustup toolchain install nightly --profile minimal)')
+command -v c++ >/dev/null || missing+=('a C++ compiler (Debian: g++)')
+if [ "${#missing[@]}" -ne 0 ]; then
+    printf 'the search was not run; missing: %s\n' "${missing[@]}" >&2
     exit 1
 fi
+
 # The search begins with well-formed examples.
-(cd fuzz && cargo run --quiet --bin seeds -- corpus)
-for target in fuzz/fuzz_targets/*.rs; do
-    name=$(basename "$target" .rs)
-    echo "== fuzz: $name, $seconds s"
-    cargo +nightly fuzz run "$name" -- -max_total_time="$seconds"
+cargo run --quiet --bin seeds -- corpus
+for file in fuzz_targets/*.rs; do
+    target=$(basename "$file" .rs)
+    echo "== $target, $seconds s"
+    cargo +nightly fuzz run --fuzz-dir . "$target" -- -max_total_time="$seconds" -max_len=4096
 done

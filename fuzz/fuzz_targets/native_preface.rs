@@ -1,0 +1,8 @@
+#![cfg_attr(fuzzing, no_main)]
+//! See `linerate_fuzz::native_preface`.
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| linerate_fuzz::native_preface(bytes));
+
+#[cfg(not(fuzzing))]
+fn main() {}

@@ -1,0 +1,44 @@
+//! Arbitrary bytes into every decoder.
+//!
+//! A target is a plain function that takes any bytes and must return: a panic, an endless loop or a broken law is a
+//! bug. cargo-fuzz drives it with coverage as guide (`make fuzz`), and the test in `tests/` with seeded noise on any
+//! toolchain.
+
+mod dialogue;
+mod host;
+mod log;
+mod native;
+mod quantities;
+mod seeds;
+
+pub use dialogue::{native_client, native_server};
+pub use host::{cmsg, errqueue, proc, tcp_info};
+pub use log::{event_log, spec};
+pub use native::{native_datagram, native_framer, native_preface};
+pub use quantities::units;
+
+/// A target with the bytes from which a search begins.
+pub struct Target {
+    /// Name of the file in `fuzz_targets/`.
+    pub name: &'static str,
+    /// The function under test.
+    pub run: fn(&[u8]),
+    /// Inputs that reach far.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    Target { name: "native_preface", run: native_preface, seeds: seeds::prefaces },
+    Target { name: "native_datagram", run: native_datagram, seeds: seeds::datagrams },
+    Target { name: "native_framer", run: native_framer, seeds: seeds::frames },
+    Target { name: "native_client", run: native_client, seeds: seeds::client_dialogues },
+    Target { name: "native_server", run: native_server, seeds: seeds::server_dialogues },
+    Target { name: "tcp_info", run: tcp_info, seeds: seeds::tcp_infos },
+    Target { name: "cmsg", run: cmsg, seeds: seeds::control_messages },
+    Target { name: "errqueue", run: errqueue, seeds: seeds::control_messages },
+    Target { name: "proc", run: proc, seeds: seeds::proc_files },
+    Target { name: "event_log", run: event_log, seeds: seeds::event_logs },
+    Target { name: "spec", run: spec, seeds: seeds::specs },
+    Target { name: "units", run: units, seeds: seeds::quantities },
+];
