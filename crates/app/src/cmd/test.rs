@@ -51,7 +51,7 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
         port,
         spec: args.spec.clone(),
         world: World::Hosts,
-        started_at: jiff::Timestamp::now().to_string(),
+        started_at: now(),
         stop: signals.stop(),
     };
     let result = measure(&request, &mut log);
@@ -133,6 +133,12 @@ fn report_trouble(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty())?;
     (!folder.is_dir())
         .then(|| format!("--report {}: there is no folder {}", path.display(), folder.display()))
+}
+
+/// Wall-clock time to the second, RFC 3339.
+fn now() -> String {
+    let now = jiff::Timestamp::now();
+    now.round(jiff::Unit::Second).unwrap_or(now).to_string()
 }
 
 /// A name for a run: 16 hexadecimal digits that no other run has.

@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::Draft;
+use super::{Draft, any_core_is_full};
 use crate::evidence::{CountedBy, Evidence};
 use crate::{phrase, sender_error, tcp_rate};
 
@@ -53,7 +53,8 @@ fn too_few_round_trips(evidence: &Evidence, measured: f64) -> Reason {
 }
 
 fn mostly_ramp(evidence: &Evidence, measured: f64) -> Reason {
-    let ramp = evidence.outcome.ramp_s?;
+    // Where the processors set the rate, a slow beginning is something else that ran beside, not slow start.
+    let ramp = evidence.outcome.ramp_s.filter(|_| !any_core_is_full(evidence))?;
     (measured < ramp).then(|| (2.0 * ramp, format!("the ramp-up alone took {}", phrase::time(ramp))))
 }
 
@@ -135,5 +136,15 @@ mod tests {
         assert!(!fires(&evidence));
         evidence.outcome.counted_by = Some(CountedBy::Sender);
         assert!(fires(&evidence));
+    }
+
+    #[test]
+    fn a_rate_that_processors_set_has_no_slow_start() {
+        let mut evidence = full_gigabit();
+        evidence.outcome.measured_s = Some(1.4);
+        evidence.outcome.ramp_s = Some(1.6);
+        assert!(rule(&evidence).is_some());
+        evidence.receiver.thread_share = Some(0.99);
+        assert_eq!(rule(&evidence), None);
     }
 }
