@@ -92,10 +92,10 @@ pub(crate) struct ServeArgs {
     #[arg(short = '1', long)]
     pub(crate) one_off: bool,
     /// Refuse runs that take longer
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::cmd::above_zero::<Span>)]
     pub(crate) limit_time: Option<Span>,
     /// Refuse clients when so many are here already, at work or waiting
-    #[arg(long, value_name = "CLIENTS")]
+    #[arg(long, value_name = "CLIENTS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit_clients: Option<u32>,
     /// Print what happens as JSON, one object a line, on stdout
     #[arg(long)]
@@ -108,7 +108,7 @@ pub(crate) struct TestArgs {
     #[arg(value_name = "HOST")]
     pub(crate) host: String,
     /// Port of the server [default: 5201]
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
     #[command(flatten)]
     pub(crate) spec: TestSpec,
@@ -140,7 +140,11 @@ pub(crate) struct OutputArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ArchiveArgs {
     /// Keep runs in this SQLite file [default: linerate/archive.sqlite in the user's data directory]
-    #[arg(long, value_name = "FILE", env = "LINERATE_ARCHIVE", help_heading = "Archive")]
+    // An empty name would be a database that SQLite forgets at the end.
+    #[arg(
+        long, value_name = "FILE", env = "LINERATE_ARCHIVE",
+        value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Archive"
+    )]
     pub(crate) archive: Option<String>,
 }
 

@@ -12,6 +12,7 @@ mod test;
 
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use envelope::EnvelopeArgs;
+pub(crate) use path_values::above_zero;
 
 use crate::args::{Cli, Command};
 use crate::exit::Exit;

@@ -128,8 +128,7 @@ pub(crate) fn show(args: &ShowArgs) -> Exit {
             let mut view = terminal::stdout_view();
             view.kept = Some(name);
             let format = if args.json { FormatName::Json } else { FormatName::Text };
-            format::to_stdout(&record, &[], format, &view);
-            Exit::Done
+            format::to_stdout(&record, &[], format, &view)
         }
     }
 }
@@ -140,8 +139,7 @@ pub(crate) fn export(args: &ExportArgs) -> Exit {
         Err(error) => return failed(&error),
     };
     let Some(path) = &args.output else {
-        format::to_stdout(&record, &events, args.format, &terminal::stdout_view());
-        return Exit::Done;
+        return format::to_stdout(&record, &events, args.format, &terminal::stdout_view());
     };
     match format::to_file(&record, &events, args.format, path) {
         Ok(()) => Exit::Done,

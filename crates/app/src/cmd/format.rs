@@ -7,6 +7,7 @@ use linerate_model::{Event, RunRecord};
 use linerate_report::{View, csv, document, markdown, ndjson, text};
 
 use crate::args::FormatName;
+use crate::exit::Exit;
 use crate::say;
 
 /// Writes a run. `events` is used by the event log only.
@@ -36,12 +37,14 @@ pub(super) fn write(
 }
 
 /// Writes a run to stdout; a reader that has gone away is no error.
-pub(super) fn to_stdout(record: &RunRecord, events: &[Event], format: FormatName, view: &View) {
+pub(super) fn to_stdout(record: &RunRecord, events: &[Event], format: FormatName, view: &View) -> Exit {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    if let Err(error) = write(record, events, format, view, &mut out)
-        && error.kind() != ErrorKind::BrokenPipe
-    {
-        say::error(format!("the result could not be printed: {error}"));
+    match write(record, events, format, view, &mut out) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            say::error(format!("the result could not be printed: {error}"));
+            Exit::Failed
+        }
+        _ => Exit::Done,
     }
 }
 

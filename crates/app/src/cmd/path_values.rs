@@ -11,7 +11,7 @@ const FASTEST_BPS: f64 = 1e15;
 const LONGEST_RTT: Span = Span::from_secs(3600);
 
 /// Parses a quantity and refuses zero.
-pub(super) fn above_zero<T>(text: &str) -> Result<T, String>
+pub(crate) fn above_zero<T>(text: &str) -> Result<T, String>
 where
     T: FromStr<Err: Display> + Default + PartialOrd,
 {

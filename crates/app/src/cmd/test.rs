@@ -5,7 +5,8 @@ mod sinks;
 use std::path::Path;
 
 use linerate_control::{Log, Request, Sink, measure};
-use linerate_model::{Outcome, RunRecord, World};
+use linerate_model::{Outcome, RunRecord, TestSpec, World};
+use linerate_units::Bitrate;
 
 use super::format;
 use crate::args::{FormatName, TestArgs};
@@ -26,6 +27,10 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
         ));
         return Exit::Usage;
     };
+    if let Some(trouble) = trouble_here(&args.spec) {
+        say::error(trouble);
+        return Exit::Usage;
+    }
     if let Some(trouble) = args.output.report.as_deref().and_then(report_trouble) {
         say::error(trouble);
         return Exit::Usage;
@@ -58,36 +63,54 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
     let record = log.into_record();
     screen.end();
     let kept = archive.as_mut().is_some_and(ArchiveSink::close).then_some(id);
-    print(args, &record, kept);
+    let printed = print(args, &record, kept);
+    let streamed = stream.is_none_or(|stream| stream.end());
     match result {
         Err(error) => {
             say::error(error);
             Exit::Failed
         }
         Ok(Outcome::Interrupted) => Exit::Interrupted(signals.which().unwrap_or(2)),
-        Ok(_) => Exit::Done,
+        Ok(_) if !streamed => Exit::Failed,
+        Ok(_) => printed,
     }
 }
 
 /// Prints the result and writes the report file, whatever happened to the archive.
-fn print(args: &TestArgs, record: &RunRecord, kept: Option<String>) {
+fn print(args: &TestArgs, record: &RunRecord, kept: Option<String>) -> Exit {
     for caveat in record.caveats.iter().filter(|c| c.kind == linerate_model::CaveatKind::NotArchived) {
         say::warning(&caveat.text);
     }
     let mut view = terminal::stdout_view();
     view.kept = kept.map(|id| id.chars().take(8).collect());
+    let mut printed = Exit::Done;
     if args.output.json {
-        format::to_stdout(record, &[], FormatName::Json, &view);
+        printed = format::to_stdout(record, &[], FormatName::Json, &view);
     } else if !args.output.json_stream
         && (record.flows.iter().any(|f| f.receiver.is_some() || f.progress.is_some()))
     {
-        format::to_stdout(record, &[], FormatName::Text, &view);
+        printed = format::to_stdout(record, &[], FormatName::Text, &view);
     }
     if let Some(path) = &args.output.report
         && let Err(error) = format::to_file(record, &[], format_of(path).unwrap_or_default(), path)
     {
         say::error(format!("the report {} could not be written: {error}", path.display()));
+        printed = Exit::Failed;
     }
+    printed
+}
+
+/// What is wrong with values that concern this end alone, so that no server looks at them.
+fn trouble_here(spec: &TestSpec) -> Option<String> {
+    if spec.host.link == Some(Bitrate::ZERO) {
+        return Some("--link: a link carries more than nothing; give its rate as 1G".to_owned());
+    }
+    let first = u32::from(spec.socket.source_port?);
+    let at_once = spec.traffic.phases().iter().map(Vec::len).max().unwrap_or(1) as u32;
+    let last = first + spec.traffic.streams * at_once - 1;
+    (first == 0 || last > u32::from(u16::MAX)).then(|| {
+        format!("--cport: the streams would take the ports {first} to {last}; ports go from 1 to 65535")
+    })
 }
 
 /// The host and port that were typed.

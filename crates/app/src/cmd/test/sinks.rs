@@ -85,7 +85,22 @@ impl Screen {
     /// Takes the moving line away.
     pub(super) fn end(&mut self) {
         if std::mem::take(&mut self.shown) {
-            anstream::eprint!("\r\x1b[K");
+            say::live("");
+        }
+    }
+
+    /// Prints the rows that are due; a reader that has seen enough gets no more, which is no trouble.
+    fn print(&mut self, lines: &[String]) -> Result<(), String> {
+        self.end();
+        let mut out = std::io::stdout().lock();
+        // Somebody may follow the rows through a pipe.
+        let printed = lines.iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush());
+        match printed {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.rows = None;
+                Ok(())
+            }
+            other => other.map_err(|error| format!("rows could not be printed: {error}")),
         }
     }
 }
@@ -95,22 +110,14 @@ impl Sink for Screen {
         if let Some(rows) = &mut self.rows {
             let lines = rows.on(event);
             if !lines.is_empty() {
-                if std::mem::take(&mut self.shown) {
-                    anstream::eprint!("\r\x1b[K");
-                }
-                let mut out = std::io::stdout().lock();
-                for line in lines {
-                    writeln!(out, "{line}").map_err(|error| format!("rows could not be printed: {error}"))?;
-                }
-                // Somebody may follow the rows through a pipe.
-                out.flush().map_err(|error| format!("rows could not be printed: {error}"))?;
+                self.print(&lines)?;
             }
         }
         if let Some(live) = &mut self.live {
             live.on(event);
             let view = View { width: terminal::stderr_width().saturating_sub(1), colour: true, kept: None };
             let line = live.line(&view);
-            anstream::eprint!("\r{line}\x1b[K");
+            say::live(&line);
             self.shown = !line.is_empty();
         }
         Ok(())
@@ -120,7 +127,19 @@ impl Sink for Screen {
 /// The event log on stdout.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
+    /// The reader has seen enough.
     closed: bool,
+    broken: bool,
+}
+
+impl Stream {
+    /// Whether everything went out that somebody wanted to read; says so if not.
+    pub(super) fn end(&self) -> bool {
+        if self.broken {
+            say::error("the event log could not be printed to its end");
+        }
+        !self.broken
+    }
 }
 
 impl Sink for Stream {
@@ -128,14 +147,19 @@ impl Sink for Stream {
         if self.closed {
             return Ok(());
         }
+        let mut line = Vec::new();
+        ndjson::write(event, &mut line).map_err(|error| error.to_string())?;
         let mut out = std::io::stdout().lock();
-        let written = ndjson::write(event, &mut out).map_err(|error| error.to_string());
-        let flushed = out.flush();
-        if flushed.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
-            // The reader has seen enough.
-            self.closed = true;
-            return Ok(());
+        match out.write_all(&line).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            Err(error) => {
+                self.broken = true;
+                Err(format!("the event log could not be printed: {error}"))
+            }
+            Ok(()) => Ok(()),
         }
-        written.and_then(|()| flushed.map_err(|error| error.to_string()))
     }
 }
