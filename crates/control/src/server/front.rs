@@ -24,6 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Most connections that have not said what they want; beyond it the oldest goes.
 const MOST_STRANGERS: usize = 2_048;
 
+/// Most control connections at once, each of which has a thread; beyond it they are closed.
+const MOST_RUNS: usize = 512;
+
 /// Token of the switch; those of connections count up from the listeners'.
 const SWITCH: u64 = u64::MAX;
 
@@ -171,6 +174,10 @@ impl Front {
     fn direct(&mut self, stranger: Stranger, preface: Preface) {
         let Stranger { connection, peer, .. } = stranger;
         match preface.connection {
+            Connection::Control if self.runs.len() >= MOST_RUNS => {
+                let why = format!("more than {MOST_RUNS} clients at once");
+                (self.shared.news)(News::Foreign { client: peer, why });
+            }
             Connection::Control => {
                 let shared = Arc::clone(&self.shared);
                 self.spawn("run", move || session::serve(connection, peer, preface, &shared));

@@ -10,7 +10,7 @@ use linerate_engine::Sockets;
 use linerate_model::{Caveat, CaveatKind, TestSpec};
 use linerate_proto::native::{Preface, ServerSession};
 use linerate_proto::{Admission, FlowOrder, Hello, Input, Output, Place};
-use linerate_sock::clock;
+use linerate_sock::{clock, limits};
 
 use super::queue::Turn;
 use super::registry::{Arrival, Inbox};
@@ -22,6 +22,12 @@ use crate::setup::{expected_time, flow_setup, socket_options};
 
 /// How often a waiting client's place and the stop flag are looked at.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Flows of one phase at most: one each way.
+const MOST_FLOWS: u64 = 2;
+
+/// Open files that a server needs beside the streams of a run.
+const SPARE_FILES: u64 = 32;
 
 /// Serves one client until its run is over.
 pub(super) fn serve(connection: TcpStream, peer: SocketAddr, preface: Preface, shared: &Shared) {
@@ -157,6 +163,10 @@ impl<'a> Run<'a> {
             return self.refuse(format!(
                 "the run would take {length}, this server allows {longest}; give a shorter -t"
             ));
+        }
+        let files = u64::from(hello.spec.traffic.streams) * MOST_FLOWS + SPARE_FILES;
+        if let Err(error) = limits::raise_open_files(files) {
+            return self.refuse(format!("too few open files there: {}", ControlError::from(error)));
         }
         let mut cookie = [0; 16];
         getrandom::fill(&mut cookie)
