@@ -43,7 +43,7 @@ impl Relay {
         std::thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
                 match listener.accept() {
-                    Ok((near, _)) => join(near, port, &watch),
+                    Ok((near, _)) => join(&near, port, &watch),
                     Err(_) => pause(Duration::from_millis(2)),
                 }
             }
@@ -59,10 +59,10 @@ impl Drop for Relay {
 }
 
 /// Joins a connection to a new one; both end when either does.
-fn join(near: TcpStream, port: u16, watch: &Arc<Watch>) {
+fn join(near: &TcpStream, port: u16, watch: &Arc<Watch>) {
     let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { return };
     near.set_nonblocking(false).unwrap();
-    for (from, to) in [(&near, &far), (&far, &near)] {
+    for (from, to) in [(near, &far), (&far, near)] {
         let _ = from.set_nodelay(true);
         let (from, to, watch) = (from.try_clone().unwrap(), to.try_clone().unwrap(), Arc::clone(watch));
         std::thread::spawn(move || carry(from, to, &watch));
