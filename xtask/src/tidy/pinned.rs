@@ -1,50 +1,98 @@
-//! Documents that repeat numbers of the code are pinned to them: when the numbers change, somebody reads the document.
+//! Documents that repeat what the code says are pinned to it: when the code changes, somebody reads the document.
 
 use super::Problem;
 use crate::rust_text::numbered;
-use crate::tree::Tree;
+use crate::tree::{SourceFile, Tree};
 use crate::words::has_word;
 
-/// A document and the folder whose constants it explains. The document holds `<!-- pinned: NAME HASH -->`.
+/// A document and the code that it explains. The document holds `<!-- pinned: NAME HASH -->`.
 struct Pin {
     document: &'static str,
     name: &'static str,
-    folder: &'static str,
+    /// How the paths of the files begin.
+    files: &'static [&'static str],
+    part: Part,
 }
 
-const PINS: &[Pin] = &[Pin { document: "METHODOLOGY.md", name: "rules", folder: "crates/theory/src/rules/" }];
+/// What of a file the document repeats. Comments, spacing and tests never count.
+#[derive(Clone, Copy)]
+enum Part {
+    /// Numbers: every constant.
+    Constants,
+    /// The way things go: all code, but not what is in quotes.
+    Code,
+    /// What others read: code and what is in quotes.
+    CodeAndLiterals,
+}
+
+const PROTOCOL: &str = "docs/reference/native-protocol.md";
+
+const PINS: &[Pin] = &[
+    Pin {
+        document: "METHODOLOGY.md",
+        name: "rules",
+        files: &["crates/theory/src/rules/"],
+        part: Part::Constants,
+    },
+    Pin {
+        document: PROTOCOL,
+        name: "bytes",
+        files: &[
+            "crates/proto/src/native/datagram.rs",
+            "crates/proto/src/native/frame.rs",
+            "crates/proto/src/native/message.rs",
+            "crates/proto/src/native/mod.rs",
+            "crates/proto/src/native/preface.rs",
+            "crates/proto/src/session.rs",
+        ],
+        part: Part::CodeAndLiterals,
+    },
+    Pin {
+        document: PROTOCOL,
+        name: "dialogue",
+        files: &[
+            "crates/proto/src/native/client.rs",
+            "crates/proto/src/native/link.rs",
+            "crates/proto/src/native/phase.rs",
+            "crates/proto/src/native/server.rs",
+        ],
+        part: Part::Code,
+    },
+];
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for pin in PINS {
-        let constants = constants_below(tree, pin.folder);
-        if constants.is_empty() {
+        let repeated = repeated(tree, pin.files, pin.part);
+        if repeated.is_empty() {
             continue;
         }
-        let marker = format!("<!-- pinned: {} {:016x} -->", pin.name, fingerprint(&constants));
+        let marker = format!("<!-- pinned: {} {:016x} -->", pin.name, fingerprint(&repeated));
         let text = tree.file(pin.document).map_or("", |file| &file.text);
         if text.lines().any(|line| line == marker) {
             continue;
         }
         let start = format!("<!-- pinned: {} ", pin.name);
         let line = numbered(text).find(|(_, line)| line.starts_with(&start)).map_or(1, |(number, _)| number);
-        let what = format!("constants of {} changed since this was read; now it is {marker}", pin.folder);
-        let remedy = "compare the numbers below with the code, then put the new marker here";
+        let what = format!("{} changed since this was read; now it is {marker}", pin.files.join(", "));
+        let remedy = "compare the document with the code, then put the new marker here";
         problems.push(Problem::new(pin.document, line, what, remedy));
     }
     problems
 }
 
-/// Every constant below a folder, by file, as written; tests and spacing do not count.
-fn constants_below(tree: &Tree, folder: &str) -> String {
+/// What a document repeats, by file.
+fn repeated(tree: &Tree, files: &[&str], part: Part) -> String {
     let mut all = String::new();
-    for (file, rust) in tree.rust_files().filter(|(file, _)| !file.is_test && file.path.starts_with(folder)) {
+    let ours = |file: &SourceFile| !file.is_test && files.iter().any(|start| file.path.starts_with(start));
+    for (file, rust) in tree.rust_files().filter(|(file, _)| ours(file)) {
+        let view = if matches!(part, Part::CodeAndLiterals) { &rust.code_and_literals } else { &rust.code };
         let mut inside = false;
-        for (_, text) in numbered(&rust.code).filter(|(line, _)| !rust.is_test_line(*line)) {
+        for (_, text) in numbered(view).filter(|(line, _)| !rust.is_test_line(*line)) {
             // A function may be `const` too; what it computes is not a number to be read.
             inside |= has_word(text, "const") && !has_word(text, "fn");
-            if inside {
-                let words: Vec<&str> = text.split_whitespace().collect();
+            let words: Vec<&str> = text.split_whitespace().collect();
+            if !words.is_empty() && (inside || !matches!(part, Part::Constants)) {
                 all.push_str(&format!("{} {}\n", file.path, words.join(" ")));
             }
             inside &= !text.trim_end().ends_with(';');
@@ -68,7 +116,8 @@ mod tests {
     const RULE: &str = "/// Enough.\nconst ENOUGH: f64 = 0.25;\nconst fn rule() {\n    half()\n}\nconst LIST: [Rule; 1] = [\n    a::rule,\n];\n";
 
     fn document(rule: &str) -> String {
-        let constants = constants_below(&Tree::of(&[("crates/theory/src/rules/a.rs", rule)]), "crates/");
+        let constants =
+            repeated(&Tree::of(&[("crates/theory/src/rules/a.rs", rule)]), &["crates/"], Part::Constants);
         format!("# Title\n<!-- pinned: rules {:016x} -->\n", fingerprint(&constants))
     }
 
@@ -103,5 +152,16 @@ mod tests {
             .replace("half", "third");
         let other = format!("{other}#[cfg(test)]\nmod tests {{ const X: u8 = 1; }}\n");
         assert!(places(&other, &read).is_empty());
+    }
+
+    #[test]
+    fn quotes_count_only_where_others_read_them() {
+        let text =
+            |code: &str, part| repeated(&Tree::of(&[("crates/a/src/b.rs", code)]), &["crates/a"], part);
+        let (one, other) = ("fn a() {\n    say(\"no\"); // now\n}\n", "fn a() {\n    say(\"we\");\n}\n");
+        assert_eq!(text(one, Part::Code), text(other, Part::Code));
+        assert_ne!(text(one, Part::CodeAndLiterals), text(other, Part::CodeAndLiterals));
+        assert_ne!(text(one, Part::Code), text("fn a() {\n    cry(\"no\");\n}\n", Part::Code));
+        assert!(text(one, Part::Constants).is_empty());
     }
 }
