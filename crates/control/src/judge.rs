@@ -2,9 +2,10 @@
 //!
 //! Gathers the evidence; formulas and rules are in `linerate_theory`.
 
+mod doubts;
 mod gather;
 
-use linerate_model::{Body, CaveatKind, FlowRecord, RunRecord, Side, Steady, TestSpec};
+use linerate_model::{Body, FlowRecord, RunRecord, Side, Steady, TestSpec};
 use linerate_proto::FlowOrder;
 use linerate_theory::stats::until;
 use linerate_theory::{diagnose, ramp};
@@ -25,12 +26,9 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
     }
     let Some(evidence) = evidence(log.record(), flow) else { return };
     let diagnosis = diagnose(&evidence);
-    if let Some(ceiling) = diagnosis.expected.as_ref().filter(|ceiling| ceiling.limit == "link_inferred") {
-        let text = format!(
-            "no interface told the rate of the slowest link: {}; --link RATE states it",
-            ceiling.because
-        );
-        log.warn(Some(flow), CaveatKind::LinkInferred, text);
+    let doubts = log.record().flow(flow).map(|record| doubts::doubts(log.record(), record, &diagnosis));
+    for doubt in doubts.unwrap_or_default() {
+        log.warn(Some(flow), doubt.kind, doubt.text);
     }
     log.note(Body::Ceilings { flow, ladder: diagnosis.ladder, ceiling: diagnosis.expected });
     log.note(Body::Verdict { flow, verdict: diagnosis.primary, also: diagnosis.also });

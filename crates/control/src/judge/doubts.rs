@@ -1,0 +1,91 @@
+//! Weaknesses of a result that only both ends together show.
+
+use linerate_model::{Cause, Caveat, CaveatKind, FlowRecord, LatencyReport, RunRecord, Side};
+use linerate_theory::Diagnosis;
+use linerate_units::{Bitrate, Span};
+
+/// An offered rate that is missed by more than this was not offered.
+const MISSED: f64 = 0.99;
+
+/// What weakens the result of a flow.
+pub(super) fn doubts(record: &RunRecord, flow: &FlowRecord, diagnosis: &Diagnosis) -> Vec<Caveat> {
+    [cpu(diagnosis), inferred(diagnosis), offered(record, flow), offset(flow.loaded.as_ref())]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn caveat(kind: CaveatKind, text: String) -> Option<Caveat> {
+    Some(Caveat { kind, text })
+}
+
+fn cpu(diagnosis: &Diagnosis) -> Option<Caveat> {
+    let mut found = std::iter::once(&diagnosis.primary).chain(&diagnosis.also);
+    let full = found.find(|finding| matches!(finding.cause, Cause::CpuSender | Cause::CpuReceiver))?;
+    let text = format!("{} A faster host may show a faster path.", full.text);
+    caveat(CaveatKind::CpuSaturated, text)
+}
+
+fn inferred(diagnosis: &Diagnosis) -> Option<Caveat> {
+    let ceiling = diagnosis.expected.as_ref().filter(|ceiling| ceiling.limit == "link_inferred")?;
+    let text =
+        format!("no interface told the rate of the slowest link: {}; --link RATE states it", ceiling.because);
+    caveat(CaveatKind::LinkInferred, text)
+}
+
+/// The sender did not offer what was asked, and nothing held it back but itself.
+fn offered(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
+    let traffic = &record.start.as_ref()?.spec.traffic;
+    let asked = Bitrate::from_bps(traffic.offered()?.bps() * f64::from(flow.plan.streams))?;
+    let sent = flow.tally(Side::Sender)?.bitrate;
+    if sent.bps() >= MISSED * asked.bps() {
+        return None;
+    }
+    caveat(CaveatKind::SenderLimited, format!("{asked} were asked for and the sender offered {sent}"))
+}
+
+/// One-way delays that are smaller than the error of the clocks' offset say nothing.
+fn offset(loaded: Option<&LatencyReport>) -> Option<Caveat> {
+    let loaded = loaded?;
+    let error = Span::from_ns(loaded.offset_error_ns?);
+    let smaller = [loaded.upload?, loaded.download?].into_iter().map(|way| way.p50_ns).min()?;
+    if error.as_ns() < smaller {
+        return None;
+    }
+    let text = format!(
+        "the clocks' offset is known to +/- {error}, more than the smaller one-way delay of {}; \
+         round-trip times are not affected",
+        Span::from_ns(smaller)
+    );
+    caveat(CaveatKind::OffsetUncertain, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::{Digest, ProbePhase, ProbeTransport};
+
+    fn report(one_way_ns: u64, error_ns: u64) -> LatencyReport {
+        let digest = Digest { count: 9, p50_ns: one_way_ns, ..Digest::default() };
+        LatencyReport {
+            phase: ProbePhase::Loaded,
+            over: ProbeTransport::Udp,
+            sent: 9,
+            lost: 0,
+            rtt: digest,
+            upload: Some(digest),
+            download: Some(Digest { p50_ns: 2 * one_way_ns, ..digest }),
+            offset_ns: Some(0),
+            offset_error_ns: Some(error_ns),
+            kernel_timestamps: true,
+        }
+    }
+
+    #[test]
+    fn one_way_delays_below_the_clocks_error_are_doubted() {
+        assert_eq!(offset(Some(&report(5_000, 4_000))), None);
+        let doubt = offset(Some(&report(5_000, 6_000))).unwrap();
+        assert!(doubt.text.contains("6 us") && doubt.text.contains("5 us"), "{}", doubt.text);
+        assert_eq!(offset(None), None);
+    }
+}
