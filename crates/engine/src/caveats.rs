@@ -27,7 +27,7 @@ pub(crate) fn zerocopy_refused(asked: &str, why: &str) -> Caveat {
 /// The kernel gave less buffer than was asked for, or than a receiver of datagrams needs.
 pub(crate) fn clamped_buffer(flow: &Flow, settings: &SideSettings) -> Option<Caveat> {
     let own = (flow.sockets.udp(0).is_some() && !flow.writes()).then_some(Bytes::new(BUFFER));
-    let asked = flow.setup.window.or(own)?;
+    let asked = flow.setup.socket.window.or(own)?;
     let (granted, kind, name, sysctl) = if flow.writes() {
         (settings.snd_buf?, CaveatKind::SndBufClamped, "send", "net.core.wmem_max")
     } else {
@@ -46,7 +46,7 @@ pub(crate) fn clamped_buffer(flow: &Flow, settings: &SideSettings) -> Option<Cav
 pub(crate) fn at_end(flow: &Flow, tally: &Tally, sampled: &Sampled, unpinned: bool) -> Vec<Caveat> {
     let mut found = Vec::new();
     let setup = &flow.setup;
-    if setup.side == Side::Receiver && setup.skip_rx_copy && setup.transport != Transport::Udp {
+    if setup.side == Side::Receiver && setup.socket.skip_rx_copy && setup.transport != Transport::Udp {
         let text = "the receiving kernel discarded the bytes (MSG_TRUNC) instead of copying them to the program: this \
                     measures the stack and is no full transfer";
         found.push(caveat(CaveatKind::RxCopySkipped, text.to_owned()));

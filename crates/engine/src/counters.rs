@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use linerate_sock::Mono;
 
-use crate::window::Window;
+use crate::measured::MeasuredPart;
 
 /// Stands for an instant that has not come yet.
 const NEVER: u64 = u64::MAX;
@@ -39,15 +39,15 @@ counters! {
     total,
     /// Calls that moved them.
     calls,
-    /// Bytes before the window.
+    /// Bytes before the measured part.
     omitted,
-    /// Bytes inside the window.
+    /// Bytes inside the measured part.
     inside,
     /// When the first byte came, ns; all ones before it.
     first_at,
     /// Bytes of the first read.
     first_bytes,
-    /// When the last byte inside the window came, ns.
+    /// When the last byte inside it came, ns.
     last_inside,
     /// When the last byte came, ns.
     last_at,
@@ -79,12 +79,12 @@ fn add(counter: &AtomicU64, amount: u64) {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Meter<'f> {
     counters: &'f Counters,
-    window: &'f Window,
+    part: &'f MeasuredPart,
 }
 
 impl<'f> Meter<'f> {
-    pub(crate) const fn new(counters: &'f Counters, window: &'f Window) -> Self {
-        Self { counters, window }
+    pub(crate) const fn new(counters: &'f Counters, part: &'f MeasuredPart) -> Self {
+        Self { counters, part }
     }
 
     /// Notes the first byte of this pump: at a receiver the first read, at a sender the moment before the first
@@ -92,7 +92,7 @@ impl<'f> Meter<'f> {
     pub(crate) fn begin(&self, now: Mono, bytes: u64) -> bool {
         self.counters.first_bytes.store(bytes, Relaxed);
         self.counters.first_at.store(now.as_ns(), Relaxed);
-        self.window.begin(now)
+        self.part.begin(now)
     }
 
     /// Whether [`Meter::begin`] is still to be called.
@@ -108,9 +108,9 @@ impl<'f> Meter<'f> {
         add(&own.total, bytes);
         add(&own.calls, 1);
         own.last_at.store(now.as_ns(), Relaxed);
-        if now < self.window.opens() {
+        if now < self.part.opens() {
             add(&own.omitted, bytes);
-        } else if now <= self.window.closes() {
+        } else if now <= self.part.closes() {
             add(&own.inside, bytes);
             own.last_inside.store(now.as_ns(), Relaxed);
         }
@@ -217,8 +217,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn window(omit_ms: u64, measured_ms: Option<u64>) -> Window {
-        Window::new(Span::from_ms(omit_ms), measured_ms.map(Span::from_ms))
+    fn part(omit_ms: u64, measured_ms: Option<u64>) -> MeasuredPart {
+        MeasuredPart::new(Span::from_ms(omit_ms), measured_ms.map(Span::from_ms))
     }
 
     fn read(meter: &Meter<'_>, at_ms: u64, bytes: u64) {
@@ -230,9 +230,9 @@ mod tests {
     }
 
     #[test]
-    fn a_window_without_omission_begins_with_the_first_read_and_has_a_tail() {
-        let (counters, window) = (Counters::new(), window(0, Some(100)));
-        let meter = Meter::new(&counters, &window);
+    fn a_part_without_omission_begins_with_the_first_read_and_has_a_tail() {
+        let (counters, part) = (Counters::new(), part(0, Some(100)));
+        let meter = Meter::new(&counters, &part);
         for (at, bytes) in [(1000, 7), (1050, 20), (1100, 30), (1101, 500)] {
             read(&meter, at, bytes);
         }
@@ -245,24 +245,24 @@ mod tests {
 
     #[test]
     fn what_is_omitted_is_counted_apart() {
-        let (counters, window) = (Counters::new(), window(50, Some(100)));
-        let meter = Meter::new(&counters, &window);
+        let (counters, part) = (Counters::new(), part(50, Some(100)));
+        let meter = Meter::new(&counters, &part);
         for (at, bytes) in [(1000, 1), (1049, 10), (1050, 100), (1150, 1000), (1151, 10_000)] {
             read(&meter, at, bytes);
         }
         let counts = counters.read();
         assert_eq!((counts.omitted, counts.inside, counts.total), (11, 1100, 11_111));
-        assert_eq!((window.opens(), window.closes()), (Mono(1050 * MS), Mono(1150 * MS)));
+        assert_eq!((part.opens(), part.closes()), (Mono(1050 * MS), Mono(1150 * MS)));
     }
 
     #[test]
     fn the_earliest_stream_begins_the_flow_whoever_tells_first() {
-        let window = window(0, None);
+        let part = part(0, None);
         let pumps = [Counters::new(), Counters::new()];
-        assert!(Meter::new(&pumps[0], &window).begin(Mono(20), 5));
-        assert!(!Meter::new(&pumps[1], &window).begin(Mono(10), 6));
-        assert_eq!(window.begun(), Some(Mono(10)));
-        assert_eq!(window.closes(), Mono::FAR);
+        assert!(Meter::new(&pumps[0], &part).begin(Mono(20), 5));
+        assert!(!Meter::new(&pumps[1], &part).begin(Mono(10), 6));
+        assert_eq!(part.begun(), Some(Mono(10)));
+        assert_eq!(part.closes(), Mono::FAR);
         let sum = Counts::of(&pumps);
         assert_eq!((sum.begun(), sum.first_bytes), (Some(Mono(10)), 6));
     }
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn before_the_first_byte_nothing_has_begun() {
-        assert_eq!(window(5, Some(5)).begun(), None);
+        assert_eq!(part(5, Some(5)).begun(), None);
         assert_eq!(Counts::of(&[Counters::new()]).begun(), None);
     }
 }

@@ -10,9 +10,9 @@ use linerate_sock::{Mono, SockError, affinity};
 
 use crate::control::Control;
 use crate::counters::{Counters, Meter};
+use crate::measured::MeasuredPart;
 use crate::plan::Plan;
 use crate::setup::{FlowSetup, Sockets};
-use crate::window::Window;
 
 /// What all threads of one side of a flow share.
 #[derive(Debug)]
@@ -20,7 +20,8 @@ pub(crate) struct Flow {
     pub(crate) setup: FlowSetup,
     pub(crate) sockets: Sockets,
     pub(crate) plan: Plan,
-    pub(crate) window: Window,
+    /// Decides which bytes are in the result.
+    pub(crate) part: MeasuredPart,
     pub(crate) control: Control,
     /// One for each pump.
     pub(crate) counters: Vec<Counters>,
@@ -32,8 +33,8 @@ impl Flow {
     pub(crate) fn new(setup: FlowSetup, sockets: Sockets) -> Result<Self, SockError> {
         let plan = Plan::new(sockets.len(), affinity::online_cpus(), setup.length);
         let writes = setup.side == Side::Sender;
-        // The time in which a sender writes is its window; the receiver's has a length of its own.
-        let window = Window::new(setup.omit, setup.measured.filter(|_| !writes));
+        // The time in which a sender writes is its measured part; the receiver's has a length of its own.
+        let part = MeasuredPart::new(setup.omit, setup.measured.filter(|_| !writes));
         Ok(Self {
             control: Control::new(plan.pumps, writes)?,
             counters: (0..plan.pumps).map(|_| Counters::new()).collect(),
@@ -41,7 +42,7 @@ impl Flow {
             setup,
             sockets,
             plan,
-            window,
+            part,
         })
     }
 
@@ -51,13 +52,13 @@ impl Flow {
 
     /// The pen of one pump.
     pub(crate) fn meter(&self, pump: usize) -> Meter<'_> {
-        Meter::new(&self.counters[pump], &self.window)
+        Meter::new(&self.counters[pump], &self.part)
     }
 
     /// When writing ends, once the first byte was written; [`Mono::FAR`] for a limit in bytes.
     pub(crate) fn write_until(&self) -> Mono {
         match self.setup.limit {
-            Limit::TimeNs(span) => self.window.origin() + span.as_duration(),
+            Limit::TimeNs(span) => self.part.origin() + span.as_duration(),
             Limit::Bytes(_) => Mono::FAR,
         }
     }

@@ -7,6 +7,7 @@ mod control;
 mod counters;
 mod error;
 mod flow;
+mod measured;
 mod pacer;
 mod plan;
 mod prepare;
@@ -17,7 +18,6 @@ mod settings;
 mod setup;
 mod stamp;
 mod tally;
-mod window;
 
 pub use error::EngineError;
 pub use run::{FlowHandle, FlowReport, Progress, start};

@@ -71,7 +71,7 @@ pub(crate) fn jobs(flow: &Flow) -> Result<Prepared, SockError> {
     let mut refused = None;
     for _ in 0..flow.plan.pumps {
         jobs.push(match Job::prepare(flow) {
-            Err(error) if flow.writes() && flow.setup.zerocopy.is_some() => {
+            Err(error) if flow.writes() && flow.setup.socket.zerocopy.is_some() => {
                 refused = Some(format!("{error}: {}", error.source));
                 Job::Write(Feed::copying(flow.plan.block))
             }
@@ -84,7 +84,7 @@ pub(crate) fn jobs(flow: &Flow) -> Result<Prepared, SockError> {
     if flow.plan.shared() {
         refused = Some(format!("{} streams share {} threads", flow.plan.streams, flow.plan.pumps));
     }
-    if let Some(method) = flow.setup.zerocopy.filter(|_| flow.writes()) {
+    if let Some(method) = flow.setup.socket.zerocopy.filter(|_| flow.writes()) {
         let asked = settings::name(method);
         settings.zerocopy.effective = Some(if refused.is_some() { "copy" } else { asked }.to_owned());
         caveats.extend(refused.map(|why| caveats::zerocopy_refused(asked, &why)));

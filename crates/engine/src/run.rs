@@ -169,7 +169,7 @@ impl FlowHandle {
         let streams = ends.into_iter().flat_map(|end| end.streams).collect();
         let mut tally = tally::assemble(&self.flow, streams, retransmits.as_deref());
         tally.readings = sampled.readings.clone();
-        // The pumps know the window's bytes to the read, the sampler to its wake-up.
+        // The pumps know the bytes of the measured part to the read, the sampler to its wake-up.
         tally.readings.put(metrics::flow::BYTES, tally.bytes);
         tally.readings.put(metrics::flow::BITRATE, tally.bitrate);
         tally.cpu_seconds = sampled.cpu.as_secs_f64();
@@ -200,7 +200,7 @@ impl FlowHandle {
             caveats,
             first_byte: self
                 .flow
-                .window
+                .part
                 .begun()
                 .map(|first| Timestamp::from_ns(first.as_ns().saturating_sub(epoch))),
         }

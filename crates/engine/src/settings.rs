@@ -9,14 +9,14 @@ use crate::flow::Flow;
 
 /// Reads back the first stream. What depends on the way of sending is added by the caller.
 pub(crate) fn read(flow: &Flow) -> SideSettings {
-    let setup = &flow.setup;
+    let (setup, knobs) = (&flow.setup, &flow.setup.socket);
     let mut settings = SideSettings {
-        window: setup.window,
-        mss: Effective { asked: setup.mss, effective: None },
-        congestion: Effective { asked: setup.congestion.clone(), effective: None },
-        tos: Effective { asked: setup.tos, effective: None },
+        window: knobs.window,
+        mss: Effective { asked: knobs.mss, effective: None },
+        congestion: Effective { asked: knobs.congestion.clone(), effective: None },
+        tos: Effective { asked: knobs.tos_byte(), effective: None },
         pacing_bps: Effective { asked: setup.fq_rate, effective: None },
-        zerocopy: Effective { asked: setup.zerocopy.map(|method| name(method).to_owned()), effective: None },
+        zerocopy: Effective { asked: knobs.zerocopy.map(|method| name(method).to_owned()), effective: None },
         affinity: setup.affinity,
         ..SideSettings::default()
     };

@@ -2,7 +2,7 @@
 
 use std::net::{TcpStream, UdpSocket};
 
-use linerate_model::{Limit, Side, Transport, ZeroCopy};
+use linerate_model::{Limit, Side, SocketKnobs, Transport};
 use linerate_proto::StampLayout;
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -17,9 +17,9 @@ pub struct FlowSetup {
     pub transport: Transport,
     /// When the sender stops; a time counts from its first write and includes the omitted part.
     pub limit: Limit,
-    /// Length of the receiver's window after the omitted part; absent when the limit is a number of bytes.
+    /// Length of the receiver's measured part after the omitted part; absent when the limit is a number of bytes.
     pub measured: Option<Span>,
-    /// Time from the first byte that is left out of the window.
+    /// Time from the first byte that is left out of it.
     pub omit: Span,
     /// Rate that each stream offers; absent to saturate.
     pub offered: Option<Bitrate>,
@@ -29,18 +29,8 @@ pub struct FlowSetup {
     pub read_rate: Option<Bitrate>,
     /// Bytes handed to the kernel at once, or the payload of one datagram; absent to choose.
     pub length: Option<Bytes>,
-    /// Socket buffers as asked. Whoever opened the sockets has set them; here they are reported.
-    pub window: Option<Bytes>,
-    /// Segment size as asked; set and reported as `window` is.
-    pub mss: Option<u32>,
-    /// Congestion control as asked; set and reported as `window` is.
-    pub congestion: Option<String>,
-    /// Type-of-service byte as asked; set and reported as `window` is.
-    pub tos: Option<u8>,
-    /// Way of sending without copying.
-    pub zerocopy: Option<ZeroCopy>,
-    /// Let the receiving kernel discard the bytes.
-    pub skip_rx_copy: bool,
+    /// What is asked of the sockets. Whoever opened them has set it; here it is reported, and how bytes are moved is obeyed.
+    pub socket: SocketKnobs,
     /// CPU on which every data thread is kept.
     pub affinity: Option<u32>,
     /// Interval of the samples.
@@ -68,12 +58,7 @@ impl FlowSetup {
             fq_rate: None,
             read_rate: None,
             length: None,
-            window: None,
-            mss: None,
-            congestion: None,
-            tos: None,
-            zerocopy: None,
-            skip_rx_copy: false,
+            socket: SocketKnobs::default(),
             affinity: None,
             tick: Span::from_ms(100),
             interface: None,

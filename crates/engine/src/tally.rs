@@ -14,8 +14,8 @@ const LISTED: usize = 128;
 pub(crate) fn assemble(flow: &Flow, mut ends: Vec<StreamEnd>, retransmits: Option<&[u64]>) -> Tally {
     ends.sort_by_key(|end| end.stream);
     let counts = Counts::of(&flow.counters);
-    let opens = flow.window.opens();
-    let first = if flow.writes() || flow.window.omits() { 0 } else { counts.first_bytes };
+    let opens = flow.part.opens();
+    let first = if flow.writes() || flow.part.omits() { 0 } else { counts.first_bytes };
     let elapsed = if counts.inside > 0 { counts.last_inside.saturating_sub(opens.as_ns()) } else { 0 };
     let (bytes, elapsed) = (Bytes::new(counts.inside), Span::from_ns(elapsed));
     let queued = ends.iter().filter_map(|end| end.queued).reduce(|sum, bytes| sum + bytes);

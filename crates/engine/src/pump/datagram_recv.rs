@@ -30,7 +30,7 @@ pub(crate) const BUFFER: u64 = 4 << 20;
 pub(crate) fn prepare(flow: &Flow, socket: &UdpSocket) -> Result<bool, SockError> {
     set_nonblocking(socket, flow.plan.shared())?;
     set_recv_timeout(socket, Some(PATIENCE))?;
-    if flow.setup.window.is_none() {
+    if flow.setup.socket.window.is_none() {
         sockopt::set_rcv_buf(socket, BUFFER)?;
         if sockopt::rcv_buf(socket)? < 2 * BUFFER {
             // Only root may; for others the smaller buffer is reported.

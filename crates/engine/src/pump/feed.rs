@@ -57,7 +57,7 @@ impl Feed {
     /// When this host cannot do it; [`Feed::copying`] always works.
     pub(crate) fn prepare(flow: &Flow) -> Result<Self, SockError> {
         let mut feed = Self::copying(flow.plan.block);
-        feed.method = match flow.setup.zerocopy {
+        feed.method = match flow.setup.socket.zerocopy {
             None => Method::Copy,
             Some(ZeroCopy::Splice) => {
                 let mut buffer = HugeBuffer::new(REFERENCES)?;

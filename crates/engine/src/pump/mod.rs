@@ -48,8 +48,8 @@ impl Job {
         Ok(match (setup.side, flow.plan.shared()) {
             (Side::Sender, false) => Self::Write(Feed::prepare(flow)?),
             (Side::Sender, true) => Self::WriteMany(feed::pattern(block)),
-            (Side::Receiver, false) => Self::Read(Drain::new(setup.skip_rx_copy, block)),
-            (Side::Receiver, true) => Self::ReadMany(Drain::new(setup.skip_rx_copy, block)),
+            (Side::Receiver, false) => Self::Read(Drain::new(setup.socket.skip_rx_copy, block)),
+            (Side::Receiver, true) => Self::ReadMany(Drain::new(setup.socket.skip_rx_copy, block)),
         })
     }
 }

@@ -30,14 +30,14 @@ const TICKS_LATE: u64 = 2;
 /// How late the kernel may wake the sampler to save a wake-up, ns.
 const SLACK_NS: u64 = 10_000;
 
-/// What the sampler knows about the whole window.
+/// What the sampler knows about the whole measured part.
 #[derive(Debug, Default)]
 pub(crate) struct Sampled {
-    /// Readings over the window.
+    /// Readings over it.
     pub(crate) readings: Readings,
-    /// CPU time of this process in the window.
+    /// CPU time of this process in it.
     pub(crate) cpu: Duration,
-    /// Busy share of the host in the window.
+    /// Busy share of the host in it.
     pub(crate) host_busy: Option<Ratio>,
     /// Worst lateness, when it exceeded what is tolerable.
     pub(crate) late: Option<Span>,
@@ -71,7 +71,7 @@ pub(crate) fn run(flow: &Flow, log: &SampleLog) -> Sampled {
         flow,
         log,
         origin,
-        phase: if flow.window.omits() { Phase::Omitted } else { Phase::Inside },
+        phase: if flow.part.omits() { Phase::Omitted } else { Phase::Inside },
         last: begin.clone(),
         last_host: host.clone(),
         host_due: origin + HOST_PERIOD,
@@ -88,11 +88,11 @@ pub(crate) fn run(flow: &Flow, log: &SampleLog) -> Sampled {
 /// Waits for the first byte; absent when the flow ends without one.
 fn await_begin(flow: &Flow) -> Result<Option<Mono>, SockError> {
     loop {
-        if let Some(origin) = flow.window.begun() {
+        if let Some(origin) = flow.part.begun() {
             return Ok(Some(origin));
         }
         if flow.control.all_ended() {
-            return Ok(flow.window.begun());
+            return Ok(flow.part.begun());
         }
         wait_for(&flow.control.sampler, Interest::READ, Mono::FAR)?;
         let _ = flow.control.sampler.clear();
@@ -137,8 +137,8 @@ impl Sampler<'_> {
     /// The next end of a phase that is known beforehand.
     fn boundary(&self) -> Mono {
         match self.phase {
-            Phase::Omitted => self.flow.window.opens(),
-            Phase::Inside => self.flow.window.closes(),
+            Phase::Omitted => self.flow.part.opens(),
+            Phase::Inside => self.flow.part.closes(),
             Phase::After => Mono::FAR,
         }
     }
@@ -200,8 +200,8 @@ impl Sampler<'_> {
         match self.phase {
             Phase::After => Phase::After,
             _ if ended || written => Phase::After,
-            Phase::Omitted if now >= self.flow.window.opens() => Phase::Inside,
-            Phase::Inside if now >= self.flow.window.closes() => Phase::After,
+            Phase::Omitted if now >= self.flow.part.opens() => Phase::Inside,
+            Phase::Inside if now >= self.flow.part.closes() => Phase::After,
             phase => phase,
         }
     }

@@ -20,7 +20,7 @@ fn a_limit_in_bytes_is_kept_to_the_byte() {
 }
 
 #[test]
-fn a_limit_in_time_has_a_window_and_a_tail() {
+fn a_limit_in_time_has_a_measured_part_and_a_tail() {
     let (sender, mut receiver) = timed(200);
     (receiver.omit, receiver.measured) = (Span::from_ms(50), Some(Span::from_ms(70)));
     let (sender, receiver) = run_tcp((sender, receiver), STREAMS);

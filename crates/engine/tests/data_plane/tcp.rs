@@ -22,7 +22,7 @@ fn a_limit_in_bytes_is_kept_to_the_byte_over_one_and_over_five_streams() {
         let (sender, receiver) = run_tcp(sized(bytes), streams);
         check_conserved(&sender, &receiver);
         assert_eq!(receiver.tally.total_bytes, Bytes::new(bytes));
-        assert_eq!(receiver.tally.bytes, Bytes::new(bytes), "without a length the window has no tail");
+        assert_eq!(receiver.tally.bytes, Bytes::new(bytes), "without a length the measured part has no tail");
         assert_eq!(receiver.tally.streams.len(), streams);
     }
 }
@@ -47,7 +47,7 @@ fn the_bytes_of_the_first_read_mark_the_origin_and_are_not_in_the_rate() {
 }
 
 #[test]
-fn a_limit_in_time_leaves_a_window_of_that_length_and_counts_the_tail_apart() {
+fn a_limit_in_time_measures_that_long_and_counts_the_tail_apart() {
     for streams in [1, 5] {
         let (sender, mut receiver) = timed(200);
         // The sender goes on for longer than the receiver measures, so that there is a tail.
@@ -236,7 +236,7 @@ fn a_flow_without_sockets_is_refused() {
 #[test]
 fn discarding_in_the_kernel_counts_the_same_bytes_and_says_so() {
     let (sender, mut receiver) = sized(5_000_000);
-    receiver.skip_rx_copy = true;
+    receiver.socket.skip_rx_copy = true;
     let (sender, receiver) = run_tcp((sender, receiver), 2);
     check_conserved(&sender, &receiver);
     assert_eq!(receiver.tally.total_bytes, Bytes::new(5_000_000));
@@ -244,7 +244,7 @@ fn discarding_in_the_kernel_counts_the_same_bytes_and_says_so() {
 }
 
 #[test]
-fn the_readings_of_the_window_are_those_of_each_side() {
+fn the_readings_of_the_measured_part_are_those_of_each_side() {
     let (sender, receiver) = run_tcp(timed(300), 1);
     let (sent, read) = (&sender.tally.readings, &receiver.tally.readings);
     assert!(sent.get(tcp::SRTT).is_some() && read.get(tcp::SRTT).is_none());

@@ -10,7 +10,7 @@ fn every_method_delivers_a_limit_in_bytes_exactly() {
     for method in [ZeroCopy::Splice, ZeroCopy::Sendfile, ZeroCopy::Msg] {
         for streams in [1, 3] {
             let (mut sender, receiver) = sized(10_000_019);
-            sender.zerocopy = Some(method);
+            sender.socket.zerocopy = Some(method);
             let (sender, receiver) = run_tcp((sender, receiver), streams);
             check_conserved(&sender, &receiver);
             assert_eq!(receiver.tally.total_bytes, Bytes::new(10_000_019), "{method:?}");
@@ -22,7 +22,7 @@ fn every_method_delivers_a_limit_in_bytes_exactly() {
 fn every_method_stops_after_its_time() {
     for method in [ZeroCopy::Splice, ZeroCopy::Sendfile, ZeroCopy::Msg] {
         let (mut sender, receiver) = timed(80);
-        sender.zerocopy = Some(method);
+        sender.socket.zerocopy = Some(method);
         let (sender, receiver) = run_tcp((sender, receiver), 1);
         check_conserved(&sender, &receiver);
     }
@@ -32,7 +32,7 @@ fn every_method_stops_after_its_time() {
 fn what_took_effect_is_reported() {
     let run = |method, streams| {
         let (mut sender, receiver) = sized(4_000_000);
-        sender.zerocopy = Some(method);
+        sender.socket.zerocopy = Some(method);
         run_tcp((sender, receiver), streams).0
     };
     let spliced = run(ZeroCopy::Splice, 1);

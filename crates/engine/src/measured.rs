@@ -13,13 +13,13 @@ const NEVER: u64 = Mono::FAR.as_ns();
 /// # Source
 /// RFC 2647 §3.17 wants goodput over a stated interval; the interval is counted from the first byte of the side.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(crate) struct MeasuredPart {
     origin: AtomicU64,
     omit: Span,
     measured: Option<Span>,
 }
 
-impl Window {
+impl MeasuredPart {
     pub(crate) const fn new(omit: Span, measured: Option<Span>) -> Self {
         Self { origin: AtomicU64::new(NEVER), omit, measured }
     }
@@ -46,7 +46,7 @@ impl Window {
         self.origin() + self.omit.as_duration()
     }
 
-    /// Where the tail begins; [`Mono::FAR`] when the end of the flow ends the window.
+    /// Where the tail begins; [`Mono::FAR`] when the end of the flow ends it.
     #[inline]
     pub(crate) fn closes(&self) -> Mono {
         self.measured.map_or(Mono::FAR, |measured| self.opens() + measured.as_duration())
