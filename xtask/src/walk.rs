@@ -16,6 +16,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("skip_rx_copy", KNOB),
     ("mss", READ_BACK_KNOB),
     ("zerocopy", READ_BACK_KNOB),
+    ("window", CALCULATED_KNOB),
     ("tcp.rttvar", METRIC),
     ("tcp.delivery_rate", METRIC),
     ("host.steal", METRIC),
@@ -26,7 +27,9 @@ const BUDGETS: &[(&str, usize)] = &[
 /// Declaration, setup of a flow at both ends, the place where it takes effect, and two to spare.
 const KNOB: usize = 6;
 /// The same, and also: read back from the kernel, kept as granted, shown in two formats, judged by rules.
-const READ_BACK_KNOB: usize = 14;
+const READ_BACK_KNOB: usize = 12;
+/// The same, and: an argument and an answer of `envelope`, a judgement of `doctor`, and a statistic of that name.
+const CALCULATED_KNOB: usize = 18;
 /// Catalogue entry, probe, and one rule that uses it.
 const METRIC: usize = 3;
 /// The same, and a column of the table that a person watches.
