@@ -1,5 +1,4 @@
 //! Bad weather on the network: nobody there, no way there, half a way, and a way that ends.
-#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
 

@@ -1,5 +1,4 @@
 //! Bad weather at the other end: it dies, stops, is asked to end, or is busy.
-#![expect(clippy::panic, reason = "a test that cannot be prepared fails")]
 
 mod support;
 

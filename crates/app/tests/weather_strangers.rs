@@ -1,5 +1,5 @@
 //! Bad weather at the door: other services behind the port, other programs at ours, other versions, and noise.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
 
@@ -188,6 +188,27 @@ fn ten_thousand_strangers_do_not_bring_a_server_down() {
     let grown = after.saturating_sub(before);
     assert!(grown < 4 << 20, "{before} bytes resident before, {after} after 8,000 strangers");
     // With the last ones still at the door.
+    let done = Process::start(test("127.0.0.1", server.port, &["-t", "1", "-b", "20M"])).finish(PATIENCE);
+    assert_eq!(done.code, Some(0), "{done:?}");
+}
+
+#[test]
+fn clients_that_never_say_hello_do_not_take_every_thread() {
+    let server = Server::start(&[]);
+    let silent: Vec<_> = (0..700)
+        .map(|_| {
+            let mut client = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+            client.write_all(&preface(1)).unwrap();
+            client
+        })
+        .collect();
+    let turned_away = server.await_events("foreign", 1);
+    assert!(turned_away["why"].as_str().unwrap().contains("more than 512 clients"), "{turned_away}");
+    let threads = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap().count();
+    assert!(threads < 530, "{threads} threads");
+    // With their patience over, everything is as before.
+    server.await_events("ended", 512);
+    drop(silent);
     let done = Process::start(test("127.0.0.1", server.port, &["-t", "1", "-b", "20M"])).finish(PATIENCE);
     assert_eq!(done.code, Some(0), "{done:?}");
 }
