@@ -1,5 +1,5 @@
 //! Bad weather in the clock: somebody sets it while a run goes on.
-#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
 
