@@ -1,5 +1,7 @@
 //! Inputs that reach far: well-formed examples, from which a search departs.
 
+use std::sync::LazyLock;
+
 use linerate_model::{HostInfo, TestSpec};
 use linerate_proto::native::{Connection, Datagram, DatagramKind, Preface};
 use serde_json::json;
@@ -20,7 +22,12 @@ pub(crate) fn datagrams() -> Vec<Vec<u8>> {
 }
 
 /// Every control message of the protocol, in the order in which a run has them.
-pub(crate) fn messages() -> Vec<Vec<u8>> {
+pub(crate) fn messages() -> &'static [Vec<u8>] {
+    static MESSAGES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(write_messages);
+    &MESSAGES
+}
+
+fn write_messages() -> Vec<Vec<u8>> {
     let host = json!(HostInfo::default());
     let spec = json!(TestSpec::default());
     let cookie = "30313233343536373839616263646566";
@@ -57,18 +64,18 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
 pub(crate) fn client_dialogues() -> Vec<Vec<u8>> {
     let (preface, message) = (0, 1);
     let until_running = [preface, message, 2, 6, 1, 0, message, 4, message, 5, 5];
-    let regular = [&until_running[..], &[message, 7, 8, 0, message, 10, 7, 0, 10, 2]].concat();
+    let regular = [&until_running[..], &[message, 7, 7, 0, 0, message, 10, 7, 2, 0, 9, 0]].concat();
     let queued = [&[preface, message, 1][..], &regular[1..]].concat();
-    let cut = [&until_running[..], &[8, 0, 4, 60, 7, 0, 4, 200]].concat();
+    let cut = [&until_running[..], &[7, 0, 0, 4, 60, 7, 2, 0, 4, 200]].concat();
     vec![regular, queued, cut]
 }
 
 /// The same for a server.
 pub(crate) fn server_dialogues() -> Vec<Vec<u8>> {
     let (preface, message) = (0, 1);
-    let until_running = [preface, message, 0, 9, message, 3, 5, message, 6];
-    let regular = [&until_running[..], &[message, 9, message, 11, 7, 0, message, 17]].concat();
-    let queued = [&[preface, message, 0, 10, 0][..], &regular[3..]].concat();
+    let until_running = [preface, message, 0, 8, 2, message, 3, 5, message, 6];
+    let regular = [&until_running[..], &[message, 9, message, 11, 7, 2, 1, message, 17]].concat();
+    let queued = [&[preface, message, 0, 8, 0][..], &regular[3..]].concat();
     let cut = [&until_running[..], &[message, 12, message, 13, 4, 200]].concat();
     vec![regular, queued, cut]
 }
