@@ -32,8 +32,9 @@ impl Decimal {
     fn parse(number: &str) -> Result<Self, Trouble> {
         let (plain, exponent) = match number.find(['e', 'E']) {
             Some(at) => {
-                let exponent: i32 = number[at + 1..].parse().map_err(|_| Trouble::TooLarge)?;
-                (&number[..at], exponent)
+                let (plain, exponent) = (&number[..at], &number[at + 1..]);
+                let beyond = if exponent.starts_with('-') { Trouble::TooFine } else { Trouble::TooLarge };
+                (plain, exponent.parse::<i32>().map_err(|_| beyond)?)
             }
             None => (number, 0),
         };
@@ -44,7 +45,8 @@ impl Decimal {
         let digits: String = whole.chars().chain(fraction.chars()).collect();
         let digits = digits.trim_start_matches('0');
         if digits.len() > MAX_DIGITS {
-            return Err(Trouble::TooLarge);
+            let fits = whole.trim_start_matches('0').len() <= MAX_DIGITS;
+            return Err(if fits { Trouble::TooFine } else { Trouble::TooLarge });
         }
         let mut mantissa: u128 =
             if digits.is_empty() { 0 } else { digits.parse().map_err(|_| Trouble::NotANumber)? };
@@ -57,7 +59,7 @@ impl Decimal {
             mantissa = mantissa.checked_mul(10_u128.pow(power)).ok_or(Trouble::TooLarge)?;
             return Ok(Self { mantissa, scale: 0 });
         }
-        let scale = u32::try_from(scale).ok().filter(|s| *s <= 36).ok_or(Trouble::TooLarge)?;
+        let scale = u32::try_from(scale).ok().filter(|s| *s <= 36).ok_or(Trouble::TooFine)?;
         Ok(Self { mantissa, scale })
     }
 
@@ -100,4 +102,22 @@ fn number_length(text: &str) -> usize {
         }
     }
     at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_small_to_be_kept_is_not_called_too_large() {
+        let places = |count: usize| format!("0.{}1", "0".repeat(count));
+        for fine in ["1e-300", "1e-99999999999", "1.0000000000000000000000001", &places(36)] {
+            assert_eq!(Decimal::split(fine), Err(Trouble::TooFine), "{fine}");
+        }
+        for large in ["1e300", "1e99999999999", "1000000000000000000000000.5"] {
+            assert_eq!(Decimal::split(large), Err(Trouble::TooLarge), "{large}");
+        }
+        assert_eq!(Decimal::split(&places(35)), Ok((Decimal { mantissa: 1, scale: 36 }, "")));
+        assert_eq!(Decimal::split("0e-300"), Ok((Decimal { mantissa: 0, scale: 0 }, "")));
+    }
 }

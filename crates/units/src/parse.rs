@@ -32,6 +32,8 @@ pub enum Trouble {
     },
     /// The value is larger than can be counted.
     TooLarge,
+    /// The number has more decimal places than can be kept.
+    TooFine,
     /// The value is not a whole number of the smallest unit, so keeping it would round.
     NotWhole {
         /// The smallest unit: bytes or nanoseconds.
@@ -49,6 +51,7 @@ impl fmt::Display for ParseError {
                 write!(f, "unknown unit '{unit}' in '{}'; known are {known}", self.text)?;
             }
             Trouble::TooLarge => write!(f, "'{}' is too large", self.text)?,
+            Trouble::TooFine => write!(f, "'{}' has more decimal places than can be kept", self.text)?,
             Trouble::NotWhole { of } => write!(f, "'{}' is not a whole number of {of}", self.text)?,
         }
         write!(f, " (example: {})", self.example)
