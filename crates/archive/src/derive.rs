@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use linerate_model::metrics::{self, Kind};
 use linerate_model::{FlowRecord, RunRecord, Side};
-use linerate_units::{Bitrate, Span};
 
 use crate::FlowHead;
 
@@ -25,7 +24,7 @@ pub(crate) fn flow_heads(record: &RunRecord) -> Vec<FlowHead> {
         name: flow.plan.name.clone(),
         direction: flow.plan.direction.name().to_owned(),
         transport: serialised_name(&flow.plan.transport),
-        bitrate: bitrate(flow),
+        bitrate: flow.bitrate(),
         cause: flow.verdict.as_ref().map(|verdict| verdict.cause.name().to_owned()),
     });
     heads.collect()
@@ -35,17 +34,6 @@ pub(crate) fn flow_heads(record: &RunRecord) -> Vec<FlowHead> {
 pub(crate) fn serialised_name<T: serde::Serialize>(value: &T) -> String {
     let json = serde_json::to_value(value).unwrap_or_default();
     json.as_str().unwrap_or_default().to_owned()
-}
-
-/// Goodput at the receiver: its tally's, or that of its last count when the flow did not live to see one.
-fn bitrate(flow: &FlowRecord) -> Option<Bitrate> {
-    match (&flow.receiver, flow.progress) {
-        (Some(tally), _) => {
-            (tally.elapsed > Span::ZERO || tally.bitrate > Bitrate::ZERO).then_some(tally.bitrate)
-        }
-        (None, Some((bytes, elapsed))) => Bitrate::of(bytes, elapsed),
-        (None, None) => None,
-    }
 }
 
 /// Statistics of every metric over the samples inside the window, and the readings of the whole window.

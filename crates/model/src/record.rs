@@ -1,6 +1,6 @@
 //! A run folded from its events: what reports and rules read.
 
-use linerate_units::{Bytes, Span};
+use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::caveat::Caveat;
 use crate::event::{Body, Event, FlowPlan, Outcome, RunStart};
@@ -99,6 +99,23 @@ impl FlowRecord {
             Side::Sender => self.sender.as_ref(),
             Side::Receiver => self.receiver.as_ref(),
         }
+    }
+
+    /// Application bytes inside the measured part and the time in which they arrived: the receiver's tally, or its last
+    /// progress when the flow did not live to see one.
+    #[must_use]
+    pub fn received(&self) -> Option<(Bytes, Span)> {
+        self.receiver.as_ref().map(|tally| (tally.bytes, tally.elapsed)).or(self.progress)
+    }
+
+    /// Goodput at the receiver, from the same source as [`FlowRecord::received`]; absent when no time passed between
+    /// the first and the last read.
+    #[must_use]
+    pub fn bitrate(&self) -> Option<Bitrate> {
+        let Some(tally) = &self.receiver else {
+            return self.progress.and_then(|(bytes, elapsed)| Bitrate::of(bytes, elapsed));
+        };
+        (tally.elapsed > Span::ZERO || tally.bitrate > Bitrate::ZERO).then_some(tally.bitrate)
     }
 
     /// What one side's sockets were set to.
@@ -268,5 +285,25 @@ mod tests {
         assert_eq!(flow.receiver.as_ref().unwrap().total_bytes.get(), 9);
         assert_eq!(record.ends(flow).0.unwrap().name, "b");
         assert_eq!(record.outcome, Some(Outcome::Completed));
+    }
+
+    #[test]
+    fn the_result_is_the_receivers_tally_else_its_last_progress() {
+        let mut flow = FlowRecord::new(plan());
+        assert_eq!((flow.received(), flow.bitrate()), (None, None));
+        flow.progress = Some((Bytes::new(1000), Span::from_ms(1)));
+        assert_eq!(flow.received(), flow.progress);
+        // 8000 bits in a millisecond.
+        assert_eq!(flow.bitrate(), Bitrate::from_bps(8e6));
+        flow.receiver = Some(Tally {
+            bytes: Bytes::new(5000),
+            elapsed: Span::from_ms(10),
+            bitrate: Bitrate::from_bps(3e6).unwrap(),
+            ..Tally::default()
+        });
+        assert_eq!(flow.received(), Some((Bytes::new(5000), Span::from_ms(10))));
+        assert_eq!(flow.bitrate(), Bitrate::from_bps(3e6));
+        flow.receiver = Some(Tally { bytes: Bytes::new(1), ..Tally::default() });
+        assert_eq!(flow.bitrate(), None, "a single read has no rate");
     }
 }

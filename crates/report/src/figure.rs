@@ -24,14 +24,7 @@ pub(crate) struct Figure {
 impl Figure {
     /// The receiver's tally, or its last progress when the flow did not live to see one.
     pub(crate) fn of(flow: &FlowRecord) -> Option<Self> {
-        let (bytes, elapsed, bitrate) = match (&flow.receiver, flow.progress) {
-            (Some(tally), _) => {
-                let known = tally.elapsed > Span::ZERO || tally.bitrate > Bitrate::ZERO;
-                (tally.bytes, tally.elapsed, known.then_some(tally.bitrate))
-            }
-            (None, Some((bytes, elapsed))) => (bytes, elapsed, Bitrate::of(bytes, elapsed)),
-            (None, None) => return None,
-        };
+        let ((bytes, elapsed), bitrate) = (flow.received()?, flow.bitrate());
         let share = flow.ceiling.as_ref().zip(bitrate).and_then(|(c, r)| Ratio::new(r.bps() / c.bitrate_bps));
         let judged = flow.verdict.as_ref().is_some_and(|verdict| verdict.cause == Cause::Impossible);
         // Only a link is a wall. The other limits are models or estimates, and a figure above one refutes the estimate.
