@@ -23,9 +23,6 @@ use crate::setup::{expected_time, flow_setup, socket_options};
 /// How often a waiting client's place and the stop flag are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Flows of one phase at most: one each way.
-const MOST_FLOWS: u64 = 2;
-
 /// Open files that a server needs beside the streams of a run.
 const SPARE_FILES: u64 = 32;
 
@@ -164,7 +161,9 @@ impl<'a> Run<'a> {
                 "the run would take {length}, this server allows {longest}; give a shorter -t"
             ));
         }
-        let files = u64::from(hello.spec.traffic.streams) * MOST_FLOWS + SPARE_FILES;
+        let traffic = &hello.spec.traffic;
+        let flows_at_once = traffic.phases().iter().map(Vec::len).max().unwrap_or(1) as u64;
+        let files = u64::from(traffic.streams) * flows_at_once + SPARE_FILES;
         if let Err(error) = limits::raise_open_files(files) {
             return self.refuse(format!("too few open files there: {}", ControlError::from(error)));
         }
