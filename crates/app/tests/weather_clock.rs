@@ -12,7 +12,7 @@ use support::{Folder, PATIENCE, Process, Server, eventually, test};
 fn faketime() -> PathBuf {
     let folders = std::fs::read_dir("/usr/lib").unwrap().map(|entry| entry.unwrap().path());
     let library = folders.map(|folder| folder.join("faketime/libfaketimeMT.so.1")).find(|path| path.exists());
-    library.expect("install the package libfaketime")
+    library.expect("install the package faketime")
 }
 
 /// Sets the wall clock that a client sees by `step`, in the words of faketime, in the middle of a download.
@@ -47,13 +47,13 @@ fn stepped(step: &str, text: &str) {
 }
 
 #[test]
-#[ignore = "needs libfaketime"]
+#[ignore = "needs faketime"]
 fn a_clock_set_forward_is_noticed_and_does_not_stretch_the_result() {
     stepped("+3600", "+3600");
 }
 
 #[test]
-#[ignore = "needs libfaketime"]
+#[ignore = "needs faketime"]
 fn a_clock_set_back_is_noticed_and_does_not_shrink_the_result() {
     stepped("-3600", "-3600");
 }

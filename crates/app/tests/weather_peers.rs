@@ -119,7 +119,7 @@ fn a_client_killed_in_any_state_leaves_its_server_ready_for_the_next_one() {
 #[test]
 fn a_server_that_no_longer_says_anything_ends_its_client() {
     let server = Server::start(&[]);
-    let args = ["-t", "30", "-b", "20M", "--json", "--download"];
+    let args = ["-t", "30", "-b", "20M", "--download"];
     let run = Process::start(test("127.0.0.1", server.port, &args));
     eventually("the run begins", || server.events("begun").pop());
     support::pause(Duration::from_secs(3));
@@ -129,7 +129,8 @@ fn a_server_that_no_longer_says_anything_ends_its_client() {
     assert!(clock::now().since(stopped) < NOTICE, "{done:?}");
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("no answer from the peer for 6 s"), "{done:?}");
-    assert!(flow(&done.json(), "download")["receiver"]["bytes"].as_u64() > Some(0));
+    // What was measured is printed, and that it is not the whole.
+    assert!(done.stdout.contains("Verdict") && done.stdout.contains("ended in the middle"), "{done:?}");
 }
 
 /// Interrupts a client in the middle of its first direction.
