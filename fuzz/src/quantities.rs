@@ -1,11 +1,11 @@
 //! Quantities as somebody types them.
 
+use std::ops::RangeInclusive;
+
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
-/// A bit in thirty years.
-const SLOWEST_BPS: f64 = 1e-9;
-/// All the links of this world.
-const FASTEST_BPS: f64 = 1e18;
+/// Rates and ratios are kept as floats: far from every network, their exact form has more digits than are read.
+const USUAL: RangeInclusive<f64> = 1e-9..=1e18;
 
 /// What is understood is understood again from its exact form, as the same quantity.
 pub fn units(bytes: &[u8]) {
@@ -13,16 +13,13 @@ pub fn units(bytes: &[u8]) {
     if let Ok(value) = text.parse::<Bytes>() {
         assert_eq!(value.exact().parse(), Ok(value));
     }
-    // A rate is kept as a float: far from every network its exact form has more digits than are read.
-    if let Ok(value) = text.parse::<Bitrate>()
-        && (SLOWEST_BPS..=FASTEST_BPS).contains(&value.bps())
-    {
-        assert_eq!(value.exact().parse(), Ok(value));
-    }
     if let Ok(value) = text.parse::<Span>() {
         assert_eq!(value.exact().parse(), Ok(value));
     }
-    if let Ok(value) = text.parse::<Ratio>() {
+    if let Some(value) = text.parse::<Bitrate>().ok().filter(|value| USUAL.contains(&value.bps())) {
+        assert_eq!(value.exact().parse(), Ok(value));
+    }
+    if let Some(value) = text.parse::<Ratio>().ok().filter(|value| USUAL.contains(&value.get())) {
         assert_eq!(value.exact().parse(), Ok(value));
     }
 }
