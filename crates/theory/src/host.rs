@@ -95,6 +95,18 @@ pub fn bus_rate_bps(clock_hz: f64, width_bits: f64) -> Option<f64> {
     finite(positive(clock_hz)? * positive(width_bits)?)
 }
 
+/// What a PCI Express slot carries in one direction: lanes times transfers, less the line code and 15 % for packet headers,
+/// acknowledgements and flow control.
+///
+/// Units: bit/s. Domain: both > 0; for more than 32·10⁹ transfers/s, where packets travel in flits without a line code, a few
+/// percent too much. Source: PCI Express Base Specification (8b/10b to 5 GT/s, 128b/130b from 8 GT/s).
+#[must_use]
+pub fn pcie_rate_bps(transfers_per_second: f64, lanes: f64) -> Option<f64> {
+    const PACKETS: f64 = 0.85;
+    let code = if transfers_per_second <= 5e9 { 8.0 / 10.0 } else { 128.0 / 130.0 };
+    finite(positive(transfers_per_second)? * positive(lanes)? * code * PACKETS)
+}
+
 /// Share of a bus's clocks that move data.
 ///
 /// Units: ratio, clocks. Domain: data > 0, overhead ≥ 0. Source: burst length over transaction length.
@@ -189,6 +201,16 @@ mod tests {
         assert!((other_stage_rate(50.0, 100.0).unwrap() - 100.0).abs() < 1e-9);
         assert_eq!(other_stage_rate(100.0, 100.0), None);
         assert_eq!(overlapped_rate(1.0, 2.0), Some(1.0));
+    }
+
+    #[test]
+    fn a_slot_carries_its_lanes_less_code_and_headers() {
+        // 8 lanes of 5 GT/s: 40 Gbit/s, 32 after 8b/10b, 27.2 of them usable.
+        assert!((pcie_rate_bps(5e9, 8.0).unwrap() - 27.2e9).abs() < 1.0);
+        // 4 lanes of 8 GT/s: 32 Gbit/s, 31.508 after 128b/130b, 26.782 of them usable.
+        assert!((pcie_rate_bps(8e9, 4.0).unwrap() - 26.781_538e9).abs() < 1e3);
+        assert_eq!(pcie_rate_bps(8e9, 0.0), None);
+        assert_eq!(pcie_rate_bps(f64::NAN, 4.0), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::fs;
+use std::time::Duration;
 
 use super::text;
 
@@ -82,6 +83,24 @@ pub fn cpu_frequency(cpu: usize) -> CpuFrequency {
     }
 }
 
+/// What the kernel's clock is read from: "tsc", "hpet", "kvm-clock", …
+#[must_use]
+pub fn clock_source() -> Option<String> {
+    text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+}
+
+/// A number of nanoseconds as the kernel writes it.
+#[must_use]
+pub fn parse_nanoseconds(text: &str) -> Option<Duration> {
+    text.trim().parse().ok().map(Duration::from_nanos)
+}
+
+/// How much later than asked the kernel may wake this thread, to wake several at once.
+#[must_use]
+pub fn timer_slack() -> Option<Duration> {
+    parse_nanoseconds(&text("/proc/self/timerslack_ns")?)
+}
+
 /// A value in bytes of a `Name:   1234 kB` line.
 #[must_use]
 pub fn parse_kib(text: &str, name: &str) -> Option<u64> {
@@ -123,6 +142,14 @@ pub fn is_virtual_machine() -> Option<bool> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn slack_is_a_number_of_nanoseconds_and_nothing_else() {
+        assert_eq!(parse_nanoseconds("50000\n"), Some(Duration::from_micros(50)));
+        assert_eq!(parse_nanoseconds("-1"), None);
+        assert_eq!(parse_nanoseconds("50 us"), None);
+        assert!(timer_slack().is_some());
+    }
 
     #[test]
     fn finds_the_processor_on_x86_and_arm() {

@@ -1,18 +1,17 @@
 //! What doctor looks at, gathered before anything is judged.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_sock::iface::{self, LinkInfo};
 use linerate_sock::limits::{self, OpenFiles};
 use linerate_sock::open::IpVersion;
+use linerate_sock::proc::card::{self, Card};
 use linerate_sock::proc::net::{Device, Softnet};
 use linerate_sock::proc::{cpu, host, net};
 use linerate_sock::{SockError, SocketOptions, affinity, clock, open, proc, sockopt};
 
-use super::slot::Slot;
 use super::sysctls;
 
 /// The state of this host. What it does not tell is absent.
@@ -35,10 +34,8 @@ pub(super) struct Interface {
     pub(super) link: LinkInfo,
     /// Counters since the interface was made.
     pub(super) counters: Option<Device>,
-    /// Its PCI Express slot.
-    pub(super) slot: Option<Slot>,
-    /// Queues into which the card sorts received packets.
-    pub(super) receive_queues: Option<usize>,
+    /// Slot and queues.
+    pub(super) card: Card,
 }
 
 /// Processors, clock and memory.
@@ -79,22 +76,7 @@ impl Facts {
 
 impl Interface {
     fn gather(link: LinkInfo, counters: &BTreeMap<String, Device>) -> Self {
-        let folder = format!("/sys/class/net/{}", link.name);
-        // These files may be those of another network namespace, which has an interface of the same name.
-        let ours =
-            text(&format!("{folder}/ifindex")).and_then(|index| index.parse().ok()) == Some(link.index);
-        let queues = fs::read_dir(format!("{folder}/queues")).ok().filter(|_| ours);
-        let receiving = |entries: fs::ReadDir| {
-            entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("rx-")).count()
-        };
-        let speed = text(&format!("{folder}/device/current_link_speed"));
-        let width = text(&format!("{folder}/device/current_link_width"));
-        Self {
-            counters: counters.get(&link.name).copied(),
-            slot: speed.zip(width).filter(|_| ours).and_then(|(speed, width)| Slot::parse(&speed, &width)),
-            receive_queues: queues.map(receiving).filter(|count| *count > 0),
-            link,
-        }
+        Self { counters: counters.get(&link.name).copied(), card: card::card(&link.name, link.index), link }
     }
 }
 
@@ -102,11 +84,9 @@ impl Machine {
     fn gather() -> Self {
         let cores = affinity::online_cpus();
         Self {
-            clock_source: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            clock_source: host::clock_source(),
             clock_resolution: clock::resolution(),
-            timer_slack: text("/proc/self/timerslack_ns")
-                .and_then(|ns| ns.parse().ok())
-                .map(Duration::from_nanos),
+            timer_slack: host::timer_slack(),
             governors: (0..cores).filter_map(|cpu| host::cpu_frequency(cpu).governor).collect(),
             is_virtual: host::is_virtual_machine(),
             steal_share: cpu::stat().and_then(|stat| stat.all.steal_share()),
@@ -160,8 +140,4 @@ impl Route {
             path_mtu: sockopt::path_mtu(&bound.socket).ok(),
         })
     }
-}
-
-fn text(path: &str) -> Option<String> {
-    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }

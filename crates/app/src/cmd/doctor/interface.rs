@@ -5,6 +5,7 @@ use linerate_units::Bitrate;
 
 use super::check::{Check, Section, Status};
 use super::facts::{Interface, Route};
+use super::slot;
 
 /// Least MTU with which IPv6 works. Source: RFC 8200 §5.
 const IPV6_MTU: u32 = 1280;
@@ -25,7 +26,7 @@ pub(super) fn section(interface: &Interface, cores: usize) -> Section {
     checks.extend(discipline(link));
     checks.extend(errors(interface));
     checks.extend(receive_queues(interface, cores));
-    checks.extend(interface.slot.and_then(|slot| slot.check(link)));
+    checks.extend(interface.card.slot.and_then(|slot| slot::check(slot, link)));
     Section { title: format!("Interface {} ({})", link.name, kind(link)), checks }
 }
 
@@ -194,7 +195,7 @@ fn receive_queues(interface: &Interface, cores: usize) -> Option<Check> {
     if !matches!(link.kind, LinkKind::Physical | LinkKind::Paravirtual) {
         return None;
     }
-    let queues = interface.receive_queues?;
+    let queues = interface.card.receive_queues?;
     let check =
         Check::good(id(link, "queues"), queues.to_string(), "receive queues, each served by one processor");
     if queues > 1 || cores == 1 || link.speed_bps.is_none_or(|speed| speed < FAST_BPS) {
@@ -206,9 +207,9 @@ fn receive_queues(interface: &Interface, cores: usize) -> Option<Check> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::slot::Slot;
     use super::*;
     use linerate_sock::iface::{self, Offloads};
+    use linerate_sock::proc::card::{Card, Slot};
     use linerate_sock::proc::net::parse_devices;
 
     /// A card of 10 Gb/s as it should be.
@@ -224,8 +225,10 @@ mod tests {
         (offloads.tso, offloads.gso, offloads.gro) = (Some(true), Some(true), Some(true));
         (offloads.tx_checksum, offloads.rx_checksum) = (Some(true), Some(true));
         link.offloads = offloads;
-        let slot = Some(Slot { gigatransfers: 5.0, lanes: 8 });
-        Interface { link, counters: None, slot, receive_queues: Some(8) }
+        let mut card = Card::default();
+        card.slot = Some(Slot { transfers_per_second: 5e9, lanes: 8 });
+        card.receive_queues = Some(8);
+        Interface { link, counters: None, card }
     }
 
     /// What is not good, as `name status`.
@@ -256,8 +259,8 @@ mod tests {
             (|card| card.link.discipline = Some("netem".to_owned()), "eth7.qdisc bad"),
             (|card| card.link.discipline = Some("tbf".to_owned()), "eth7.qdisc bad"),
             (|card| card.link.discipline = Some("pfifo_fast".to_owned()), "eth7.qdisc note"),
-            (|card| card.receive_queues = Some(1), "eth7.queues note"),
-            (|card| card.slot = Some(Slot { gigatransfers: 2.5, lanes: 4 }), "eth7.pcie bad"),
+            (|of| of.card.receive_queues = Some(1), "eth7.queues note"),
+            (|of| of.card.slot = Some(Slot { transfers_per_second: 2.5e9, lanes: 4 }), "eth7.pcie bad"),
         ];
         for (damage, complaint) in faults {
             let mut interface = card();
@@ -281,7 +284,7 @@ mod tests {
     #[test]
     fn loopback_needs_no_wire() {
         let link = iface::link("lo").unwrap();
-        let lo = section(&Interface { link, counters: None, slot: None, receive_queues: None }, 8);
+        let lo = section(&Interface { link, counters: None, card: Card::default() }, 8);
         assert!(lo.checks.iter().all(|check| !check.id.ends_with("speed") && !check.id.ends_with("tso")));
     }
 
