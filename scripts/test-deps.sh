@@ -5,7 +5,7 @@ set -euo pipefail
 "$(dirname "$0")/need.sh" \
     cc:gcc \
     iperf3:iperf3 iperf:iperf nuttcp:nuttcp NPtcp:netpipe-tcp \
-    ethtool:ethtool ip:iproute2 ps:procps sqlite3:sqlite3 jq:jq
+    ethtool:ethtool faketime:faketime ip:iproute2 ps:procps sqlite3:sqlite3 jq:jq
 
 if ! command -v cargo >/dev/null; then
     echo "missing: Rust; install it from https://rustup.rs and try again" >&2

@@ -30,7 +30,7 @@ pub(crate) fn length(spec: &TestSpec) -> Bytes {
     traffic.length.unwrap_or_else(|| {
         Bytes::new(match (traffic.transport(), traffic.streams) {
             (Transport::Udp, _) => DATAGRAM,
-            (_, 1) => 1 << 20,
+            (_, 1) => 512 << 10,
             (_, 2..=8) => 256 << 10,
             _ => 64 << 10,
         })

@@ -24,7 +24,7 @@ impl Plan {
         let shared = streams > cores * STREAMS_PER_CORE;
         let block = match (shared, streams) {
             (true, _) => 64 << 10,
-            (false, 1) => 1 << 20,
+            (false, 1) => 512 << 10,
             (false, _) => 256 << 10,
         };
         let block = length.map_or(block, |length| usize::try_from(length.get()).unwrap_or(block));
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn threads_up_to_four_streams_a_core_then_one_worker_a_core() {
         let plan = |streams| Plan::new(streams, 2, None);
-        assert_eq!((plan(1).pumps, plan(1).block), (1, 1 << 20));
+        assert_eq!((plan(1).pumps, plan(1).block), (1, 512 << 10));
         assert_eq!((plan(8).pumps, plan(8).block), (8, 256 << 10));
         assert_eq!((plan(9).pumps, plan(9).block), (2, 64 << 10));
         assert!(plan(9).shared() && !plan(8).shared());

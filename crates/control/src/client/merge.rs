@@ -105,7 +105,9 @@ impl Merge {
             };
             for (host, mut ended) in [flow.sender.take(), flow.receiver.take()].into_iter().flatten() {
                 if self.cut {
-                    ended.caveats.retain(|caveat| caveat.kind != CaveatKind::Partial);
+                    // The reset that ended its streams was ours, and after the window: what was asked is measured.
+                    ended.tally.complete = true;
+                    ended.tally.trouble = None;
                 }
                 note_end(*number, host, ended, log);
             }
