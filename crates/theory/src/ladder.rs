@@ -2,6 +2,7 @@
 
 use linerate_model::Ceiling;
 
+use crate::bdp::LinuxBuffer;
 use crate::domain::positive;
 use crate::evidence::{Evidence, Host, LinkSource, Transport};
 use crate::{bdp, ethernet, framing, host, phrase, tcp_rate};
@@ -56,7 +57,8 @@ pub fn of<'a>(ceilings: &'a [Ceiling], limit: &str) -> Option<&'a Ceiling> {
     ceilings.iter().find(|ceiling| ceiling.limit == limit)
 }
 
-fn rung(limit: &str, bitrate_bps: f64, because: String) -> Ceiling {
+/// A ceiling in words.
+pub(crate) fn rung(limit: &str, bitrate_bps: f64, because: String) -> Ceiling {
     Ceiling { limit: limit.to_owned(), bitrate_bps, because }
 }
 
@@ -67,9 +69,13 @@ pub(crate) fn link_goodput_bps(evidence: &Evidence, link_bps: f64) -> Option<f64
 
 /// How the frames of this flow look, for a person.
 pub(crate) fn framing_text(evidence: &Evidence) -> String {
-    let mut parts = vec![format!("MTU {:.0}", evidence.packet_bytes())];
+    let udp = evidence.transport == Transport::Udp;
+    let bytes = evidence.packet_bytes();
+    // A datagram is as long as asked, a segment as the MTU lets it be.
+    let mut parts =
+        vec![if udp { format!("packets of {bytes:.0} bytes") } else { format!("MTU {bytes:.0}") }];
     parts.extend(evidence.link.ip_version.map(|ip| ip.name().to_owned()));
-    if evidence.transport == Transport::Udp {
+    if udp {
         parts.push("UDP".to_owned());
     } else if evidence.headers().option_bytes > 0.0 {
         parts.push("TCP timestamps".to_owned());
@@ -103,11 +109,12 @@ fn receiver_window_bytes(evidence: &Evidence) -> Option<(f64, String)> {
         return Some((bdp::UNSCALED_WINDOW_BYTES, "64 KiB without window scaling".to_owned()));
     }
     if windows.rcv_buf_asked_bytes.is_some() {
-        let window = offered.or_else(|| windows.rcv_buf_bytes.map(|buffer| buffer / 2.0))?;
+        let window = offered
+            .or_else(|| windows.rcv_buf_bytes.and_then(|buffer| LinuxBuffer::Receive.window_bytes(buffer)))?;
         return Some((window, format!("window of {} from the buffer asked for", phrase::size(window))));
     }
     // Autotuning: half of the largest buffer, unless the kernel already offered more.
-    let half = windows.rmem_max_bytes? / 2.0;
+    let half = LinuxBuffer::Receive.window_bytes(windows.rmem_max_bytes?)?;
     let window = offered.map_or(half, |offered| offered.max(half));
     Some((window, format!("window of {} at most, from tcp_rmem", phrase::size(window))))
 }
@@ -119,7 +126,7 @@ fn send_buffer(evidence: &Evidence) -> Option<Ceiling> {
         _ => (windows.wmem_max_bytes?, "largest send buffer of tcp_wmem"),
     };
     let rtt = evidence.base_rtt_s()?;
-    let rate = bdp::window_rate_bps(buffer, rtt)? * evidence.streams();
+    let rate = bdp::window_rate_bps(LinuxBuffer::Send.window_bytes(buffer)?, rtt)? * evidence.streams();
     Some(rung("send_buffer", rate, format!("{} {because}, RTT {}", phrase::size(buffer), phrase::time(rtt))))
 }
 
@@ -208,6 +215,15 @@ mod tests {
         assert!((rungs[2].bitrate_bps - 941.48e6).abs() < 1e4);
         assert_eq!(rungs[2].because, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
         assert_eq!(after_remedy(&rungs, "receiver_window").map(|rung| rung.limit.as_str()), Some("loss"));
+    }
+
+    #[test]
+    fn datagrams_are_told_by_their_size() {
+        let mut evidence = example();
+        evidence.transport = Transport::Udp;
+        evidence.link.mss_bytes = Some(100.0);
+        let rungs = ladder(&evidence);
+        assert_eq!(of(&rungs, "link").unwrap().because, "1000BASE-T, packets of 128 bytes, IPv4, UDP");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_theory::bdp;
+use linerate_theory::bdp::{self, LinuxBuffer};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use super::check::{Check, Section, Status};
@@ -52,24 +52,28 @@ impl Target {
 /// The largest buffers that the kernel grants, against the path.
 pub(super) fn windows(facts: &Facts, target: Target) -> Section {
     let autotuned = [
-        ("net.ipv4.tcp_rmem", "window of a receiving flow"),
-        ("net.ipv4.tcp_wmem", "window of a sending flow"),
+        ("net.ipv4.tcp_rmem", LinuxBuffer::Receive, "window of a receiving flow"),
+        ("net.ipv4.tcp_wmem", LinuxBuffer::Send, "window of a sending flow"),
     ];
     let asked = [
         ("net.core.rmem_max", "receive buffer that a program may ask for (-w, and UDP)"),
         ("net.core.wmem_max", "send buffer that a program may ask for (-w, and UDP)"),
     ];
     let mut checks: Vec<Check> = Vec::new();
-    checks.extend(autotuned.iter().filter_map(|(name, what)| autotuned_buffer(facts, target, name, what)));
+    checks.extend(autotuned.into_iter().filter_map(|buffer| autotuned_buffer(facts, target, buffer)));
     checks.extend(asked.iter().filter_map(|(name, what)| askable_buffer(facts, target, name, what)));
     Section { title: "TCP windows".to_owned(), checks }
 }
 
-/// Autotuning goes up to the last number of three, of which about one half is window.
-fn autotuned_buffer(facts: &Facts, target: Target, name: &'static str, what: &str) -> Option<Check> {
+/// Autotuning goes up to the last number of three.
+fn autotuned_buffer(
+    facts: &Facts,
+    target: Target,
+    (name, buffer, what): (&'static str, LinuxBuffer, &str),
+) -> Option<Check> {
     let setting = facts.sysctls.get(name)?;
     let [least, first, most] = numbers(setting)?;
-    let window = Bytes::new(bdp::linux_window_bytes(most, 1));
+    let window = Bytes::new(buffer.window_bytes(most as f64)? as u64);
     let (rate, bdp) = (target.rate_with(window)?, target.bdp()?);
     let value = format!("{} at most", Bytes::new(most));
     let text = format!("{what} up to {window}: {rate} over {}", target.rtt);
@@ -77,7 +81,7 @@ fn autotuned_buffer(facts: &Facts, target: Target, name: &'static str, what: &st
     if window >= bdp {
         return Some(check);
     }
-    let needed = bdp.get().checked_mul(2)?.checked_next_power_of_two()?;
+    let needed = ((LinuxBuffer::PER_WINDOW * bdp.get() as f64) as u64).checked_next_power_of_two()?;
     let text = format!("{what} stays below {window}, so one flow gets at most {rate} over {}", target.rtt);
     let command = format!("sysctl -w {name}='{least} {first} {needed}'");
     Some(check.but(Status::Bad, text).remedy(command))
@@ -226,13 +230,16 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_of_twice_the_path_is_good_and_one_byte_less_is_not() {
-        let status = |most: u64| {
+    fn a_window_of_the_path_is_good_and_one_byte_less_is_not() {
+        let status = |name, most: u64| {
             let text = format!("4096 131072 {most}");
-            windows(&facts(&[("net.ipv4.tcp_wmem", &text)]), gigabit()).checks[0].status
+            windows(&facts(&[(name, &text)]), gigabit()).checks[0].status
         };
-        assert_eq!(status(25_000_000), Status::Good);
-        assert_eq!(status(24_999_998), Status::Bad);
+        // 12.5 MB: half of a receive buffer, all of a send buffer.
+        assert_eq!(status("net.ipv4.tcp_rmem", 25_000_000), Status::Good);
+        assert_eq!(status("net.ipv4.tcp_rmem", 24_999_998), Status::Bad);
+        assert_eq!(status("net.ipv4.tcp_wmem", 12_500_000), Status::Good);
+        assert_eq!(status("net.ipv4.tcp_wmem", 12_499_999), Status::Bad);
     }
 
     #[test]
