@@ -6,7 +6,7 @@ mod text;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use linerate_theory::encapsulation::Encapsulation;
 use linerate_theory::envelope::{Congestion, Path, PathError};
-use linerate_theory::framing::{Headers, IpVersion};
+use linerate_theory::framing::IpVersion;
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 use super::page::{self, Page};
@@ -75,8 +75,8 @@ pub(crate) struct EnvelopeArgs {
     /// Also the time that so many bytes take
     #[arg(short = 'n', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, help_heading = "Questions")]
     transfer: Option<Bytes>,
-    /// Also what becomes of so much payload per second
-    #[arg(short = 'b', long, value_name = "RATE", allow_hyphen_values = true, value_parser = above_zero::<Bitrate>, help_heading = "Questions")]
+    /// Payload offered per second: a ceiling itself, and what becomes of it
+    #[arg(short = 'b', long, value_name = "RATE", allow_hyphen_values = true, value_parser = above_zero::<Bitrate>, help_heading = "Flow")]
     offered: Option<Bitrate>,
     /// Also the queue that a burst of so many bytes leaves before the link
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, requires = "burst_rate",
@@ -102,7 +102,7 @@ fn congestion() -> impl TypedValueParser<Value = Congestion> {
 
 /// Calculates and prints the envelope.
 pub(crate) fn run(args: &EnvelopeArgs) -> Exit {
-    let answer = match path(args).and_then(|path| Answer::to(args, &path)) {
+    let answer = match Answer::to(args, &path(args)) {
         Ok(answer) => answer,
         Err(error) => {
             say::error(error);
@@ -124,16 +124,10 @@ pub(crate) fn run(args: &EnvelopeArgs) -> Exit {
 
 /// A description that contradicts itself, by the argument at fault.
 #[derive(Debug, PartialEq, thiserror::Error)]
-enum Fault {
-    #[error("{argument}: {source}", argument = argument(source))]
-    Path {
-        #[from]
-        source: PathError,
-    },
-    #[error(
-        "--length: datagrams of {length} bytes need packets of {packet} bytes, more than the MTU of {mtu}"
-    )]
-    Fragments { length: u64, packet: f64, mtu: u32 },
+#[error("{argument}: {source}", argument = argument(source))]
+struct Fault {
+    #[from]
+    source: PathError,
 }
 
 /// The argument that a fault of the path came from.
@@ -141,21 +135,22 @@ fn argument(error: &PathError) -> &'static str {
     match error {
         PathError::Link => "--link",
         PathError::Mtu { .. } => "--mtu",
+        PathError::Fragments { .. } => "--length",
         PathError::RoundTrip => "--rtt",
         PathError::Loss(_) => "--loss",
         PathError::Buffer => "--window, --rmem or --wmem",
+        PathError::Offered => "--offered",
         PathError::Streams => "--streams",
     }
 }
 
-fn path(args: &EnvelopeArgs) -> Result<Path, Fault> {
+fn path(args: &EnvelopeArgs) -> Path {
     let bytes = |bytes: Bytes| bytes.get() as f64;
-    let ip_version = if args.ipv6 { IpVersion::V6 } else { IpVersion::V4 };
     let usual = Path::gigabit();
-    Ok(Path {
+    Path {
         link_bps: args.link.bps(),
-        mtu_bytes: packet_bytes(args, ip_version)?,
-        ip_version,
+        mtu_bytes: f64::from(args.mtu),
+        ip_version: if args.ipv6 { IpVersion::V6 } else { IpVersion::V4 },
         timestamps: !args.no_timestamps,
         tags: args.vlan,
         encapsulation: args.encap,
@@ -167,18 +162,9 @@ fn path(args: &EnvelopeArgs) -> Result<Path, Fault> {
         streams: args.streams,
         congestion: args.congestion,
         udp: args.udp,
-    })
-}
-
-/// The size of each packet: the MTU, or what a datagram of the length given makes.
-fn packet_bytes(args: &EnvelopeArgs, ip_version: IpVersion) -> Result<f64, Fault> {
-    let Some(length) = args.length else { return Ok(f64::from(args.mtu)) };
-    let headers = Headers { encapsulation_bytes: args.encap.overhead_bytes(), ..Headers::udp(ip_version) };
-    let packet = length.get() as f64 + headers.total_bytes();
-    if packet > f64::from(args.mtu) {
-        return Err(Fault::Fragments { length: length.get(), packet, mtu: args.mtu });
+        datagram_bytes: args.length.map(bytes),
+        offered_bps: args.offered.map(Bitrate::bps),
     }
-    Ok(packet)
 }
 
 #[cfg(test)]
@@ -198,23 +184,19 @@ pub(in crate::cmd::envelope) mod tests {
     }
 
     #[test]
-    fn datagrams_are_as_large_as_their_length_says() {
-        // 18 bytes of payload, 8 of UDP and 20 of IPv4 make 46, the least that Ethernet carries without padding.
-        assert_eq!(path(&typed("--link 1G -u -l 18")).unwrap().mtu_bytes, 46.0);
-        assert_eq!(path(&typed("--link 1G -u -l 1472")).unwrap().mtu_bytes, 1500.0);
-        let error = path(&typed("--link 1G -u -6 -l 1472")).unwrap_err();
-        assert_eq!(error, Fault::Fragments { length: 1472, packet: 1520.0, mtu: 1500 });
-    }
-
-    #[test]
     fn no_loss_is_no_ceiling() {
-        assert_eq!(path(&typed("--link 1G --rtt 1ms --loss 0")).unwrap().loss, None);
+        assert_eq!(path(&typed("--link 1G --rtt 1ms --loss 0")).loss, None);
     }
 
     #[test]
     fn a_fault_names_its_argument() {
-        let path = path(&typed("--link 1G --mtu 68 --encap vxlan6")).unwrap();
-        let error = Answer::to(&typed("--link 1G"), &path).unwrap_err();
-        assert!(error.to_string().starts_with("--mtu: an MTU of 68"), "{error}");
+        for (line, argument) in [
+            ("--link 1G --mtu 68 --encap vxlan6", "--mtu: an MTU of 68"),
+            ("--link 1G -u -6 -l 1472", "--length: datagrams of 1472 bytes need packets of 1520 bytes"),
+        ] {
+            let args = typed(line);
+            let error = Answer::to(&args, &path(&args)).unwrap_err();
+            assert!(error.to_string().starts_with(argument), "{error}");
+        }
     }
 }

@@ -1,16 +1,19 @@
 //! The envelope of a described path: what it can carry, what it needs, and how long to test it.
 
+mod ceilings;
+mod loss;
 mod path;
 
 use linerate_model::Ceiling;
 use serde::Serialize;
 
+pub use self::loss::{LossBudget, LossModels};
 pub use self::path::{Congestion, Path, PathError};
-use crate::encapsulation::Encapsulation;
+use crate::bdp::LinuxBuffer;
 use crate::framing::{self, Headers};
 use crate::sender_error::length_for_bias_s;
 use crate::slow_start::Start;
-use crate::{bdp, conversion, ethernet, ladder, phrase, queueing, slow_start, tcp_rate};
+use crate::{bdp, conversion, ladder, slow_start};
 
 /// Room for bursts of acknowledgements beyond the bandwidth-delay product: two aggregated packets of 64 KiB, bytes.
 const AGGREGATION_BYTES: f64 = 131_072.0;
@@ -18,14 +21,14 @@ const AGGREGATION_BYTES: f64 = 131_072.0;
 const INITIAL_SEGMENTS: f64 = 10.0;
 /// Bias that the suggested test length leaves.
 const BIAS: f64 = 0.01;
-/// Gain with which BBR probes. Source: BBR drafts.
-const BBR_GAIN: f64 = 1.25;
 
 /// One frame, and how many of them fit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Frames {
-    /// Payload of a full packet, bytes.
+    /// Payload of each packet, bytes.
     pub payload_bytes: f64,
+    /// IP packet, bytes.
+    pub packet_bytes: f64,
     /// Frame with FCS, bytes.
     pub frame_bytes: f64,
     /// Frame with preamble and gap, bytes.
@@ -83,21 +86,6 @@ pub struct Startup {
     pub length_for_one_percent_s: f64,
 }
 
-/// What loss does to each connection at full rate.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LossBudget {
-    /// Loss events per packet at which the link can still be full.
-    pub allowed: f64,
-    /// Packets between two of them.
-    pub packets_between: f64,
-    /// Time to come back from one loss with Reno and no buffer, s.
-    pub reno_recovery_s: f64,
-    /// The same with CUBIC, s.
-    pub cubic_recovery_s: f64,
-    /// Buffer at the bottleneck that keeps the link full through one back-off, bytes; absent for BBR.
-    pub buffer_bytes: Option<f64>,
-}
-
 /// Everything that follows from a described path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Envelope {
@@ -111,12 +99,14 @@ pub struct Envelope {
     pub frames: Frames,
     /// Rates of the full link.
     pub rates: LayerRates,
-    /// Windows and buffers; absent for UDP, as are the next two.
+    /// Windows and buffers; absent for UDP, as are the next three.
     pub needs: Option<Needs>,
     /// Slow start to the binding rate.
     pub startup: Option<Startup>,
     /// Loss and recovery at the full link.
     pub loss: Option<LossBudget>,
+    /// What each model makes of the loss described; absent without one.
+    pub loss_models: Option<LossModels>,
     /// The path described.
     pub path: Path,
 }
@@ -134,16 +124,22 @@ pub fn envelope(path: &Path) -> Result<Envelope, PathError> {
     let no_payload = PathError::Mtu { mtu_bytes: path.mtu_bytes, header_bytes: headers.total_bytes() };
     let frames = frames(path, &headers).ok_or(no_payload.clone())?;
     let rates = rates(path, &frames).ok_or(no_payload.clone())?;
-    let mut ceilings = ceilings(path, &headers, &frames, &rates);
-    ceilings.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
+    let ceilings = ceilings::ascending(path, &headers, &frames, &rates);
     let binding = ladder::binding(&ceilings).cloned().ok_or(no_payload)?;
     let after_remedy = ladder::after_remedy(&ceilings, &binding.limit).cloned();
-    let (needs, startup, loss) = if path.udp {
-        (None, None, None)
-    } else {
-        (needs(path, &rates), startup(path, &frames, binding.bitrate_bps), loss_budget(path, &frames, &rates))
-    };
-    Ok(Envelope { needs, startup, loss, ceilings, binding, after_remedy, frames, rates, path: path.clone() })
+    let tcp = !path.udp;
+    Ok(Envelope {
+        needs: tcp.then(|| needs(path, &rates)).flatten(),
+        startup: tcp.then(|| startup(path, &frames, binding.bitrate_bps)).flatten(),
+        loss: tcp.then(|| loss::budget(path, &frames, &rates)).flatten(),
+        loss_models: path.loss.filter(|_| tcp).map(|ratio| loss::models(path, &frames, &rates, ratio)),
+        ceilings,
+        binding,
+        after_remedy,
+        frames,
+        rates,
+        path: path.clone(),
+    })
 }
 
 impl Envelope {
@@ -167,11 +163,12 @@ impl Envelope {
 }
 
 fn frames(path: &Path, headers: &Headers) -> Option<Frames> {
-    let tags = f64::from(path.tags);
-    let wire_bytes = framing::wire_bytes(path.mtu_bytes, tags)?;
-    let frame_bytes = framing::frame_bytes(path.mtu_bytes, tags)?;
+    let (packet_bytes, tags) = (path.packet_bytes(), f64::from(path.tags));
+    let wire_bytes = framing::wire_bytes(packet_bytes, tags)?;
+    let frame_bytes = framing::frame_bytes(packet_bytes, tags)?;
     Some(Frames {
-        payload_bytes: framing::payload_bytes(path.mtu_bytes, headers)?,
+        payload_bytes: framing::payload_bytes(packet_bytes, headers)?,
+        packet_bytes,
         frame_bytes,
         wire_bytes,
         per_second: framing::frames_per_second(path.link_bps, wire_bytes)?,
@@ -185,61 +182,9 @@ fn rates(path: &Path, frames: &Frames) -> Option<LayerRates> {
     Some(LayerRates {
         wire_bps: path.link_bps,
         frame_bps: layer(frames.frame_bytes)?,
-        packet_bps: layer(path.mtu_bytes)?,
+        packet_bps: layer(frames.packet_bytes)?,
         payload_bps: layer(frames.payload_bytes)?,
     })
-}
-
-fn ceilings(path: &Path, headers: &Headers, frames: &Frames, rates: &LayerRates) -> Vec<Ceiling> {
-    let name =
-        ethernet::standard_name(path.link_bps).map_or_else(|| phrase::rate(path.link_bps), str::to_owned);
-    let mut because = vec![name, format!("MTU {:.0}", path.mtu_bytes), path.ip_version.name().to_owned()];
-    because.extend(path.udp.then(|| "UDP".to_owned()));
-    because.extend((headers.option_bytes > 0.0).then(|| "TCP timestamps".to_owned()));
-    because.extend((path.tags > 0).then(|| format!("{} VLAN tag(s)", path.tags)));
-    because.extend((path.encapsulation != Encapsulation::None).then(|| path.encapsulation.name().to_owned()));
-    let mut all = vec![rung("link", rates.payload_bps, because.join(", "))];
-    if path.udp {
-        return all;
-    }
-    let streams = f64::from(path.streams);
-    let round = phrase::time(path.rtt_s);
-    let windowed = |limit: &str, bytes: f64, what: &str| {
-        let rate = bdp::window_rate_bps(bytes, path.rtt_s)? * streams;
-        Some(rung(limit, rate, format!("{what} of {}, RTT {round}", phrase::size(bytes))))
-    };
-    // The kernel keeps half of a buffer for its own overhead.
-    let window = match (path.window_bytes, path.rmem_max_bytes) {
-        (Some(window), _) => windowed("receiver_window", window, "window"),
-        (None, Some(rmem)) => windowed("receiver_window", rmem / 2.0, "window from tcp_rmem"),
-        (None, None) => None,
-    };
-    all.extend(window);
-    all.extend(path.wmem_max_bytes.and_then(|wmem| windowed("send_buffer", wmem, "send buffer")));
-    all.extend(loss_ceiling(path, frames, streams));
-    all
-}
-
-fn loss_ceiling(path: &Path, frames: &Frames, streams: f64) -> Option<Ceiling> {
-    let loss = path.loss?;
-    let (mss, rtt) = (frames.payload_bytes, path.rtt_s);
-    let rate = match path.congestion {
-        Congestion::Reno => tcp_rate::mathis_bps(mss, rtt, loss, tcp_rate::MATHIS_PER_SEGMENT),
-        Congestion::Cubic => tcp_rate::cubic_bps(tcp_rate::CUBIC, mss, rtt, loss),
-        // It does not answer to loss in a way that a formula gives.
-        Congestion::Bbr => None,
-    }?;
-    let because = format!(
-        "{} at a loss of {}, RTT {}",
-        path.congestion.name(),
-        phrase::percent(loss),
-        phrase::time(rtt)
-    );
-    Some(rung("loss", rate * streams, because))
-}
-
-fn rung(limit: &str, bitrate_bps: f64, because: String) -> Ceiling {
-    Ceiling { limit: limit.to_owned(), bitrate_bps, because }
 }
 
 fn needs(path: &Path, rates: &LayerRates) -> Option<Needs> {
@@ -250,8 +195,8 @@ fn needs(path: &Path, rates: &LayerRates) -> Option<Needs> {
         bdp_payload_bytes,
         window_bytes,
         window_shift: bdp::window_shift(window_bytes),
-        rmem_bytes: 2.0 * window_bytes,
-        wmem_bytes: 2.0 * window_bytes,
+        rmem_bytes: LinuxBuffer::PER_WINDOW * window_bytes,
+        wmem_bytes: LinuxBuffer::PER_WINDOW * window_bytes,
     })
 }
 
@@ -276,28 +221,10 @@ fn startup(path: &Path, frames: &Frames, goodput_bps: f64) -> Option<Startup> {
     })
 }
 
-fn loss_budget(path: &Path, frames: &Frames, rates: &LayerRates) -> Option<LossBudget> {
-    let rate = rates.payload_bps / f64::from(path.streams);
-    let (rtt, mss) = (path.rtt_s, frames.payload_bytes);
-    let (allowed, beta) = match path.congestion {
-        Congestion::Reno => (tcp_rate::mathis_loss_for_rate(rate, rtt, mss), Some(0.5)),
-        Congestion::Cubic => (tcp_rate::cubic_loss_for_rate(rate, rtt, mss), Some(tcp_rate::CUBIC.beta)),
-        Congestion::Bbr => (tcp_rate::bbr_loss_tolerance(BBR_GAIN), None),
-    };
-    // A window of less than a segment would allow any loss.
-    let allowed = allowed?.min(1.0);
-    Some(LossBudget {
-        allowed,
-        packets_between: 1.0 / allowed,
-        reno_recovery_s: tcp_rate::reno_recovery_s(rate, rtt, mss)?,
-        cubic_recovery_s: tcp_rate::cubic_recovery_s(tcp_rate::CUBIC, rate, rtt, mss)?,
-        buffer_bytes: beta.and_then(|beta| queueing::buffer_for_backoff_bytes(path.link_bps, rtt, beta)),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encapsulation::Encapsulation;
 
     fn long_fat() -> Path {
         Path { rtt_s: 0.021, congestion: Congestion::Reno, ..Path::gigabit() }
@@ -363,6 +290,39 @@ mod tests {
     }
 
     #[test]
+    fn what_is_offered_is_a_rung_too() {
+        let found = envelope(&Path { offered_bps: Some(100e6), ..long_fat() }).unwrap();
+        assert_eq!((found.binding.limit.as_str(), found.binding.bitrate_bps), ("application", 100e6));
+        assert_eq!(found.after_remedy.unwrap().limit, "link");
+        let found = envelope(&Path { udp: true, offered_bps: Some(1e9), ..Path::gigabit() }).unwrap();
+        assert_eq!(found.binding.limit, "link", "more is offered than fits");
+    }
+
+    #[test]
+    fn datagrams_are_as_large_as_their_length_says() {
+        let sized = |length| Path { udp: true, datagram_bytes: Some(length), ..Path::gigabit() };
+        let found = envelope(&sized(100.0)).unwrap();
+        assert_eq!(found.binding.because, "1000BASE-T, packets of 128 bytes, IPv4, UDP");
+        // 100 of 166 bytes on the wire: 128, Ethernet's 18, preamble and gap 20.
+        close(found.rates.payload_bps, 1e9 * 100.0 / 166.0);
+        assert_eq!(envelope(&sized(1472.0)).unwrap().frames.packet_bytes, 1500.0);
+        let pieces = PathError::Fragments { datagram_bytes: 1473.0, packet_bytes: 1501.0, mtu_bytes: 1500.0 };
+        assert_eq!(envelope(&sized(1473.0)).unwrap_err(), pieces);
+    }
+
+    #[test]
+    fn loss_leaves_what_the_models_say() {
+        let models = |path: Path| envelope(&path).unwrap().loss_models;
+        let found = models(Path { loss: Some(1e-4), ..long_fat() }).unwrap();
+        close(found.mathis_bps.unwrap(), 67.559e6);
+        close(found.cubic_bps.unwrap(), 67.559e6);
+        // Delayed acknowledgements cost a factor of the square root of two, timeouts a little more.
+        let pftk = found.pftk_bps.unwrap();
+        assert!((0.95..1.0).contains(&(pftk * 2.0_f64.sqrt() / 67.559e6)), "{pftk}");
+        assert_eq!(models(long_fat()), None);
+    }
+
+    #[test]
     fn a_tunnel_takes_its_share() {
         let found = envelope(&Path { encapsulation: Encapsulation::Vxlan4, ..Path::gigabit() }).unwrap();
         close(found.rates.payload_bps, 908.973e6);
@@ -386,6 +346,7 @@ mod tests {
         assert_eq!(refuse(Path { loss: Some(1.0), ..Path::gigabit() }), PathError::Loss(1.0));
         assert_eq!(refuse(Path { streams: 0, ..Path::gigabit() }), PathError::Streams);
         assert_eq!(refuse(Path { window_bytes: Some(0.0), ..Path::gigabit() }), PathError::Buffer);
+        assert_eq!(refuse(Path { offered_bps: Some(0.0), ..Path::gigabit() }), PathError::Offered);
         let small = refuse(Path { mtu_bytes: 40.0, ..Path::gigabit() });
         assert_eq!(
             small.to_string(),

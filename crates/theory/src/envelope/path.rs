@@ -67,6 +67,10 @@ pub struct Path {
     pub congestion: Congestion,
     /// Datagrams instead of TCP.
     pub udp: bool,
+    /// Payload of each datagram, bytes; absent for what the MTU holds.
+    pub datagram_bytes: Option<f64>,
+    /// Payload that the test offers, bit/s; absent for as much as fits.
+    pub offered_bps: Option<f64>,
 }
 
 impl Path {
@@ -88,7 +92,15 @@ impl Path {
             streams: 1,
             congestion: Congestion::Cubic,
             udp: false,
+            datagram_bytes: None,
+            offered_bps: None,
         }
+    }
+
+    /// Size of each packet: the MTU, or what a datagram of the length described makes.
+    pub(super) fn packet_bytes(&self) -> f64 {
+        let datagram = self.datagram_bytes.filter(|_| self.udp);
+        datagram.map_or(self.mtu_bytes, |bytes| bytes + self.headers().total_bytes())
     }
 
     pub(super) fn headers(&self) -> Headers {
@@ -117,6 +129,19 @@ pub enum PathError {
         /// What the headers take.
         header_bytes: f64,
     },
+    /// The datagrams described do not fit in a packet.
+    #[error(
+        "datagrams of {datagram_bytes} bytes need packets of {packet_bytes} bytes, more than the MTU of {mtu_bytes}; \
+         give a shorter length"
+    )]
+    Fragments {
+        /// The payload given.
+        datagram_bytes: f64,
+        /// The packet that it needs.
+        packet_bytes: f64,
+        /// The MTU given.
+        mtu_bytes: f64,
+    },
     /// No round trip.
     #[error("the round trip must be above zero; give it as 20ms")]
     RoundTrip,
@@ -126,6 +151,9 @@ pub enum PathError {
     /// No buffer.
     #[error("windows and buffers must be above zero bytes; leave them out to have them unlimited")]
     Buffer,
+    /// Nothing offered.
+    #[error("the offered rate must be above zero; leave it out to offer as much as fits")]
+    Offered,
     /// No connection.
     #[error("at least one stream is needed")]
     Streams,
@@ -149,6 +177,13 @@ pub(super) fn check(path: &Path) -> Result<(), PathError> {
     let buffers = [path.window_bytes, path.rmem_max_bytes, path.wmem_max_bytes];
     if buffers.into_iter().flatten().any(|bytes| !usable(bytes)) {
         return Err(PathError::Buffer);
+    }
+    if path.offered_bps.is_some_and(|rate| !usable(rate)) {
+        return Err(PathError::Offered);
+    }
+    let (packet_bytes, mtu_bytes) = (path.packet_bytes(), path.mtu_bytes);
+    if let Some(datagram_bytes) = path.datagram_bytes.filter(|_| packet_bytes > mtu_bytes) {
+        return Err(PathError::Fragments { datagram_bytes, packet_bytes, mtu_bytes });
     }
     Ok(())
 }

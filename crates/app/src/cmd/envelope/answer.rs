@@ -1,8 +1,7 @@
 //! What the theory answers to the arguments, as one document.
 
 use linerate_theory::envelope::{Envelope, Path, envelope};
-use linerate_theory::tcp_rate::{self, CUBIC, Pftk};
-use linerate_theory::{bdp, conversion, queueing, slow_start};
+use linerate_theory::{conversion, ladder, queueing, slow_start};
 use linerate_units::{Bitrate, Bytes};
 use serde::Serialize;
 use serde_json::Value;
@@ -11,11 +10,6 @@ use super::{EnvelopeArgs, Fault};
 
 /// Version of the JSON document.
 const SCHEMA: &str = "linerate.envelope/1";
-/// Least that Linux adds to the round trip for a retransmission timeout, s. Source: `TCP_RTO_MIN`.
-const TIMEOUT_BEYOND_RTT_S: f64 = 0.2;
-/// Segments that one acknowledgement covers. Source: RFC 5681 §4.2.
-const SEGMENTS_PER_ACK: f64 = 2.0;
-
 /// The envelope of the path, and the answers to the questions beside it.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer {
@@ -23,25 +17,12 @@ pub(super) struct Answer {
     /// The envelope; its parts that need a round trip are absent when none was given.
     #[serde(flatten)]
     pub(super) envelope: Envelope,
-    /// What the loss given leaves one connection, by each model.
-    pub(super) loss_models: Option<LossModels>,
     pub(super) transfer: Option<Transfer>,
     pub(super) offered: Option<Offered>,
     pub(super) burst: Option<Burst>,
     /// Whether the round trip was given.
     #[serde(skip)]
     pub(super) has_rtt: bool,
-}
-
-/// Rates of one connection under random loss, bit/s.
-#[derive(Debug, PartialEq, Serialize)]
-pub(super) struct LossModels {
-    /// Mathis 1997, an acknowledgement for every segment.
-    pub(super) mathis_bps: Option<f64>,
-    /// Padhye 1998: Reno with delayed acknowledgements, timeouts and the window.
-    pub(super) pftk_bps: Option<f64>,
-    /// RFC 9438.
-    pub(super) cubic_bps: Option<f64>,
 }
 
 /// How long a number of bytes takes.
@@ -59,7 +40,9 @@ pub(super) struct Transfer {
 pub(super) struct Offered {
     /// Payload per second.
     pub(super) bitrate_bps: f64,
-    /// Share of the binding ceiling.
+    /// What the path carries of anything.
+    pub(super) carried_bps: Option<f64>,
+    /// Share of that.
     pub(super) share: Option<f64>,
     /// What is lost of it when nothing slows the sender, as with UDP.
     pub(super) excess_ratio: Option<f64>,
@@ -86,7 +69,6 @@ impl Answer {
         }
         Ok(Self {
             schema: SCHEMA,
-            loss_models: path.loss.map(|loss| loss_models(&envelope, loss)),
             transfer: args.transfer.map(|bytes| transfer(&envelope, bytes, has_rtt)),
             offered: args.offered.map(|rate| offered(&envelope, rate)),
             burst: args.burst.zip(args.burst_rate).map(|(bytes, rate)| burst(&envelope, bytes, rate)),
@@ -122,23 +104,6 @@ fn leave_out_nulls(value: &mut Value) {
     }
 }
 
-fn loss_models(envelope: &Envelope, loss: f64) -> LossModels {
-    let (path, mss_bytes) = (&envelope.path, envelope.frames.payload_bytes);
-    let full = bdp::window_segments(envelope.rates.payload_bps, path.rtt_s, mss_bytes);
-    let window_segments = path.window_bytes.map(|window| window / mss_bytes).or(full);
-    let pftk = |window_segments| {
-        let rto_s = path.rtt_s + TIMEOUT_BEYOND_RTT_S;
-        let reno =
-            Pftk { mss_bytes, rtt_s: path.rtt_s, rto_s, segments_per_ack: SEGMENTS_PER_ACK, window_segments };
-        tcp_rate::pftk_full_bps(&reno, loss)
-    };
-    LossModels {
-        mathis_bps: tcp_rate::mathis_bps(mss_bytes, path.rtt_s, loss, tcp_rate::MATHIS_PER_SEGMENT),
-        pftk_bps: window_segments.and_then(pftk),
-        cubic_bps: tcp_rate::cubic_bps(CUBIC, mss_bytes, path.rtt_s, loss),
-    }
-}
-
 fn transfer(envelope: &Envelope, bytes: Bytes, has_rtt: bool) -> Transfer {
     let count = bytes.get() as f64;
     Transfer {
@@ -149,11 +114,13 @@ fn transfer(envelope: &Envelope, bytes: Bytes, has_rtt: bool) -> Transfer {
 }
 
 fn offered(envelope: &Envelope, rate: Bitrate) -> Offered {
-    let carried_bps = envelope.binding.bitrate_bps;
+    // What is offered is a rung itself; it is compared with the others.
+    let carried_bps = ladder::after_remedy(&envelope.ceilings, "application").map(|next| next.bitrate_bps);
     Offered {
         bitrate_bps: rate.bps(),
-        share: conversion::share_of_ceiling(rate.bps(), carried_bps),
-        excess_ratio: queueing::policer_loss(carried_bps, rate.bps()),
+        carried_bps,
+        share: carried_bps.and_then(|carried| conversion::share_of_ceiling(rate.bps(), carried)),
+        excess_ratio: carried_bps.and_then(|carried| queueing::policer_loss(carried, rate.bps())),
     }
 }
 
@@ -175,7 +142,7 @@ mod tests {
 
     fn answer(line: &str) -> Answer {
         let args = typed(line);
-        Answer::to(&args, &super::super::path(&args).unwrap()).unwrap()
+        Answer::to(&args, &super::super::path(&args)).unwrap()
     }
 
     fn close(got: Option<f64>, want: f64) {
@@ -202,22 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn loss_leaves_what_the_models_say() {
-        let models = answer("--link 1G --rtt 21ms --loss 1e-4 -C reno").loss_models.unwrap();
-        close(models.mathis_bps, 67.559e6);
-        close(models.cubic_bps, 67.559e6);
-        // Delayed acknowledgements cost a factor of the square root of two, timeouts a little more.
-        let pftk = models.pftk_bps.unwrap();
-        assert!((0.95..1.0).contains(&(pftk * 2.0_f64.sqrt() / 67.559e6)), "{pftk}");
-    }
-
-    #[test]
     fn what_exceeds_the_link_is_lost() {
         let offered = answer("--link 1G -u --offered 1914.174M").offered.unwrap();
         // UDP carries 957.087 Mb/s: half of it.
         close(offered.excess_ratio, 0.5);
         close(offered.share, 2.0);
-        assert_eq!(answer("--link 1G -u --offered 900M").offered.unwrap().excess_ratio, Some(0.0));
+        let offered = answer("--link 1G -u --offered 95.7087M").offered.unwrap();
+        assert_eq!(offered.excess_ratio, Some(0.0));
+        close(offered.share, 0.1);
     }
 
     #[test]

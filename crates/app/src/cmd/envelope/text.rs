@@ -1,11 +1,11 @@
 //! The envelope for a terminal.
 
 use linerate_model::Ceiling;
-use linerate_theory::envelope::{Congestion, Envelope};
+use linerate_theory::envelope::{Congestion, Envelope, LossModels};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 use super::super::page::{Ink, Page};
-use super::answer::{Answer, Burst, LossModels, Offered, Transfer};
+use super::answer::{Answer, Burst, Offered, Transfer};
 
 /// Columns of the name and of the value.
 const WIDTHS: [usize; 3] = [0, 22, 12];
@@ -18,11 +18,11 @@ pub(super) fn text(mut page: Page, answer: &Answer) -> String {
     rates(&mut page, envelope);
     windows(&mut page, envelope);
     start(&mut page, envelope);
-    loss(&mut page, envelope, answer.loss_models.as_ref());
+    loss(&mut page, envelope);
     if answer.transfer.is_some() || answer.offered.is_some() || answer.burst.is_some() {
         page.heading("Asked");
         answer.transfer.iter().for_each(|asked| transfer(&mut page, asked));
-        answer.offered.iter().for_each(|asked| offered(&mut page, envelope, asked));
+        answer.offered.iter().for_each(|asked| offered(&mut page, envelope.path.udp, asked));
         answer.burst.iter().for_each(|asked| burst(&mut page, asked));
     }
     if !answer.has_rtt && !envelope.path.udp {
@@ -70,12 +70,11 @@ fn ladder(page: &mut Page, envelope: &Envelope) {
         page.row(&[(Ink::Plain, ""), (ink, &name), (Ink::Strong, &value), (Ink::Faint, &because)], &WIDTHS);
     }
     if let Some(next) = &envelope.after_remedy {
-        let sentence = format!(
-            "Without the {} it would be {}: {}.",
-            words(&envelope.binding.limit),
-            rate(next.bitrate_bps),
-            reason(next)
-        );
+        let if_not = match envelope.binding.limit.as_str() {
+            "application" => "If more were offered".to_owned(),
+            limit => format!("Without the {}", words(limit)),
+        };
+        let sentence = format!("{if_not} it would be {}: {}.", rate(next.bitrate_bps), reason(next));
         page.remark(2, Ink::Plain, &sentence);
     }
 }
@@ -99,7 +98,7 @@ fn rates(page: &mut Page, envelope: &Envelope) {
         &format!("{} with preamble and gap", whole(frames.wire_bytes)),
     );
     row(page, "L2 frames", &rate(rates.frame_bps), &format!("{} with FCS", whole(frames.frame_bytes)));
-    row(page, "L3 packets", &rate(rates.packet_bps), &whole(envelope.path.mtu_bytes));
+    row(page, "L3 packets", &rate(rates.packet_bps), &whole(frames.packet_bytes));
     row(page, "L4 payload", &rate(rates.payload_bps), &whole(frames.payload_bytes));
     let interval =
         format!("one every {}, {} of silence between", time(frames.interval_s), time(frames.gap_s));
@@ -147,7 +146,7 @@ fn start(page: &mut Page, envelope: &Envelope) {
     row(page, "test length", &time(startup.length_for_one_percent_s), length);
 }
 
-fn loss(page: &mut Page, envelope: &Envelope, models: Option<&LossModels>) {
+fn loss(page: &mut Page, envelope: &Envelope) {
     let Some(budget) = &envelope.loss else { return };
     let congestion = envelope.path.congestion;
     page.heading("Loss");
@@ -166,11 +165,16 @@ fn loss(page: &mut Page, envelope: &Envelope, models: Option<&LossModels>) {
         }
         None => row(page, "recovery of bbr", "none", "not applicable: it does not answer to a single loss"),
     }
-    let Some(models) = models else { return };
+    if let Some(found) = &envelope.loss_models {
+        models(page, envelope, found);
+    }
+}
+
+fn models(page: &mut Page, envelope: &Envelope, models: &LossModels) {
     let given = envelope.path.loss.map_or_else(String::new, share);
     let model = |page: &mut Page, name: &str, bps: Option<f64>, text: &str| {
         let Some(bps) = bps else { return };
-        let used = if congestion == Congestion::Bbr { "; not applicable to bbr" } else { "" };
+        let used = if envelope.path.congestion == Congestion::Bbr { "; not applicable to bbr" } else { "" };
         row(page, name, &rate(bps), &format!("{text} at a loss of {given}{used}"));
     };
     model(page, "Mathis", models.mathis_bps, "one connection of reno");
@@ -186,15 +190,14 @@ fn transfer(page: &mut Page, asked: &Transfer) {
     asked.expected_s.iter().for_each(|seconds| row(page, "transfer", &time(*seconds), &with_start));
 }
 
-fn offered(page: &mut Page, envelope: &Envelope, asked: &Offered) {
-    let carried = envelope.binding.bitrate_bps;
-    let part = asked
-        .share
-        .map_or_else(String::new, |part| format!("{} of the {} that fit", share(part), rate(carried)));
+fn offered(page: &mut Page, udp: bool, asked: &Offered) {
+    let part = asked.share.zip(asked.carried_bps);
+    let part = part.map_or_else(String::new, |(part, carried)| {
+        format!("{} of the {} that fit", share(part), rate(carried))
+    });
     row(page, "offered", &rate(asked.bitrate_bps), &part);
     let Some(excess) = asked.excess_ratio.filter(|excess| *excess > 0.0) else { return };
-    let fate =
-        if envelope.path.udp { "lost, or kept back by the sender's own link" } else { "waits at the sender" };
+    let fate = if udp { "lost, or kept back by the sender's own link" } else { "waits at the sender" };
     row(page, "too much", &share(excess), fate);
 }
 
@@ -232,8 +235,7 @@ mod tests {
 
     fn page(line: &str) -> String {
         let args = typed(line);
-        let path = super::super::path(&args).unwrap();
-        text(Page::new(80, false), &Answer::to(&args, &path).unwrap())
+        text(Page::new(80, false), &Answer::to(&args, &super::super::path(&args)).unwrap())
     }
 
     #[test]

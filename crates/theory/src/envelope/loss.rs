@@ -1,0 +1,77 @@
+//! What loss does to a connection over a described path.
+
+use serde::Serialize;
+
+use super::{Congestion, Frames, LayerRates, Path};
+use crate::tcp_rate::{self, Pftk};
+use crate::{bdp, queueing};
+
+/// Gain with which BBR probes. Source: BBR drafts.
+const BBR_GAIN: f64 = 1.25;
+/// Least that Linux adds to the round trip for a retransmission timeout, s. Source: `TCP_RTO_MIN`.
+const TIMEOUT_BEYOND_RTT_S: f64 = 0.2;
+/// Segments that one acknowledgement covers. Source: RFC 5681 §4.2.
+const SEGMENTS_PER_ACK: f64 = 2.0;
+
+/// What loss does to each connection at full rate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LossBudget {
+    /// Loss events per packet at which the link can still be full.
+    pub allowed: f64,
+    /// Packets between two of them.
+    pub packets_between: f64,
+    /// Time to come back from one loss with Reno and no buffer, s.
+    pub reno_recovery_s: f64,
+    /// The same with CUBIC, s.
+    pub cubic_recovery_s: f64,
+    /// Buffer at the bottleneck that keeps the link full through one back-off, bytes; absent for BBR.
+    pub buffer_bytes: Option<f64>,
+}
+
+/// Rates of one connection under random loss, bit/s.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LossModels {
+    /// Mathis 1997, an acknowledgement for every segment.
+    pub mathis_bps: Option<f64>,
+    /// Padhye 1998: Reno with delayed acknowledgements, timeouts and the window.
+    pub pftk_bps: Option<f64>,
+    /// RFC 9438.
+    pub cubic_bps: Option<f64>,
+}
+
+/// What each model gives a connection at a loss ratio. Without a window of its own it has one that fills the link.
+pub(super) fn models(path: &Path, frames: &Frames, rates: &LayerRates, loss: f64) -> LossModels {
+    let (rtt_s, mss_bytes) = (path.rtt_s, frames.payload_bytes);
+    let full = bdp::window_segments(rates.payload_bps, rtt_s, mss_bytes);
+    let window_segments = path.window_bytes.map(|window| window / mss_bytes).or(full);
+    let pftk = |window_segments| {
+        let rto_s = rtt_s + TIMEOUT_BEYOND_RTT_S;
+        let reno = Pftk { mss_bytes, rtt_s, rto_s, segments_per_ack: SEGMENTS_PER_ACK, window_segments };
+        tcp_rate::pftk_full_bps(&reno, loss)
+    };
+    LossModels {
+        mathis_bps: tcp_rate::mathis_bps(mss_bytes, rtt_s, loss, tcp_rate::MATHIS_PER_SEGMENT),
+        pftk_bps: window_segments.and_then(pftk),
+        cubic_bps: tcp_rate::cubic_bps(tcp_rate::CUBIC, mss_bytes, rtt_s, loss),
+    }
+}
+
+/// What a connection can stand at the full link.
+pub(super) fn budget(path: &Path, frames: &Frames, rates: &LayerRates) -> Option<LossBudget> {
+    let rate = rates.payload_bps / f64::from(path.streams);
+    let (rtt, mss) = (path.rtt_s, frames.payload_bytes);
+    let (allowed, beta) = match path.congestion {
+        Congestion::Reno => (tcp_rate::mathis_loss_for_rate(rate, rtt, mss), Some(0.5)),
+        Congestion::Cubic => (tcp_rate::cubic_loss_for_rate(rate, rtt, mss), Some(tcp_rate::CUBIC.beta)),
+        Congestion::Bbr => (tcp_rate::bbr_loss_tolerance(BBR_GAIN), None),
+    };
+    // A window of less than a segment would allow any loss.
+    let allowed = allowed?.min(1.0);
+    Some(LossBudget {
+        allowed,
+        packets_between: 1.0 / allowed,
+        reno_recovery_s: tcp_rate::reno_recovery_s(rate, rtt, mss)?,
+        cubic_recovery_s: tcp_rate::cubic_recovery_s(tcp_rate::CUBIC, rate, rtt, mss)?,
+        buffer_bytes: beta.and_then(|beta| queueing::buffer_for_backoff_bytes(path.link_bps, rtt, beta)),
+    })
+}
