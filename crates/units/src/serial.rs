@@ -5,6 +5,21 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
+macro_rules! schema {
+    ($type:ident, $json:literal, $unit:literal) => {
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": $json, "minimum": 0, "description": $unit })
+            }
+        }
+    };
+}
+
 macro_rules! counts {
     ($($type:ident, $get:ident, $make:ident, $unit:literal;)*) => {$(
         impl Serialize for $type {
@@ -19,16 +34,7 @@ macro_rules! counts {
             }
         }
 
-        #[cfg(feature = "schema")]
-        impl schemars::JsonSchema for $type {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($type).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": "integer", "minimum": 0, "description": $unit })
-            }
-        }
+        schema!($type, "integer", $unit);
     )*};
 }
 
@@ -47,16 +53,7 @@ macro_rules! reals {
             }
         }
 
-        #[cfg(feature = "schema")]
-        impl schemars::JsonSchema for $type {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($type).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": "number", "minimum": 0, "description": $unit })
-            }
-        }
+        schema!($type, "number", $unit);
     )*};
 }
 
