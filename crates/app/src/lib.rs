@@ -1,18 +1,46 @@
 //! How fast a network really is, how fast it could be, and what holds it back.
 //!
-//! This room turns a command line into a specification, joins the rooms, and gives the exit code. The names below are
-//! the public interface for programs that embed linerate.
+//! This room turns a command line into a specification, joins the rooms, and gives the exit code. For programs that embed
+//! linerate it exports sixteen names; those behind them are reached through their fields.
+//!
+//! ```no_run
+//! use std::sync::atomic::AtomicBool;
+//!
+//! let mut spec = linerate::TestSpec::default();
+//! spec.traffic.streams = 4;
+//! let stop = AtomicBool::new(false);
+//! let record = linerate::run("server.example", &spec, &stop, &mut |_event| ())?;
+//! for flow in &record.flows {
+//!     println!("{}: {:?}, {:?}", flow.plan.name, flow.bitrate(), flow.verdict);
+//! }
+//! # Ok::<(), linerate::Error>(())
+//! ```
+//!
+//! The methods that read an [`Archive`] belong to a trait, which `use linerate::*` brings along:
+//!
+//! ```no_run
+//! use linerate::*;
+//!
+//! # fn show(path: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+//! let record = RunRecord::fold(&Archive::open(path)?.events("latest")?);
+//! # Ok(())
+//! # }
+//! ```
 
 mod args;
 mod cmd;
+mod embed;
 mod entry;
 mod exit;
+mod naming;
 mod say;
 mod signals;
 mod terminal;
 
+pub use embed::{run, serve};
+#[doc(hidden)]
 pub use entry::main;
-pub use linerate_archive::{SqliteArchive as Archive, Store};
-pub use linerate_control::{ControlError as Error, Log, Request, Server, ServerConfig, Sink, measure};
+pub use linerate_archive::{SqliteArchive as Archive, Store as _};
+pub use linerate_control::ControlError as Error;
 pub use linerate_model::{CATALOGUE, Caveat, Event, Finding, RunRecord, Sample, TestSpec, metrics::Metric};
 pub use linerate_units::{Bitrate, Bytes, Span, Timestamp};

@@ -11,6 +11,7 @@ use linerate_units::Bitrate;
 use super::format;
 use crate::args::{FormatName, TestArgs};
 use crate::exit::Exit;
+use crate::naming::{now, run_name, target};
 use crate::signals::Signals;
 use crate::{say, terminal};
 use sinks::{ArchiveSink, Screen, Stream};
@@ -20,12 +21,12 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
         say::error(error);
         return Exit::Usage;
     }
-    let Some((host, port)) = target(&args.host, args.port) else {
-        say::error(format!(
-            "'{}' is not HOST, HOST:PORT or [ADDRESS]:PORT with a port from 1 to 65535",
-            args.host
-        ));
-        return Exit::Usage;
+    let (host, port) = match target(&args.host, args.port) {
+        Ok(found) => found,
+        Err(trouble) => {
+            say::error(trouble);
+            return Exit::Usage;
+        }
     };
     if let Some(trouble) = trouble_here(&args.spec) {
         say::error(trouble);
@@ -39,9 +40,12 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
         say::error("cannot catch signals");
         return Exit::Failed;
     };
-    let Ok(id) = new_id() else {
-        say::error("this system has no random numbers to name the run with");
-        return Exit::Failed;
+    let id = match run_name() {
+        Ok(id) => id,
+        Err(trouble) => {
+            say::error(trouble);
+            return Exit::Failed;
+        }
     };
     let mut archive = ArchiveSink::open(args.archive.archive.as_deref());
     let mut screen = Screen::new(&args.output);
@@ -113,31 +117,6 @@ fn trouble_here(spec: &TestSpec) -> Option<String> {
     })
 }
 
-/// The host and port that were typed.
-fn target(typed: &str, port: Option<u16>) -> Option<(String, Option<u16>)> {
-    let split = |host: &str, text: &str| {
-        let typed = text.parse().ok().filter(|port: &u16| *port != 0)?;
-        (!host.is_empty()).then(|| (host.to_owned(), port.or(Some(typed))))
-    };
-    if typed.is_empty() || port == Some(0) {
-        return None;
-    }
-    if let Some(rest) = typed.strip_prefix('[') {
-        let (address, rest) = rest.split_once(']')?;
-        return match rest.strip_prefix(':') {
-            Some(text) => split(address, text),
-            None if rest.is_empty() => Some((address.to_owned(), port)),
-            None => None,
-        };
-    }
-    match typed.split_once(':') {
-        // More than one colon is an IPv6 address without port.
-        Some((_, text)) if text.contains(':') => Some((typed.to_owned(), port)),
-        Some((host, text)) => split(host, text),
-        None => Some((typed.to_owned(), port)),
-    }
-}
-
 fn format_of(path: &Path) -> Option<FormatName> {
     Some(match path.extension()?.to_str()? {
         "json" => FormatName::Json,
@@ -158,36 +137,9 @@ fn report_trouble(path: &Path) -> Option<String> {
         .then(|| format!("--report {}: there is no folder {}", path.display(), folder.display()))
 }
 
-/// Wall-clock time to the second, RFC 3339.
-fn now() -> String {
-    let now = jiff::Timestamp::now();
-    now.round(jiff::Unit::Second).unwrap_or(now).to_string()
-}
-
-/// A name for a run: 16 hexadecimal digits that no other run has.
-fn new_id() -> Result<String, getrandom::Error> {
-    getrandom::u64().map(|number| format!("{number:016x}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hosts_and_ports_as_people_type_them() {
-        let parsed = |typed: &str| target(typed, None);
-        assert_eq!(parsed("host"), Some(("host".into(), None)));
-        assert_eq!(parsed("host:7000"), Some(("host".into(), Some(7000))));
-        assert_eq!(parsed("::1"), Some(("::1".into(), None)));
-        assert_eq!(parsed("fe80::1%eth0"), Some(("fe80::1%eth0".into(), None)));
-        assert_eq!(parsed("[::1]:7000"), Some(("::1".into(), Some(7000))));
-        assert_eq!(parsed("[::1]"), Some(("::1".into(), None)));
-        assert_eq!(target("host:7000", Some(8000)), Some(("host".into(), Some(8000))));
-        for wrong in ["", "host:", "host:0", "host:70000", "host:x", ":7000", "[::1", "[::1]x"] {
-            assert_eq!(parsed(wrong), None, "{wrong}");
-        }
-        assert_eq!(target("host", Some(0)), None);
-    }
 
     #[test]
     fn the_report_says_its_format_by_its_name() {

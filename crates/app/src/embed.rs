@@ -1,0 +1,90 @@
+//! Both ends of a measurement for programs that embed them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use linerate_control::{ControlError, Log, Request, Server, ServerConfig, Sink, Switch, measure};
+use linerate_model::{Event, RunRecord, TestSpec, World};
+
+use crate::naming::{now, run_name, target};
+
+/// Measures to a server and returns what the events amount to.
+///
+/// `host` is HOST, HOST:PORT or \[ADDRESS\]:PORT. `on` sees each event as it happens, on the calling thread, which waits
+/// until the run is over. Set `stop` to end early and keep what was measured.
+///
+/// # Errors
+/// The specification or the host is at fault, or the run could not be made or finished; what was measured until then
+/// has been seen by `on`.
+pub fn run(
+    host: &str,
+    spec: &TestSpec,
+    stop: &AtomicBool,
+    on: &mut dyn FnMut(&Event),
+) -> Result<RunRecord, ControlError> {
+    spec.check().map_err(|error| ControlError::Local(error.to_string()))?;
+    let (host, port) = target(host, None).map_err(ControlError::Local)?;
+    let mut listener = Listener(on);
+    let mut log = Log::new(run_name().map_err(ControlError::Local)?, vec![&mut listener]);
+    let request = Request { host, port, spec: spec.clone(), world: World::Hosts, started_at: now(), stop };
+    measure(&request, &mut log)?;
+    Ok(log.into_record())
+}
+
+/// Serves clients one after the other on these addresses, all of this host's when none is given, over TCP and UDP, until
+/// the process ends.
+///
+/// # Errors
+/// An address cannot be listened on, or the host refuses threads or polling.
+pub fn serve(addresses: Vec<SocketAddr>) -> Result<(), ControlError> {
+    let config = ServerConfig { addresses, ..ServerConfig::default() };
+    Server::bind(config)?.run(Arc::new(Switch::new()?), |_| ())
+}
+
+struct Listener<'a>(&'a mut dyn FnMut(&Event));
+
+impl Sink for Listener<'_> {
+    fn on(&mut self, event: &Event) -> Result<(), String> {
+        (self.0)(event);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::Body;
+    use linerate_units::Span;
+
+    #[test]
+    fn a_program_measures_to_a_server_in_itself_and_sees_every_event() {
+        let addresses = vec!["127.0.0.1:0".parse().unwrap()];
+        let server =
+            Server::bind(ServerConfig { addresses, one_off: true, ..ServerConfig::default() }).unwrap();
+        let host = server.addresses()[0].to_string();
+        let switch = Arc::new(Switch::new().unwrap());
+        let serving = std::thread::spawn(move || server.run(switch, |_| ()));
+        let mut spec = TestSpec::default();
+        spec.traffic.duration = Some(Span::from_ms(200));
+        let mut events: Vec<Event> = Vec::new();
+        let record =
+            run(&host, &spec, &AtomicBool::new(false), &mut |event| events.push(event.clone())).unwrap();
+        serving.join().unwrap().unwrap();
+        assert!(record.flows.iter().all(|flow| flow.bitrate().is_some()) && !record.flows.is_empty());
+        assert_eq!(RunRecord::fold(&events), record);
+        assert!(matches!(events.last().map(|event| &event.body), Some(Body::RunEnded { .. })));
+    }
+
+    #[test]
+    fn what_the_caller_got_wrong_is_said_before_anything_is_sent() {
+        let refused = |host: &str, spec: &TestSpec| {
+            let error = run(host, spec, &AtomicBool::new(false), &mut |_| panic!("an event")).unwrap_err();
+            error.to_string()
+        };
+        assert!(refused("host:0", &TestSpec::default()).contains("HOST:PORT"));
+        let mut spec = TestSpec::default();
+        spec.socket.mss = Some(1);
+        assert!(refused("host", &spec).contains("--set-mss"));
+    }
+}
