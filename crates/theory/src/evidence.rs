@@ -282,6 +282,12 @@ impl Evidence {
         }
     }
 
+    /// Whether somebody states the rate of the link, so that nobody knows what it counts.
+    #[must_use]
+    pub fn is_stated_link(&self) -> bool {
+        self.link.source == Some(LinkSource::User) && self.line_rate_bps().is_some()
+    }
+
     /// The headers of a data packet; IPv4 and timestamps unless known otherwise.
     #[must_use]
     pub fn headers(&self) -> Headers {

@@ -67,6 +67,12 @@ pub(crate) fn link_goodput_bps(evidence: &Evidence, link_bps: f64) -> Option<f64
     framing::goodput_ceiling_bps(link_bps, evidence.packet_bytes(), &evidence.headers(), evidence.tags())
 }
 
+/// Payload rate of a link whose rate counts IP packets and nothing below them: the most that a stated rate can mean.
+pub(crate) fn link_packets_goodput_bps(evidence: &Evidence, link_bps: f64) -> Option<f64> {
+    let packet = evidence.packet_bytes();
+    framing::payload_rate_bps(link_bps, framing::payload_bytes(packet, &evidence.headers())?, packet)
+}
+
 /// How the frames of this flow look, for a person.
 pub(crate) fn framing_text(evidence: &Evidence) -> String {
     let udp = evidence.transport == Transport::Udp;

@@ -16,12 +16,24 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let shares = [evidence.sender.steal_share, evidence.receiver.steal_share];
     let stolen = shares.into_iter().flatten().reduce(f64::max).filter(|share| *share > STOLEN);
     let paused = clock_fault::paused_s(evidence);
+    let stepped = evidence.timing.clock_stepped == Some(true);
     let text = match (stolen, paused) {
-        (Some(share), _) => format!("A hypervisor took {} of a host's time", phrase::percent(share)),
-        (None, Some(pause)) => format!("A measuring host was paused for {}", phrase::time(pause)),
+        (Some(share), _) => {
+            format!(
+                "A hypervisor took {} of a host's time: the figure may be too low.",
+                phrase::percent(share)
+            )
+        }
+        (None, Some(pause)) => {
+            format!("A measuring host was paused for {}: the figure may be too low.", phrase::time(pause))
+        }
+        (None, None) if stepped => {
+            "A wall clock was set during the test; rates and round trips come from clocks that nobody sets."
+                .to_owned()
+        }
         (None, None) => return None,
     };
-    Draft::new(Cause::Invalid, "V26", Confidence::Probable, format!("{text}: the figure may be too low."))
+    Draft::new(Cause::Invalid, "V26", Confidence::Probable, text)
         .with("sender_steal_share", evidence.sender.steal_share)
         .with("receiver_steal_share", evidence.receiver.steal_share)
         .with_time("gap_max_ns", paused)
@@ -50,5 +62,12 @@ mod tests {
         assert!(rule(&evidence).unwrap().text.contains("250 ms"));
         evidence.timing.gap_max_s = Some(1.0);
         assert_eq!(rule(&evidence), None);
+    }
+
+    #[test]
+    fn a_wall_clock_that_was_set_is_a_remark() {
+        let mut evidence = full_gigabit();
+        evidence.timing.clock_stepped = Some(true);
+        assert!(rule(&evidence).unwrap().text.contains("wall clock"));
     }
 }

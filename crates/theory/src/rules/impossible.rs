@@ -3,7 +3,7 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::Draft;
-use crate::evidence::{CountedBy, Evidence};
+use crate::evidence::{CountedBy, Evidence, LinkSource};
 use crate::{framing, ladder, phrase};
 
 /// Share of the written bytes that may be missing from the books.
@@ -16,7 +16,14 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 fn above_the_link(evidence: &Evidence) -> Option<Finding> {
     let goodput = evidence.outcome.goodput_bps?;
     let ceiling = ladder::link_goodput_bps(evidence, evidence.line_rate_bps()?)?;
-    let most = framing::acceptable_ceiling_bps(ceiling, framing::CLOCK_TOLERANCE_PPM)?;
+    // A rate that somebody states may be a shaper's or a tariff's, which count packets and not what is on the wire.
+    let counted = match evidence.link.source {
+        Some(LinkSource::User) => {
+            ladder::link_packets_goodput_bps(evidence, evidence.line_rate_bps()?)?.max(ceiling)
+        }
+        _ => ceiling,
+    };
+    let most = framing::acceptable_ceiling_bps(counted, framing::CLOCK_TOLERANCE_PPM)?;
     if goodput <= most {
         return None;
     }
@@ -85,5 +92,17 @@ mod tests {
         evidence.outcome.written_bytes = Some(0.0);
         evidence.outcome.unaccounted_bytes = Some(0.0);
         assert_eq!(rule(&evidence), None, "an empty test balances");
+    }
+
+    #[test]
+    fn a_stated_rate_may_count_packets_only() {
+        let mut evidence = full_gigabit();
+        // A gigabit at the IP layer: 965 Mbit/s of payload.
+        evidence.outcome.goodput_bps = Some(1e9 * 1448.0 / 1500.0);
+        assert!(rule(&evidence).is_some(), "more than a gigabit interface carries");
+        evidence.link.source = Some(LinkSource::User);
+        assert_eq!(rule(&evidence), None);
+        evidence.outcome.goodput_bps = Some(0.97e9);
+        assert!(rule(&evidence).is_some(), "more than a gigabit of packets");
     }
 }

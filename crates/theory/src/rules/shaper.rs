@@ -4,7 +4,7 @@ use linerate_model::{Cause, Confidence, Finding};
 
 use super::{Draft, any_core_is_full, hosts_have_room, link_full, rate_was_asked_for, windows_are_open};
 use crate::ethernet::{StandardRate, inferred_link, inferred_shaper};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, LinkSource};
 use crate::phrase;
 
 /// Constancy of a shaped rate.
@@ -49,7 +49,7 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
     let free = windows_are_open(evidence)
         && !any_core_is_full(evidence)
         && !rate_was_asked_for(evidence)
-        && !link_full::own_link_is_full(evidence);
+        && (!link_full::own_link_is_full(evidence) || is_the_stated_rate(evidence));
     let constant = evidence.is_constant(CONSTANT) == Some(true);
     let queued = link_full::queue_was_seen(evidence);
     let little_loss = evidence.loss().is_none_or(|loss| loss <= OVERFLOW);
@@ -63,7 +63,18 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
 fn standard(evidence: &Evidence) -> Option<StandardRate> {
     let goodput = evidence.outcome.goodput_bps?;
     let rate = inferred_shaper(goodput, evidence.packet_bytes(), &evidence.headers(), evidence.tags())?;
-    evidence.line_rate_bps().is_none_or(|link| rate.bps < link).then_some(rate)
+    let below = evidence.line_rate_bps().is_none_or(|link| rate.bps < link);
+    (below || stated(evidence) == Some(rate.bps)).then_some(rate)
+}
+
+/// The link's rate as the user states it.
+fn stated(evidence: &Evidence) -> Option<f64> {
+    evidence.line_rate_bps().filter(|_| evidence.link.source == Some(LinkSource::User))
+}
+
+/// Whether the rate that the user states turns out to be a shaper's, which counts less than the wire carries.
+fn is_the_stated_rate(evidence: &Evidence) -> bool {
+    stated(evidence).is_some() && standard(evidence).map(|rate| rate.bps) == stated(evidence)
 }
 
 /// Whether the rate is that of a standard link, which is another rule's.
@@ -131,5 +142,16 @@ mod tests {
         let mut uneven = shaped(100e6);
         uneven.outcome.intervals_bps = vec![80e6, 110e6, 80e6, 110e6];
         assert_eq!(rule(&uneven), None);
+    }
+
+    #[test]
+    fn a_stated_rate_may_be_the_shapers_own() {
+        let mut evidence = shaped(1e8);
+        evidence.link.link_bps = Some(1e8);
+        evidence.link.source = Some(LinkSource::User);
+        assert!(rule(&evidence).is_some(), "100 Mb/s as stated, counted without preamble, gap and FCS");
+        evidence.link.source = Some(LinkSource::Interface);
+        evidence.link.is_virtual = false;
+        assert_eq!(rule(&evidence), None, "more than an interface of that rate can carry is no shaper");
     }
 }
