@@ -190,12 +190,19 @@ impl Front {
                 }
             }
             Connection::Probe => {
-                let known = self.shared.registry.find(&preface.cookie).is_some();
-                if known && connection.set_nonblocking(false).is_ok() {
+                if let Some(inbox) = self.shared.registry.find(&preface.cookie)
+                    && connection.set_nonblocking(false).is_ok()
+                    && inbox.begin_probes()
+                {
+                    let reflector = Arc::clone(&inbox);
                     // Ends with its connection; nobody waits for it.
-                    let _ = std::thread::Builder::new()
-                        .name("probe".to_owned())
-                        .spawn(move || reflect_over_tcp(connection));
+                    let work = move || {
+                        reflect_over_tcp(connection);
+                        reflector.end_probes();
+                    };
+                    if std::thread::Builder::new().name("probe".to_owned()).spawn(work).is_err() {
+                        inbox.end_probes();
+                    }
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use linerate_sock::SockError;
@@ -9,6 +10,9 @@ use linerate_sock::poll::EventFd;
 
 /// Most data sockets that may wait for one run: both directions at the largest number of streams.
 const MOST_WAITING: usize = 20_000;
+
+/// Most connections of probes at once: a run has one at a time, the rest is for those that are ending.
+const MOST_PROBE_CONNECTIONS: u32 = 8;
 
 /// A data socket that has arrived for a run.
 #[derive(Debug)]
@@ -23,11 +27,25 @@ pub(super) enum Arrival {
 #[derive(Debug)]
 pub(super) struct Inbox {
     arrivals: Mutex<Vec<Arrival>>,
+    probing: AtomicU32,
     /// Rings when something has arrived.
     pub(super) bell: EventFd,
 }
 
 impl Inbox {
+    /// Whether this run may have one more connection of probes; each costs a thread.
+    pub(super) fn begin_probes(&self) -> bool {
+        let begun = self.probing.fetch_add(1, Ordering::Relaxed) < MOST_PROBE_CONNECTIONS;
+        if !begun {
+            self.end_probes();
+        }
+        begun
+    }
+
+    pub(super) fn end_probes(&self) {
+        self.probing.fetch_sub(1, Ordering::Relaxed);
+    }
+
     pub(super) fn put(&self, arrival: Arrival) {
         let mut arrivals = locked(&self.arrivals);
         if arrivals.len() < MOST_WAITING {
@@ -51,7 +69,11 @@ pub(super) struct Registry {
 impl Registry {
     /// Opens an inbox for a run.
     pub(super) fn open(&self, cookie: [u8; 16]) -> Result<Arc<Inbox>, SockError> {
-        let inbox = Arc::new(Inbox { arrivals: Mutex::new(Vec::new()), bell: EventFd::new()? });
+        let inbox = Arc::new(Inbox {
+            arrivals: Mutex::new(Vec::new()),
+            probing: AtomicU32::new(0),
+            bell: EventFd::new()?,
+        });
         locked(&self.runs).insert(cookie, Arc::clone(&inbox));
         Ok(inbox)
     }

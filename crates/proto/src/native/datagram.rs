@@ -30,7 +30,7 @@ pub enum DatagramKind {
 pub struct Datagram {
     /// What it is for.
     pub kind: DatagramKind,
-    /// The flow; for probes the phase.
+    /// The flow; 0 for probes.
     pub flow: u16,
     /// Number of the stream in its flow.
     pub stream: u32,

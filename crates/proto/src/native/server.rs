@@ -191,6 +191,11 @@ impl Session for ServerSession {
                 self.state = State::Over;
                 self.link.put(Output::Done);
             }
+            Input::FlowsOpen if self.state != State::Opening => {
+                return Err(PeerError::Local {
+                    why: "data sockets were opened that nobody awaits".to_owned(),
+                });
+            }
             Input::FlowsOpen => {
                 self.phase.local_opened();
                 self.link.send(now, &Message::FlowsReady)?;
