@@ -29,7 +29,7 @@ const KNOB: usize = 6;
 /// The same, and also: read back from the kernel, kept as granted, shown in two formats, judged by rules.
 const READ_BACK_KNOB: usize = 12;
 /// The same, and: an argument and an answer of `envelope`, a judgement of `doctor`, and a statistic of that name.
-const CALCULATED_KNOB: usize = 18;
+const CALCULATED_KNOB: usize = 17;
 /// Catalogue entry, probe, and one rule that uses it.
 const METRIC: usize = 3;
 /// The same, and a column of the table that a person watches.
