@@ -62,8 +62,13 @@ fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
         }
         _ => return None,
     };
-    let because = format!("{what}, inferred from the rate itself, {}", ladder::framing_text(evidence));
-    Some(Ceiling { limit: "link_inferred".to_owned(), bitrate_bps, because })
+    let (limit, known) = if evidence.is_stated_link() {
+        ("link", "as given, counted without preamble, gap and FCS")
+    } else {
+        ("link_inferred", "inferred from the rate itself")
+    };
+    let because = format!("{what} {known}, {}", ladder::framing_text(evidence));
+    Some(Ceiling { limit: limit.to_owned(), bitrate_bps, because })
 }
 
 #[cfg(test)]
@@ -99,6 +104,11 @@ mod tests {
         // A bucket that counts the Ethernet header and nothing below it.
         assert!((ceiling.bitrate_bps - 1e8 * 1448.0 / 1514.0).abs() < 1.0, "{}", ceiling.bitrate_bps);
         assert!(ceiling.because.contains("inferred"), "{}", ceiling.because);
+        let mut stated = shaped(1e8);
+        stated.link.link_bps = Some(1e8);
+        stated.link.source = Some(crate::evidence::LinkSource::User);
+        let ceiling = diagnose(&stated).expected.unwrap();
+        assert!(ceiling.limit == "link" && ceiling.because.contains("as given"), "{}", ceiling.because);
     }
 
     #[test]
