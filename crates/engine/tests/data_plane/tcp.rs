@@ -253,7 +253,7 @@ fn the_readings_of_the_measured_part_are_those_of_each_side() {
     assert!(sender.tally.cpu_seconds > 0.0 && sender.tally.host_busy.is_some());
     assert!(sender.first_byte.is_some());
     let settings = &sender.settings;
-    assert_eq!(settings.length, Bytes::new(1 << 20));
+    assert_eq!(settings.length, Bytes::new(512 << 10));
     assert!(settings.congestion.effective.is_some() && settings.snd_buf.is_some());
     assert!(settings.local.starts_with("127.0.0.1:") && settings.tcp_options.contains(&"sack".to_owned()));
 }
