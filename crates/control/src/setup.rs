@@ -1,6 +1,6 @@
 //! From a specification to what sockets and pumps are told.
 
-use linerate_engine::FlowSetup;
+use linerate_engine::{FlowSetup, block_length};
 use linerate_model::{Direction, Limit, Side, TestSpec, Transport};
 use linerate_proto::{FlowOrder, native};
 use linerate_sock::SocketOptions;
@@ -28,12 +28,11 @@ const DATAGRAM: u64 = 1448;
 pub(crate) fn length(spec: &TestSpec) -> Bytes {
     let traffic = &spec.traffic;
     traffic.length.unwrap_or_else(|| {
-        Bytes::new(match (traffic.transport(), traffic.streams) {
-            (Transport::Udp, _) => DATAGRAM,
-            (_, 1) => 512 << 10,
-            (_, 2..=8) => 256 << 10,
-            _ => 64 << 10,
-        })
+        if traffic.transport() == Transport::Udp {
+            Bytes::new(DATAGRAM)
+        } else {
+            block_length(traffic.streams)
+        }
     })
 }
 

@@ -1,6 +1,5 @@
-//! The measuring engine: pumps, pacing, sampling, and the driver of a protocol session.
+//! The measuring engine: one side of a flow, from its open sockets to its counts. Pumps, pacing and sampling.
 
-// The data plane: one side of a flow.
 mod arrivals;
 mod caveats;
 mod control;
@@ -20,6 +19,7 @@ mod stamp;
 mod tally;
 
 pub use error::EngineError;
+pub use plan::block_length;
 pub use run::{FlowHandle, FlowReport, Progress, start};
 pub use setup::{FlowSetup, Sockets};
 pub use tally::settle_udp;

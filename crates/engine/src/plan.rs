@@ -1,6 +1,7 @@
 //! How the streams are dealt to threads, and how many bytes a call takes.
 
 use linerate_model::Limit;
+use linerate_sock::affinity;
 use linerate_units::Bytes;
 
 use crate::setup::FlowSetup;
@@ -19,14 +20,26 @@ pub(crate) struct Plan {
     pub(crate) block: usize,
 }
 
+/// Bytes of one TCP call when none are asked: what the buffers of all threads and the packets between them leave of a
+/// core's cache.
+fn default_block(streams: usize, cores: usize) -> usize {
+    match (streams > cores * STREAMS_PER_CORE, streams) {
+        (true, _) => 64 << 10,
+        (false, 1) => 512 << 10,
+        (false, _) => 256 << 10,
+    }
+}
+
+/// Bytes that this host hands to its kernel at once in a TCP flow of `streams` streams, when no length is asked.
+#[must_use]
+pub fn block_length(streams: u32) -> Bytes {
+    Bytes::new(default_block(streams as usize, affinity::online_cpus()) as u64)
+}
+
 impl Plan {
     pub(crate) fn new(streams: usize, cores: usize, length: Option<Bytes>) -> Self {
         let shared = streams > cores * STREAMS_PER_CORE;
-        let block = match (shared, streams) {
-            (true, _) => 64 << 10,
-            (false, 1) => 512 << 10,
-            (false, _) => 256 << 10,
-        };
+        let block = default_block(streams, cores);
         let block = length.map_or(block, |length| usize::try_from(length.get()).unwrap_or(block));
         Self { streams, pumps: if shared { cores } else { streams }, block: block.max(1) }
     }
