@@ -35,10 +35,10 @@ impl Ratio {
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = self.0 * 100.0;
-        let text = if percent != 0.0 && percent < 0.1 {
-            format!("{percent:.2e} %")
-        } else {
-            format!("{percent:.1} %")
+        let text = match percent {
+            p if p == 0.0 || p >= 0.1 => format!("{p:.1} %"),
+            p if p >= 0.01 => format!("{p:.3} %"),
+            p => format!("{p:.2e} %"),
         };
         f.pad(&text)
     }
@@ -77,6 +77,7 @@ mod tests {
     fn people_see_percent() {
         assert_eq!(Ratio::new(0.9994).unwrap().to_string(), "99.9 %");
         assert_eq!(Ratio::new(0.0).unwrap().to_string(), "0.0 %");
+        assert_eq!(Ratio::new(5.26e-4).unwrap().to_string(), "0.053 %");
         assert_eq!(Ratio::new(2.86e-5).unwrap().to_string(), "2.86e-3 %");
     }
 
