@@ -39,6 +39,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         None if fits && fixed => Confidence::Probable,
         None => return None,
     };
+    // The round trip that the window had to wait for: the base where it explains the rate, else the mean.
+    let rtt = if fits_at(evidence, window, rtt) { rtt } else { evidence.rtt.mean_s.unwrap_or(rtt) };
     let ceiling = bdp::window_rate_bps(window, rtt)? * evidence.streams();
     let text = format!(
         "The receive window of {} at a round trip of {} allows {}.",
@@ -69,11 +71,13 @@ fn is_tiny(evidence: &Evidence) -> bool {
 
 /// Whether window over round trip gives the goodput, at the base or at the mean round trip.
 fn fits(evidence: &Evidence, window: f64) -> bool {
-    let Some(goodput) = evidence.outcome.goodput_bps else { return false };
-    [evidence.base_rtt_s(), evidence.rtt.mean_s].into_iter().flatten().any(|rtt| {
-        let allowed = bdp::window_rate_bps(window, rtt).map(|rate| rate * evidence.streams());
-        near(goodput, allowed, CLOSE)
-    })
+    let round_trips = [evidence.base_rtt_s(), evidence.rtt.mean_s];
+    round_trips.into_iter().flatten().any(|rtt| fits_at(evidence, window, rtt))
+}
+
+fn fits_at(evidence: &Evidence, window: f64, rtt: f64) -> bool {
+    let allowed = bdp::window_rate_bps(window, rtt).map(|rate| rate * evidence.streams());
+    evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, allowed, CLOSE))
 }
 
 /// Whether the window could not grow: constant, asked for, unscaled, or as large as the kernel lets it be.
