@@ -27,7 +27,7 @@ pub(crate) fn time(seconds: f64) -> String {
     let (value, unit) = match seconds {
         seconds if seconds >= 1.0 => (seconds, "s"),
         seconds if seconds >= 1e-3 => (seconds * 1e3, "ms"),
-        seconds => (seconds * 1e6, "µs"),
+        seconds => (seconds * 1e6, "us"),
     };
     format!("{} {unit}", digits(value))
 }
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(size(65536.0), "64 KiB");
         assert_eq!(size(2_625_000.0), "2.503 MiB");
         assert_eq!(time(0.021), "21 ms");
-        assert_eq!(time(0.0002), "200 µs");
+        assert_eq!(time(0.0002), "200 us");
         assert_eq!(percent(0.998), "99.8 %");
         assert_eq!(percent(0.000_028_6), "0.0029 %");
         assert_eq!(percent(0.0001), "0.01 %");
