@@ -140,6 +140,10 @@ impl Client {
                     }
                     Happening::Session(Output::Welcomed(welcome)) => {
                         self.cookie = welcome.cookie;
+                        let can =
+                            |name: &str| welcome.capabilities.iter().any(|capability| capability == name);
+                        self.probes_over = (!can("probe_udp")).then_some(ProbeTransport::Tcp);
+                        self.spec.traffic.no_latency |= !can("probe_udp") && !can("probe_tcp");
                         let mut info = welcome.host;
                         info.address = Some(self.server.ip().to_canonical().to_string());
                         log.note_from(1, Body::Host { info });

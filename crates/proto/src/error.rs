@@ -24,6 +24,14 @@ pub enum PeerError {
         /// As we speak.
         ours: String,
     },
+    /// The peer cannot do what the test needs.
+    #[error("the server cannot measure over {what}; it can do: {can}")]
+    Lacks {
+        /// What the test needs.
+        what: &'static str,
+        /// What the peer says it can do.
+        can: String,
+    },
     /// The peer broke the protocol.
     #[error("the peer broke the protocol: {what}")]
     Misbehaved {

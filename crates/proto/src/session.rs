@@ -141,6 +141,8 @@ pub struct Welcome {
     pub cookie: [u8; 16],
     /// Other runs on the server at this moment.
     pub neighbours: u32,
+    /// What both ends can do, by the protocol's names.
+    pub capabilities: Vec<String>,
 }
 
 /// What the server decides when it lets a client in.

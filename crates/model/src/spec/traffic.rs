@@ -138,6 +138,18 @@ pub enum Transport {
     Mptcp,
 }
 
+impl Transport {
+    /// The name used in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Mptcp => "mptcp",
+        }
+    }
+}
+
 /// Which way the data go, seen from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

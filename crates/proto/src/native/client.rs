@@ -5,7 +5,7 @@ use linerate_units::{Span, Timestamp};
 
 use super::VERSION;
 use super::link::Link;
-use super::message::{Message, capabilities, cookie_from_text};
+use super::message::{Message, both_can, capabilities, cookie_from_text};
 use super::phase::Phase;
 use crate::PeerError;
 use crate::session::{FlowOrder, Hello, Input, Output, Session, Welcome};
@@ -144,7 +144,7 @@ impl ClientSession {
                 self.link.rest("waiting in the server's queue");
                 self.link.put(Output::Queued(place));
             }
-            (Message::Welcome { version, host, cookie, neighbours, .. }, State::Asking) => {
+            (Message::Welcome { version, host, cookie, neighbours, capabilities: theirs }, State::Asking) => {
                 if version != VERSION {
                     return Err(PeerError::Version {
                         theirs: version.to_string(),
@@ -153,10 +153,16 @@ impl ClientSession {
                 }
                 let cookie =
                     cookie_from_text(&cookie).ok_or_else(|| misbehaved("its cookie is unreadable"))?;
+                let capabilities = both_can(&theirs);
+                let needed = self.hello.spec.traffic.transport().name();
+                if !capabilities.iter().any(|name| name == needed) {
+                    return Err(PeerError::Lacks { what: needed, can: theirs.join(", ") });
+                }
                 self.link.trust(now);
                 self.link.rest("between two phases");
                 self.state = State::Ready;
-                self.link.put(Output::Welcomed(Box::new(Welcome { host, cookie, neighbours })));
+                let welcome = Welcome { host, cookie, neighbours, capabilities };
+                self.link.put(Output::Welcomed(Box::new(welcome)));
             }
             (Message::Prepared, State::Preparing) => {
                 self.state = State::Opening;

@@ -52,6 +52,11 @@ pub(super) fn capabilities() -> Vec<String> {
     ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp"].map(str::to_owned).to_vec()
 }
 
+/// What this version and a peer that says so can both do.
+pub(super) fn both_can(theirs: &[String]) -> Vec<String> {
+    capabilities().into_iter().filter(|name| theirs.contains(name)).collect()
+}
+
 /// A cookie as text.
 pub(super) fn cookie_to_text(cookie: &[u8; 16]) -> String {
     format!("{:032x}", u128::from_be_bytes(*cookie))

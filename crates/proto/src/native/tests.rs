@@ -355,6 +355,33 @@ fn other_versions_are_told_apart_from_garbage() {
 }
 
 #[test]
+fn a_server_that_cannot_do_what_is_asked_is_told_apart_from_a_broken_one() {
+    let welcome = |capabilities: &str, udp: bool| {
+        let mut spec = TestSpec::default();
+        spec.traffic.udp = udp;
+        let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), spec, DRAIN);
+        let message = format!(
+            r#"{{"type":"welcome","version":1,"capabilities":{capabilities},"host":{{}},"cookie":"{}","neighbours":0}}"#,
+            "0".repeat(32)
+        );
+        let mut bytes = Preface::CONTROL.encode().to_vec();
+        bytes.extend_from_slice(&u32::try_from(message.len()).unwrap().to_be_bytes());
+        bytes.extend_from_slice(message.as_bytes());
+        client.input(Timestamp::START, Input::Bytes(&bytes)).map(|()| {
+            let mut outputs = std::iter::from_fn(|| client.output());
+            outputs.find_map(|output| match output {
+                Output::Welcomed(welcome) => Some(welcome.capabilities),
+                _ => None,
+            })
+        })
+    };
+    let can = welcome(r#"["tcp","probe_tcp","teleport"]"#, false).unwrap().unwrap();
+    assert_eq!(can, ["tcp", "probe_tcp"], "what only one end can do is not in it");
+    let error = welcome(r#"["tcp","probe_tcp"]"#, true).unwrap_err();
+    assert_eq!(error, PeerError::Lacks { what: "udp", can: "tcp, probe_tcp".into() });
+}
+
+#[test]
 fn a_stranger_cannot_make_us_hold_much() {
     let mut server = ServerSession::new(Timestamp::START);
     let mut bytes = Preface::CONTROL.encode().to_vec();
