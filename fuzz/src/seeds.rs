@@ -31,11 +31,12 @@ fn write_messages() -> Vec<Vec<u8>> {
     let host = json!(HostInfo::default());
     let spec = json!(TestSpec::default());
     let cookie = "30313233343536373839616263646566";
+    let can = json!(["tcp", "udp", "mptcp", "probe_udp", "probe_tcp"]);
     let ended = |side: &str| json!({"type": "ended", "flow": 0, "side": side, "tally": {"total_bytes": 77}});
     let all = [
-        json!({"type": "hello", "versions": [1, 1], "capabilities": [], "host": host, "spec": spec}),
+        json!({"type": "hello", "versions": [1, 1], "capabilities": can, "host": host, "spec": spec}),
         json!({"type": "busy", "place": 1, "wait_ns": 1_000_000_000}),
-        json!({"type": "welcome", "version": 1, "capabilities": [], "host": host, "cookie": cookie, "neighbours": 0}),
+        json!({"type": "welcome", "version": 1, "capabilities": can, "host": host, "cookie": cookie, "neighbours": 0}),
         json!({"type": "prepare", "flows": [{"flow": 0, "direction": "upload", "length_bytes": 1}]}),
         json!({"type": "prepared"}),
         json!({"type": "flows_ready"}),
