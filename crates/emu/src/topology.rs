@@ -1,0 +1,106 @@
+//! An emulated network as described: hosts, switches and the links between them.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use linerate_units::Bytes;
+
+use crate::train::HashFields;
+use crate::way::Way;
+
+/// A checked description: every link ends at nodes that exist, there is no loop, and names are unique.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Topology {
+    /// Name of the description.
+    pub name: String,
+    /// What it is for, one line.
+    pub about: String,
+    /// All randomness comes from it.
+    pub seed: u64,
+    /// Hosts, in the order of the file.
+    pub hosts: Vec<Host>,
+    /// Switches, in the order of the file.
+    pub switches: Vec<Switch>,
+    /// Links, in the order of the file.
+    pub links: Vec<Link>,
+}
+
+/// A host: a network namespace with one interface per link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its IPv4 address and the length of the network's prefix.
+    pub v4: (Ipv4Addr, u8),
+    /// Its IPv6 address and the length of the network's prefix.
+    pub v6: (Ipv6Addr, u8),
+    /// Default congestion control of its TCP; absent: the system's.
+    pub congestion: Option<String>,
+    /// Settings below `net.`, as `ipv4.tcp_rmem` to `4096 131072 6291456`.
+    pub sysctl: BTreeMap<String, String>,
+}
+
+/// A switch that learns addresses and forwards by them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Switch {
+    /// Its name.
+    pub name: String,
+    /// Memory that its ports share; absent: each port has the buffer of its link.
+    pub shared: Option<SharedBuffer>,
+}
+
+/// One memory for all ports of a switch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SharedBuffer {
+    /// All of it.
+    pub capacity: Bytes,
+    /// How much of it one port may take.
+    pub policy: Sharing,
+}
+
+/// How much of a shared buffer one port may take.
+///
+/// # Source
+/// Choudhury and Hahne 1998 for the dynamic threshold
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Sharing {
+    /// The same part for each port.
+    Static,
+    /// `alpha` times what is free at that moment.
+    Dynamic {
+        /// The factor.
+        alpha: f64,
+    },
+}
+
+/// A link between two nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Link {
+    /// Its name.
+    pub name: String,
+    /// Names of the two nodes.
+    pub ends: [String; 2],
+    /// The direction away from each of the two ends.
+    pub ways: [Way; 2],
+    /// How many equal members it has; 1 unless it is a trunk. Each member has a queue and a line of its own.
+    pub members: u32,
+    /// What chooses the member.
+    pub hash: HashFields,
+    /// True if a host at its end sends no faster than the link's rate, as a card does; false if what it sends is at the
+    /// switch at once.
+    pub card: bool,
+}
+
+impl Topology {
+    /// The host of that name.
+    #[must_use]
+    pub fn host(&self, name: &str) -> Option<&Host> {
+        self.hosts.iter().find(|host| host.name == name)
+    }
+
+    /// The link of that name.
+    #[must_use]
+    pub fn link(&self, name: &str) -> Option<&Link> {
+        self.links.iter().find(|link| link.name == name)
+    }
+}
