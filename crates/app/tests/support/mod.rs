@@ -2,11 +2,13 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 #![allow(dead_code, unused_imports, reason = "each test program uses its own part of this module")]
 
+mod lab;
 mod net;
 mod process;
 mod relay;
 mod server;
 
+pub(crate) use lab::Lab;
 pub(crate) use net::{Net, Side};
 pub(crate) use process::{Done, Process, linerate, signal};
 pub(crate) use relay::Relay;
@@ -24,7 +26,7 @@ use serde_json::Value;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A name that no other test has, in this process or in another one of this machine.
-fn unique() -> String {
+pub(crate) fn unique() -> String {
     static MADE: AtomicU32 = AtomicU32::new(0);
     format!("lr{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
 }
@@ -37,6 +39,11 @@ impl Folder {
         let path = std::env::temp_dir().join(unique());
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
+    }
+
+    /// The folder itself.
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.0
     }
 
     /// A path inside it, as text for a command line.

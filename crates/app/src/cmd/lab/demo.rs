@@ -1,0 +1,99 @@
+//! `linerate lab demo`: the whole thing once, from nothing to nothing.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use linerate_emu::shell::wire::{Answer, Ask};
+use linerate_emu::shell::{LabHandle, Place};
+
+use super::super::page;
+use super::topology::{Trouble, find};
+use super::{status, up};
+use crate::exit::Exit;
+use crate::signals::Signals;
+use crate::{say, terminal};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) fn run() -> Exit {
+    // Ctrl-C ends the programs of the demonstration; this one lives on to remove the lab.
+    let Ok(signals) = Signals::catch() else {
+        say::error("cannot catch signals");
+        return Exit::Failed;
+    };
+    let lab = match bring_up() {
+        Ok(lab) => lab,
+        Err(trouble) => return trouble.say(),
+    };
+    let mut exit = measure(&lab).unwrap_or_else(Trouble::say);
+    if let Err(error) = lab.down() {
+        exit = Trouble::failed(error).say();
+    }
+    say::note("\nthe lab is down, nothing is left of it");
+    signals.which().map_or(exit, Exit::Interrupted)
+}
+
+fn bring_up() -> Result<LabHandle, Trouble> {
+    let place = Place::open(None).map_err(Trouble::failed)?;
+    let name = format!("demo-{}", std::process::id());
+    say::note(format!("two hosts, a and b, on a 1 Gb/s switch: linerate lab up pair --name {name}"));
+    let (lab, _) = up::start(&find("pair")?, &[], &name, &place)?;
+    Ok(lab)
+}
+
+fn measure(lab: &LabHandle) -> Result<Exit, Trouble> {
+    let mut server = Server::start(lab)?;
+    say::note("measuring from a to b: linerate test b -t 3\n");
+    let done = on(lab, "a", &["test", "b", "-t", "3"])?
+        .status()
+        .map_err(|error| Trouble::failed(format!("the client cannot be started: {error}")))?;
+    server.end();
+    if let Ok(Answer::Status(now)) = lab.ask(&Ask::Status, PATIENCE) {
+        let view = terminal::stdout_view();
+        say::note("\nwhat the switch saw: linerate lab status");
+        page::print(status::text(&now, view.width, view.colour).as_bytes());
+    }
+    Ok(if done.success() { Exit::Done } else { Exit::Failed })
+}
+
+/// This program, on a host of the lab.
+fn on(lab: &LabHandle, host: &str, args: &[&str]) -> Result<Command, Trouble> {
+    let program = std::env::current_exe().map_err(Trouble::failed)?;
+    let mut command = Command::new(&program);
+    command.args(["lab", "exec", "--lab", lab.name(), host, "--"]).arg(program).args(args);
+    Ok(command)
+}
+
+/// A server on host b, ended on drop.
+struct Server(Child);
+
+impl Server {
+    /// Starts it and waits until it listens.
+    fn start(lab: &LabHandle) -> Result<Self, Trouble> {
+        let mut child = on(lab, "b", &["serve", "--json"])?
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| Trouble::failed(format!("the server cannot be started: {error}")))?;
+        let out = child.stdout.take();
+        let server = Self(child);
+        let mut line = String::new();
+        let read = out.map(|out| BufReader::new(out).read_line(&mut line));
+        if !matches!(read, Some(Ok(1..))) {
+            return Err(Trouble::failed("the server on host b ended before it listened"));
+        }
+        Ok(server)
+    }
+
+    fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,29 @@
+//! `linerate lab down`.
+
+use super::DownArgs;
+use super::topology::Trouble;
+use crate::exit::Exit;
+use crate::say;
+
+pub(super) fn run(args: &DownArgs) -> Exit {
+    let place = match args.place.open() {
+        Ok(place) => place,
+        Err(trouble) => return trouble.say(),
+    };
+    let labs = if args.all {
+        place.labs()
+    } else {
+        match args.place.lab_or_leftover(args.name.as_deref()) {
+            Ok(lab) => vec![lab],
+            Err(trouble) => return trouble.say(),
+        }
+    };
+    let mut exit = Exit::Done;
+    for lab in labs {
+        match lab.down() {
+            Ok(()) => say::note(format!("{} is down", lab.name())),
+            Err(error) => exit = Trouble::failed(error).say(),
+        }
+    }
+    exit
+}

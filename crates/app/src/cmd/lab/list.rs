@@ -1,0 +1,54 @@
+//! `linerate lab list`.
+
+use linerate_emu::shell::Place;
+use linerate_emu::topology;
+use serde::Serialize;
+
+use super::super::page::{self, Ink, Page};
+use crate::exit::Exit;
+use crate::terminal;
+
+#[derive(Serialize)]
+struct Document {
+    topologies: Vec<Entry>,
+    labs: Vec<Running>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    name: &'static str,
+    about: &'static str,
+}
+
+#[derive(Serialize)]
+struct Running {
+    name: String,
+    up: bool,
+}
+
+pub(super) fn run(json: bool) -> Exit {
+    let topologies: Vec<Entry> =
+        topology::bundled().iter().map(|known| Entry { name: known.name, about: known.about }).collect();
+    let labs = Place::open(None).map(|place| place.labs()).unwrap_or_default();
+    let labs: Vec<Running> =
+        labs.iter().map(|lab| Running { name: lab.name().to_owned(), up: lab.is_up() }).collect();
+    if json {
+        return page::print_json(&Document { topologies, labs });
+    }
+    let view = terminal::stdout_view();
+    let mut page = Page::new(view.width, view.colour);
+    page.heading("Topologies that come along (linerate lab up NAME; linerate lab show NAME prints the file)");
+    let width = topologies.iter().map(|known| known.name.len()).max().unwrap_or(0);
+    for known in &topologies {
+        page.row(&[(Ink::Strong, known.name), (Ink::Plain, known.about)], &[width]);
+    }
+    page.heading("Labs");
+    if labs.is_empty() {
+        page.remark(0, Ink::Faint, "none is up");
+    }
+    for lab in &labs {
+        let how = if lab.up { "up" } else { "killed; `linerate lab down` removes what it left" };
+        page.row(&[(Ink::Strong, &lab.name), (Ink::Plain, how)], &[width]);
+    }
+    page::print(page.into_text().as_bytes())
+}

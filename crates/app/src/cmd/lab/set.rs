@@ -1,0 +1,34 @@
+//! `linerate lab set`.
+
+use std::time::Duration;
+
+use linerate_emu::shell::wire::Ask;
+
+use super::SetArgs;
+use super::topology::Trouble;
+use crate::exit::Exit;
+use crate::say;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) fn run(args: &SetArgs) -> Exit {
+    let mut changes = Vec::new();
+    for change in &args.changes {
+        let Some((key, value)) = change.split_once('=') else {
+            return Trouble::usage(format!("{change:?}: give it as KEY=VALUE, for example delay=25ms")).say();
+        };
+        changes.push((key.trim().to_owned(), value.trim().to_owned()));
+    }
+    let lab = match args.lab.find() {
+        Ok(lab) => lab,
+        Err(trouble) => return trouble.say(),
+    };
+    match lab.ask(&Ask::Set { target: args.target.clone(), changes }, PATIENCE) {
+        Ok(_) => Exit::Done,
+        Err(linerate_emu::shell::AskError::Refused(why)) => {
+            say::error(why);
+            Exit::Usage
+        }
+        Err(error) => Trouble::failed(error).say(),
+    }
+}

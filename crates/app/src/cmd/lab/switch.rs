@@ -1,0 +1,71 @@
+//! The process that is the switch of a lab.
+
+use std::io::{Read, Write};
+
+use linerate_emu::shell::Lab;
+use linerate_emu::topology::Topology;
+use serde::{Deserialize, Serialize};
+
+use super::SwitchArgs;
+use super::topology::{Source, read};
+use crate::exit::Exit;
+use crate::signals::Signals;
+
+/// What the switch is told on its standard input.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Assignment {
+    pub(super) file: String,
+    pub(super) text: String,
+    pub(super) set: Vec<String>,
+}
+
+/// What it says on its standard output when the network stands, or cannot.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum News {
+    Ready,
+    Failed(String),
+}
+
+pub(super) fn run(args: &SwitchArgs) -> Exit {
+    match lay(args) {
+        Ok(lab) => carry(lab),
+        Err(why) => {
+            tell(&News::Failed(why));
+            Exit::Failed
+        }
+    }
+}
+
+fn lay(args: &SwitchArgs) -> Result<Lab, String> {
+    let mut told = String::new();
+    std::io::stdin().read_to_string(&mut told).map_err(|error| error.to_string())?;
+    let told: Assignment = serde_json::from_str(&told).map_err(|error| error.to_string())?;
+    let source = Source { file: told.file, text: told.text };
+    let topology: Topology = read(&source, &told.set).map_err(|trouble| trouble.to_string())?;
+    let place = args.place.open().map_err(|trouble| trouble.to_string())?;
+    Lab::lay(topology, &args.name, &place).map_err(|error| error.to_string())
+}
+
+fn carry(mut lab: Lab) -> Exit {
+    let stopper = lab.stopper();
+    if let Err(error) = Signals::on_each(move || stopper.stop()) {
+        tell(&News::Failed(format!("cannot wait for signals: {error}")));
+        return Exit::Failed;
+    }
+    tell(&News::Ready);
+    match lab.run() {
+        Ok(()) => Exit::Done,
+        Err(error) => {
+            tracing::error!(%error, "the switch ended");
+            Exit::Failed
+        }
+    }
+}
+
+fn tell(news: &News) {
+    let Ok(line) = serde_json::to_string(news) else { return };
+    let mut out = std::io::stdout().lock();
+    // Who asked may be gone; the lab stands all the same.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}

@@ -1,0 +1,124 @@
+//! Finding topologies and labs, and saying what is wrong with them.
+
+use std::path::Path;
+
+use linerate_emu::shell::{LabHandle, Place};
+use linerate_emu::topology::{self, Override, Topology};
+
+use super::{PlaceArgs, WhichLab};
+use crate::exit::Exit;
+use crate::say;
+
+/// What is wrong, and how the command ends.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    text: String,
+    exit: Exit,
+}
+
+impl Trouble {
+    /// The command line or the file is at fault.
+    pub(super) fn usage(text: impl ToString) -> Self {
+        Self { text: text.to_string(), exit: Exit::Usage }
+    }
+
+    /// It could not be done.
+    pub(super) fn failed(text: impl ToString) -> Self {
+        Self { text: text.to_string(), exit: Exit::Failed }
+    }
+
+    /// Says it.
+    pub(super) fn say(self) -> Exit {
+        // A file may have many mistakes, one a line.
+        for line in self.text.lines() {
+            say::error(line);
+        }
+        self.exit
+    }
+}
+
+/// The text of a topology, and the name that messages give it.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) file: String,
+    pub(super) text: String,
+}
+
+/// The topology that comes along under this name, or the file of this name.
+pub(super) fn find(name: &str) -> Result<Source, Trouble> {
+    if let Some(bundled) = topology::bundled().iter().find(|bundled| bundled.name == name) {
+        return Ok(Source { file: format!("{name} (comes along)"), text: bundled.text.to_owned() });
+    }
+    match std::fs::read_to_string(name) {
+        Ok(text) => Ok(Source { file: name.to_owned(), text }),
+        Err(error) if Path::new(name).extension().is_none() && !name.contains('/') => {
+            let known: Vec<&str> = topology::bundled().iter().map(|bundled| bundled.name).collect();
+            Err(Trouble::usage(format!(
+                "no topology {name:?} comes along, and as a file it cannot be read ({error}); those that come along: {}",
+                known.join(", ")
+            )))
+        }
+        Err(error) => Err(Trouble::usage(format!("the topology file {name} cannot be read: {error}"))),
+    }
+}
+
+/// Reads it, with what `--set` changes.
+pub(super) fn read(source: &Source, set: &[String]) -> Result<Topology, Trouble> {
+    let overrides: Vec<Override> =
+        set.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(Trouble::usage)?;
+    topology::read(&source.text, &source.file, &overrides).map_err(Trouble::usage)
+}
+
+impl PlaceArgs {
+    /// The folder of this user's labs.
+    pub(super) fn open(&self) -> Result<Place, Trouble> {
+        Place::open(self.run_dir.as_deref()).map_err(Trouble::failed)
+    }
+
+    /// The lab that is meant, and is up.
+    pub(super) fn lab(&self, name: Option<&str>) -> Result<LabHandle, Trouble> {
+        choose(self.open()?.labs().into_iter().filter(LabHandle::is_up).collect(), name)
+    }
+
+    /// The lab that is meant, up or killed.
+    pub(super) fn lab_or_leftover(&self, name: Option<&str>) -> Result<LabHandle, Trouble> {
+        choose(self.open()?.labs(), name)
+    }
+}
+
+impl WhichLab {
+    pub(super) fn find(&self) -> Result<LabHandle, Trouble> {
+        self.place.lab(self.name.as_deref())
+    }
+}
+
+fn choose(mut labs: Vec<LabHandle>, name: Option<&str>) -> Result<LabHandle, Trouble> {
+    let names: Vec<String> = labs.iter().map(|lab| lab.name().to_owned()).collect();
+    let found = match name {
+        Some(name) => names.iter().position(|lab| lab == name),
+        None if names.len() == 1 => Some(0),
+        None => None,
+    };
+    if let Some(found) = found {
+        return Ok(labs.swap_remove(found));
+    }
+    Err(Trouble::failed(match (name, names.as_slice()) {
+        (_, []) => "no lab is up; bring one up with: linerate lab up pair".to_owned(),
+        (Some(name), names) => format!("no lab {name:?} is up; those that are: {}", names.join(", ")),
+        (None, names) => format!("several labs are up, say which: {}", names.join(", ")),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topology_is_one_that_comes_along_or_a_file() {
+        assert!(find("pair").unwrap().text.contains("[link."));
+        let unknown = find("pear").unwrap_err();
+        assert!(unknown.exit == Exit::Usage && unknown.text.contains("science-dmz"), "{}", unknown.text);
+        assert!(find("./no/such.toml").unwrap_err().text.contains("cannot be read"));
+        assert!(read(&find("pair").unwrap(), &["nonsense".into()]).is_err());
+    }
+}

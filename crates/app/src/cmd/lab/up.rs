@@ -1,0 +1,131 @@
+//! `linerate lab up`.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use linerate_emu::shell::wire::{Answer, Ask, Status};
+use linerate_emu::shell::{LabHandle, Place};
+use linerate_emu::topology::Topology;
+
+use super::super::page;
+use super::switch::{Assignment, News};
+use super::topology::{Source, Trouble, find, read};
+use super::{Backend, UpArgs, status};
+use crate::exit::Exit;
+use crate::{say, terminal};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) fn run(args: &UpArgs) -> Exit {
+    match bring_up(args) {
+        Ok(exit) => exit,
+        Err(trouble) => trouble.say(),
+    }
+}
+
+fn bring_up(args: &UpArgs) -> Result<Exit, Trouble> {
+    let source = find(&args.topology)?;
+    let topology = read(&source, &args.set)?;
+    let name = args.name.clone().unwrap_or_else(|| topology.name.clone());
+    match (args.backend, args.dry_run) {
+        (Backend::Kernel, dry) => return super::kernel::up(&topology, &name, dry, &args.place),
+        (Backend::Own, true) => return Ok(page::print(plan(&topology, &name).as_bytes())),
+        (Backend::Own, false) => {}
+    }
+    let place = args.place.open()?;
+    let (lab, status) = start(&source, &args.set, &name, &place)?;
+    if args.json {
+        return Ok(page::print_json(&status));
+    }
+    let view = terminal::stdout_view();
+    let printed = page::print(status::text(&status, view.width, view.colour).as_bytes());
+    let hosts: Vec<&str> = status.hosts.iter().map(|host| host.name.as_str()).collect();
+    if let [first, .., last] = hosts.as_slice() {
+        let lab = lab.name();
+        say::note(format!(
+            "\nup; now for example:\n  linerate lab exec --lab {lab} {last} -- linerate serve &\n  linerate lab exec --lab {lab} {first} -- linerate test {last}\n  linerate lab down {lab}"
+        ));
+    }
+    Ok(printed)
+}
+
+/// Starts the switch of a lab in a process of its own and waits until the network stands.
+pub(super) fn start(
+    source: &Source,
+    set: &[String],
+    name: &str,
+    place: &Place,
+) -> Result<(LabHandle, Status), Trouble> {
+    // What a killed lab left is removed first, so that its names are free.
+    for text in place.sweep() {
+        say::note(text);
+    }
+    let log = place.log(name).map_err(Trouble::failed)?;
+    let program = std::env::current_exe().map_err(Trouble::failed)?;
+    let mut child = Command::new(program)
+        .args(["lab", "switch", "--name", name, "--run-dir"])
+        .arg(place.folder())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| Trouble::failed(format!("the switch cannot be started: {error}")))?;
+    let assignment =
+        Assignment { file: source.file.clone(), text: source.text.clone(), set: set.to_vec() };
+    match told(&mut child, &assignment) {
+        Some(News::Ready) => {}
+        Some(News::Failed(why)) => {
+            let _ = child.wait();
+            return Err(Trouble::failed(why));
+        }
+        None => {
+            let _ = child.wait();
+            return Err(Trouble::failed("the switch ended before the network stood"));
+        }
+    }
+    let lab = place
+        .labs()
+        .into_iter()
+        .find(|lab| lab.name() == name)
+        .ok_or_else(|| Trouble::failed("the lab vanished as soon as it was up"))?;
+    match lab.ask(&Ask::Status, PATIENCE) {
+        Ok(Answer::Status(status)) => Ok((lab, status)),
+        Ok(_) => Err(Trouble::failed("the lab's switch gave a wrong answer")),
+        Err(error) => Err(Trouble::failed(error)),
+    }
+}
+
+fn told(child: &mut Child, assignment: &Assignment) -> Option<News> {
+    let text = serde_json::to_string(assignment).ok()?;
+    child.stdin.take()?.write_all(text.as_bytes()).ok()?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take()?).read_line(&mut line).ok()?;
+    serde_json::from_str(&line).ok()
+}
+
+/// What would be made.
+fn plan(topology: &Topology, name: &str) -> String {
+    let mut text = format!("lab {name}, topology {}, seed {}\n", topology.name, topology.seed);
+    for host in &topology.hosts {
+        let (v4, v6) = (host.v4, host.v6);
+        text += &format!(
+            "network namespace linerate-{name}-{}: {}/{} {}/{}\n",
+            host.name, v4.0, v4.1, v6.0, v6.1
+        );
+    }
+    for link in &topology.links {
+        for (side, way) in link.ways.iter().enumerate() {
+            let rate = way.rate.map_or_else(|| "endless".to_owned(), |rate| rate.to_string());
+            text += &format!(
+                "port {}>{}: {rate}, buffer {}, delay {}, MTU {}\n",
+                link.ends[side],
+                link.ends[1 - side],
+                way.buffer,
+                way.delay,
+                way.mtu
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,111 @@
+//! An emulated network of a test's own.
+
+use std::ffi::OsStr;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Done, Folder, Process, linerate, unique};
+
+/// How long a lab may take to come up or to go.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A lab that is up, removed on drop. It has a state folder of its own, so that no other test sees it.
+pub(crate) struct Lab {
+    pub(crate) name: String,
+    pub(crate) folder: Folder,
+}
+
+impl Lab {
+    /// Brings up a topology that comes along, or one from a file.
+    pub(crate) fn up(topology: &str, set: &[&str]) -> Self {
+        let lab = Self::named(&unique());
+        let done = lab.try_up(topology, set);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        lab
+    }
+
+    /// Brings up a topology of the test's own.
+    pub(crate) fn of(text: &str) -> Self {
+        let lab = Self::named(&unique());
+        let file = lab.folder.file("topology.toml");
+        assert!(std::fs::write(&file, text).is_ok());
+        let done = lab.try_up(&file, &[]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        lab
+    }
+
+    /// A lab that is not up yet.
+    pub(crate) fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), folder: Folder::new() }
+    }
+
+    pub(crate) fn try_up(&self, topology: &str, set: &[&str]) -> Done {
+        let mut command = self.lab(&["up", topology, "--name", &self.name, "--json"]);
+        for change in set {
+            command.args(["--set", change]);
+        }
+        Process::start(command).finish(PATIENCE)
+    }
+
+    /// `linerate lab` with arguments, in this lab's folder.
+    pub(crate) fn lab(&self, args: &[&str]) -> Command {
+        let mut command = linerate();
+        command.env("LINERATE_RUN", self.folder.path()).arg("lab").args(args);
+        command
+    }
+
+    /// A program on a host.
+    pub(crate) fn exec(&self, host: &str, program: impl AsRef<OsStr>, args: &[&str]) -> Command {
+        let mut command = self.lab(&["exec", "--lab", &self.name, host, "--"]);
+        command.arg(program).args(args);
+        command
+    }
+
+    /// Runs a program on a host to its end.
+    pub(crate) fn done(&self, host: &str, program: &str, args: &[&str]) -> Done {
+        Process::start(self.exec(host, program, args)).finish(super::PATIENCE)
+    }
+
+    /// linerate itself on a host.
+    pub(crate) fn linerate(&self, host: &str, args: &[&str]) -> Command {
+        self.exec(host, env!("CARGO_BIN_EXE_linerate"), args)
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        let done = Process::start(self.lab(&["status", &self.name, "--json"])).finish(PATIENCE);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        done.json()
+    }
+
+    /// The counters of a port, as `s>b`.
+    pub(crate) fn port(&self, name: &str) -> Value {
+        let status = self.status();
+        let ports = status["ports"].as_array().cloned().unwrap_or_default();
+        let found = ports.into_iter().find(|port| port["name"] == name);
+        assert!(found.is_some(), "no port {name} in {status}");
+        found.unwrap_or_default()
+    }
+
+    pub(crate) fn set(&self, target: &str, changes: &[&str]) -> Done {
+        let mut command = self.lab(&["set", "--lab", &self.name, target]);
+        command.args(changes);
+        Process::start(command).finish(PATIENCE)
+    }
+
+    pub(crate) fn down(&self) -> Done {
+        Process::start(self.lab(&["down", &self.name])).finish(PATIENCE)
+    }
+
+    /// Process of its switch.
+    pub(crate) fn pid(&self) -> u32 {
+        self.status()["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = self.lab(&["down", "--all"]).output();
+    }
+}

@@ -1,0 +1,104 @@
+//! A switch: where addresses were seen, and how its ports share one memory.
+
+use std::collections::BTreeMap;
+
+use crate::topology::{SharedBuffer, Sharing};
+
+/// Addresses that a switch remembers; beyond that, frames to new ones are flooded as an overfull table does.
+const TABLE: usize = 4096;
+
+/// The state of a switch.
+#[derive(Debug)]
+pub(super) struct Switch {
+    /// Memory that its ports share.
+    pub(super) shared: Option<SharedBuffer>,
+    /// The wires away from it.
+    pub(super) wires: Vec<usize>,
+    table: BTreeMap<[u8; 6], usize>,
+}
+
+impl Switch {
+    pub(super) fn new(shared: Option<SharedBuffer>) -> Self {
+        Self { shared, wires: Vec::new(), table: BTreeMap::new() }
+    }
+
+    /// Remembers that `address` is reached by `wire`.
+    pub(super) fn learn(&mut self, address: [u8; 6], wire: usize) {
+        let full = self.table.len() >= TABLE;
+        if !is_group(address) && (!full || self.table.contains_key(&address)) {
+            self.table.insert(address, wire);
+        }
+    }
+
+    /// The wire to an address, unless it is that of a group or was never seen.
+    pub(super) fn look_up(&self, address: [u8; 6]) -> Option<usize> {
+        if is_group(address) { None } else { self.table.get(&address).copied() }
+    }
+}
+
+fn is_group(address: [u8; 6]) -> bool {
+    address[0] & 1 == 1
+}
+
+/// Bytes that a port may fill of a shared memory: `own` of it wait there now, `all` wait in all `ports` together.
+///
+/// With a dynamic threshold a packet is taken while the port holds less than alpha times what is free. A train is many
+/// packets, and each makes the free part smaller: the bytes `x` that fit in obey `own + x <= alpha (capacity - all - x)`.
+///
+/// # Source
+/// Choudhury and Hahne, Dynamic Queue Length Thresholds for Shared-Memory Packet Switches, 1998
+pub(super) fn limit(shared: &SharedBuffer, ports: usize, own: u64, all: u64) -> u64 {
+    let capacity = shared.capacity.get();
+    let free = capacity.saturating_sub(all);
+    match shared.policy {
+        Sharing::Static => (capacity / ports.max(1) as u64).min(own + free),
+        Sharing::Dynamic { alpha } => {
+            let fits = (alpha * free as f64 - own as f64) / (1.0 + alpha);
+            own + (fits.max(0.0) as u64).min(free)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_units::Bytes;
+
+    fn dynamic(alpha: f64) -> SharedBuffer {
+        SharedBuffer { capacity: Bytes::new(1_000_000), policy: Sharing::Dynamic { alpha } }
+    }
+
+    #[test]
+    fn one_port_alone_fills_alpha_over_one_plus_alpha() {
+        // With n congested ports each settles at alpha B / (1 + n alpha).
+        for (alpha, share) in [(1.0, 500_000), (2.0, 666_666), (0.5, 333_333)] {
+            assert_eq!(limit(&dynamic(alpha), 4, 0, 0), share);
+            assert_eq!(limit(&dynamic(alpha), 4, share, share), share, "a full port gets no more");
+        }
+        // Two ports at alpha 1: a third of the memory each, a third stays free for a newcomer.
+        assert_eq!(limit(&dynamic(1.0), 4, 333_333, 666_666), 333_333);
+        assert_eq!(limit(&dynamic(1.0), 4, 0, 666_666), 166_667);
+    }
+
+    #[test]
+    fn a_static_share_is_the_same_for_all_and_never_beyond_what_is_there() {
+        let shared = SharedBuffer { capacity: Bytes::new(1_000_000), policy: Sharing::Static };
+        assert_eq!(limit(&shared, 4, 0, 0), 250_000);
+        assert_eq!(limit(&shared, 4, 100_000, 1_000_000), 100_000);
+    }
+
+    #[test]
+    fn groups_are_flooded_and_a_full_table_learns_nothing_new() {
+        let mut switch = Switch::new(None);
+        switch.learn([1, 0, 0, 0, 0, 1], 7);
+        assert_eq!(switch.look_up([1, 0, 0, 0, 0, 1]), None);
+        for number in 0..=TABLE as u32 {
+            let [a, b, c, d] = number.to_be_bytes();
+            switch.learn([2, 0, a, b, c, d], 3);
+        }
+        assert_eq!(switch.look_up([2, 0, 0, 0, 0, 0]), Some(3));
+        assert_eq!(switch.look_up([2, 0, 0, 0, 0x10, 0]), None);
+        switch.learn([2, 0, 0, 0, 0, 0], 4);
+        assert_eq!(switch.look_up([2, 0, 0, 0, 0, 0]), Some(4), "a host that moved is found again");
+    }
+}

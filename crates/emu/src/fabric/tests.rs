@@ -1,0 +1,410 @@
+//! Whole networks in virtual time.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
+
+use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::*;
+use crate::topology::{Host, Link, SharedBuffer, Sharing, Switch as SwitchSpec, Topology};
+use crate::train::{HashFields, Sizes};
+use crate::way::{Bucket, GilbertElliott, Jitter, Loss, Reorder, Way};
+
+/// Packets of one length with numbers, between hosts that are named by the last byte of their addresses.
+#[derive(Debug, Clone, PartialEq)]
+struct Sent {
+    numbers: Range<u64>,
+    length: u32,
+    spread: Span,
+    from: u8,
+    to: u8,
+}
+
+const ALL: u8 = 0xff;
+
+fn mac(host: u8) -> [u8; 6] {
+    if host == ALL { [0xff; 6] } else { [2, 0, 0, 0, 0, host] }
+}
+
+impl Train for Sent {
+    fn sizes(&self) -> Sizes {
+        let packets = (self.numbers.end - self.numbers.start) as u32;
+        Sizes { packets, each: self.length, last: self.length }
+    }
+
+    fn spread(&self) -> Span {
+        self.spread
+    }
+
+    fn set_spread(&mut self, spread: Span) {
+        self.spread = spread;
+    }
+
+    fn split_off(&mut self, packets: u32) -> Self {
+        let cut = self.numbers.start + u64::from(packets);
+        assert!(cut > self.numbers.start && cut < self.numbers.end, "neither part may be empty");
+        let rest = Self { numbers: cut..self.numbers.end, ..self.clone() };
+        self.numbers.end = cut;
+        rest
+    }
+
+    fn mark(&mut self) -> bool {
+        false
+    }
+
+    fn duplicate(&self) -> Self {
+        self.clone()
+    }
+
+    fn flow_hash(&self, _: HashFields, seed: u64) -> u64 {
+        u64::from(self.from ^ self.to) ^ seed
+    }
+}
+
+impl Ethernet for Sent {
+    fn destination(&self) -> [u8; 6] {
+        mac(self.to)
+    }
+
+    fn source(&self) -> [u8; 6] {
+        mac(self.from)
+    }
+
+    fn ip_packet_len(&self) -> u32 {
+        self.length - 14
+    }
+
+    fn too_big(&self, _: u32, _: &Router) -> Option<Self> {
+        Some(Self { numbers: 0..1, length: 70, spread: Span::ZERO, from: 0xfe, to: self.from })
+    }
+}
+
+fn train(from: u8, to: u8, numbers: Range<u64>) -> Sent {
+    Sent { numbers, length: 1514, spread: Span::ZERO, from, to }
+}
+
+fn way(mbps: f64) -> Way {
+    Way { rate: Bitrate::from_bps(mbps * 1e6), ..Way::default() }
+}
+
+/// Hosts 0, 1, 2 … on one switch, host `n` by link `n`.
+fn star(hosts: usize, way: &Way, card: bool) -> Topology {
+    let name = |host: usize| format!("h{host}");
+    let host = |number: usize| Host {
+        name: name(number),
+        v4: (Ipv4Addr::new(10, 0, 0, number as u8 + 1), 24),
+        v6: (Ipv6Addr::LOCALHOST, 64),
+        congestion: None,
+        sysctl: std::collections::BTreeMap::new(),
+    };
+    let link = |number: usize| Link {
+        name: name(number),
+        ends: [name(number), "s".into()],
+        ways: [way.clone(), way.clone()],
+        members: 1,
+        hash: HashFields::default(),
+        card,
+    };
+    Topology {
+        name: "star".into(),
+        about: String::new(),
+        seed: 7,
+        hosts: (0..hosts).map(host).collect(),
+        switches: vec![SwitchSpec { name: "s".into(), shared: None }],
+        links: (0..hosts).map(link).collect(),
+    }
+}
+
+const ROUTER: Router = Router { mac: [2, 0, 0, 0, 0, 0xfe], v4: Ipv4Addr::LOCALHOST, v6: Ipv6Addr::LOCALHOST };
+
+/// A network whose switch knows where everybody is.
+fn network(topology: &Topology) -> Fabric<Sent> {
+    let mut fabric = Fabric::new(topology, ROUTER);
+    let hosts = topology.hosts.len();
+    for host in 0..hosts {
+        // To itself: the switch learns, and forwards to nobody.
+        fabric.input(at(0), plug(host), train(host as u8, host as u8, 0..1));
+        run(&mut fabric, at(1_000_000));
+    }
+    fabric
+}
+
+fn at(ns: u64) -> Timestamp {
+    Timestamp::from_ns(ns)
+}
+
+fn plug(host: usize) -> Plug {
+    Plug { host, link: host }
+}
+
+/// Everything that arrives until `end`, and when; the fabric is looked at whenever it wants to be.
+fn run(fabric: &mut Fabric<Sent>, end: Timestamp) -> Vec<Delivery<Sent>> {
+    let mut all = Vec::new();
+    loop {
+        let now = fabric.deadline().unwrap_or(end).min(end);
+        fabric.advance(now);
+        while let Some(delivery) = fabric.output() {
+            assert_eq!(delivery.at, now, "exactly at its time");
+            all.push(delivery);
+        }
+        assert!(fabric.books().balanced(), "{:?}", fabric.books());
+        if now == end && fabric.deadline().is_none_or(|next| next > end) {
+            return all;
+        }
+    }
+}
+
+const START: u64 = 1_000_000_000;
+const SECOND: u64 = 1_000_000_000;
+/// A full packet on a gigabit line: 1538 bytes.
+const PACKET_NS: u64 = 12_304;
+
+#[test]
+fn a_gigabit_port_sends_a_packet_every_12304_ns() {
+    let mut fabric = network(&star(2, &Way { buffer: Bytes::new(100 << 20), ..way(1000.0) }, false));
+    for number in 0..1000 {
+        fabric.input(at(START), plug(0), train(0, 1, 44 * number..44 * (number + 1)));
+    }
+    let got = run(&mut fabric, at(START + SECOND));
+    let packets: u64 = got.iter().map(|d| u64::from(d.train.packets())).sum();
+    assert_eq!(packets, 44_000);
+    assert_eq!(got.last().map(|d| d.at), Some(at(START + 44_000 * PACKET_NS)));
+    let port = &fabric.ports(at(START + SECOND))[3];
+    assert_eq!((port.name.as_str(), port.wire_bytes.get()), ("s>h1", 44_000 * 1538));
+    assert_eq!(port.busy.as_ns(), 44_000 * PACKET_NS);
+}
+
+#[test]
+fn drops_begin_at_the_configured_byte_whether_packets_come_one_by_one_or_in_trains() {
+    for in_one_train in [1_u64, 4, 44] {
+        let buffer = 100_000;
+        let mut fabric = network(&star(2, &Way { buffer: Bytes::new(buffer), ..way(1000.0) }, false));
+        for number in 0..440 / in_one_train {
+            let numbers = in_one_train * number..in_one_train * (number + 1);
+            fabric.input(at(START), plug(0), train(0, 1, numbers));
+        }
+        let got = run(&mut fabric, at(START + SECOND));
+        let packets: u64 = got.iter().map(|d| u64::from(d.train.packets())).sum();
+        // One is on the line at once, the others wait in whole frames of 1518 bytes.
+        assert_eq!(packets, 1 + buffer / 1518, "trains of {in_one_train}");
+        let port = &fabric.ports(at(START + SECOND))[3];
+        assert_eq!(port.dropped_queue, 440 - packets);
+        assert_eq!(port.peak_bytes.get(), buffer / 1518 * 1518);
+    }
+}
+
+#[test]
+fn a_packet_that_has_started_gives_its_place_back_while_its_train_is_being_sent() {
+    let mut fabric = network(&star(2, &Way { buffer: Bytes::new(44 * 1518), ..way(1000.0) }, false));
+    fabric.input(at(START), plug(0), train(0, 1, 0..45));
+    // Half of the train has left: there is room for half a train.
+    let later = START + 22 * PACKET_NS + 1;
+    run(&mut fabric, at(later));
+    fabric.input(at(later), plug(0), train(0, 1, 45..89));
+    let got = run(&mut fabric, at(START + SECOND));
+    assert_eq!(got.iter().map(|d| u64::from(d.train.packets())).sum::<u64>(), 45 + 22);
+}
+
+#[test]
+fn a_train_passes_each_further_line_of_its_rate_with_the_delay_of_one_packet() {
+    let mut fabric = network(&star(2, &way(1000.0), true));
+    fabric.input(at(START), plug(0), train(0, 1, 0..44));
+    let got = run(&mut fabric, at(START + SECOND));
+    // The card sends 44 packets, and the switch is done one packet later.
+    assert_eq!(got.last().map(|d| d.at), Some(at(START + 45 * PACKET_NS)));
+    let port = &fabric.ports(at(START + SECOND))[3];
+    assert_eq!(port.peak_bytes.get(), 0, "between lines of one rate nothing waits");
+}
+
+#[test]
+fn two_disjoint_pairs_at_line_rate_meet_no_queue_and_two_into_one_do() {
+    let mut fabric = network(&star(4, &way(1000.0), true));
+    for round in 0..200 {
+        for (from, to) in [(0, 1), (2, 3)] {
+            let now = at(START + round * 44 * PACKET_NS);
+            run(&mut fabric, now);
+            fabric.input(now, plug(from), train(from as u8, to, 44 * round..44 * (round + 1)));
+        }
+    }
+    run(&mut fabric, at(START + SECOND));
+    assert!(fabric.ports(at(START + SECOND)).iter().all(|port| port.dropped() == 0));
+    for round in 0..200 {
+        for from in [0, 2] {
+            let now = at(2 * START + round * 44 * PACKET_NS);
+            run(&mut fabric, now);
+            fabric.input(now, plug(from), train(from as u8, 1, 44 * round..44 * (round + 1)));
+        }
+    }
+    run(&mut fabric, at(3 * START));
+    let port = &fabric.ports(at(3 * START))[3];
+    // A megabyte of buffer takes 690 frames; 8800 came too many.
+    assert_eq!(port.peak_bytes.get(), (1 << 20) / 1518 * 1518);
+    assert!((8100..8130).contains(&port.dropped_queue), "{}", port.dropped_queue);
+}
+
+#[test]
+fn a_late_driver_gets_the_same_packets_at_the_same_times() {
+    let rough = Way {
+        delay: Span::from_ms(3),
+        jitter: Jitter { most: Span::from_ms(1), may_overtake: true },
+        loss: Loss::Random(Ratio::new(0.01).unwrap()),
+        duplicate: Ratio::new(0.01).unwrap(),
+        reorder: Reorder { probability: Ratio::new(0.02).unwrap(), by: Span::from_ms(2) },
+        buffer: Bytes::new(60_000),
+        ..way(100.0)
+    };
+    let mut results = Vec::new();
+    for exact in [true, false] {
+        let mut fabric = network(&star(3, &rough, false));
+        let mut rng = StdRng::seed_from_u64(5);
+        let mut all = Vec::new();
+        let mut now = START;
+        for number in 0..2000 {
+            now += rng.random_range(0..3_000_000);
+            if exact {
+                all.extend(run(&mut fabric, at(now)));
+            } else {
+                fabric.advance(at(now));
+            }
+            let from = rng.random_range(0..3);
+            fabric.input(at(now), plug(from), train(from as u8, (from as u8 + 1) % 3, 40 * number..40 * (number + 1)));
+        }
+        if exact {
+            all.extend(run(&mut fabric, at(now + SECOND)));
+        } else {
+            fabric.advance(at(now + SECOND));
+            all.extend(std::iter::from_fn(|| fabric.output()));
+        }
+        results.push(all.into_iter().map(|d| (d.at, d.plug, d.train)).collect::<Vec<_>>());
+    }
+    assert!(results[0].len() > 2000);
+    assert_eq!(results[0], results[1]);
+}
+
+#[test]
+fn ten_million_packets_are_all_accounted_for() {
+    let rough = Way {
+        police: Some(Bucket { rate: Bitrate::from_bps(900e6).unwrap(), burst: Bytes::new(100_000) }),
+        shape: Some(Bucket { rate: Bitrate::from_bps(800e6).unwrap(), burst: Bytes::new(200_000) }),
+        delay: Span::from_ms(5),
+        jitter: Jitter { most: Span::from_ms(1), may_overtake: false },
+        loss: Loss::Burst(GilbertElliott {
+            to_bad: Ratio::new(1e-4).unwrap(),
+            to_good: Ratio::new(0.1).unwrap(),
+            loss_good: Ratio::new(1e-5).unwrap(),
+            loss_bad: Ratio::new(0.5).unwrap(),
+        }),
+        duplicate: Ratio::new(1e-4).unwrap(),
+        reorder: Reorder { probability: Ratio::new(1e-4).unwrap(), by: Span::from_ms(1) },
+        ..way(1000.0)
+    };
+    let mut topology = star(4, &rough, true);
+    topology.switches[0].shared =
+        Some(SharedBuffer { capacity: Bytes::new(3 << 20), policy: Sharing::Dynamic { alpha: 1.0 } });
+    let mut fabric = network(&topology);
+    let mut rng = StdRng::seed_from_u64(11);
+    let (mut now, mut sent, mut got) = (START, fabric.books().entered, fabric.books().delivered);
+    while sent < 10_000_000 {
+        now += rng.random_range(0..600_000);
+        fabric.advance(at(now));
+        let (from, packets) = (rng.random_range(0..4), rng.random_range(1..=44));
+        let to = if rng.random_range(0..1000) == 0 { ALL } else { rng.random_range(0..4) };
+        fabric.input(at(now), plug(from), train(from as u8, to, sent..sent + packets));
+        sent += packets;
+        got += std::iter::from_fn(|| fabric.output()).map(|d| u64::from(d.train.packets())).sum::<u64>();
+    }
+    fabric.advance(at(now + 10 * SECOND));
+    got += std::iter::from_fn(|| fabric.output()).map(|d| u64::from(d.train.packets())).sum::<u64>();
+    let books = fabric.books();
+    assert!(books.balanced(), "{books:?}");
+    assert_eq!((books.entered, books.delivered, books.held), (sent, got, 0));
+    assert!(books.dropped > 1000 && books.made > 1000 && books.delivered > 5_000_000, "{books:?}");
+}
+
+#[test]
+fn unknown_addresses_are_flooded_until_they_are_heard_from() {
+    let mut fabric = Fabric::new(&star(3, &way(1000.0), false), ROUTER);
+    fabric.input(at(0), plug(0), train(0, 1, 0..2));
+    let reached: Vec<usize> = run(&mut fabric, at(SECOND)).iter().map(|d| d.plug.host).collect();
+    assert_eq!(reached, [1, 2], "everybody but the sender");
+    fabric.input(at(SECOND), plug(1), train(1, 0, 0..1));
+    assert_eq!(run(&mut fabric, at(2 * SECOND)).iter().map(|d| d.plug.host).collect::<Vec<_>>(), [0]);
+    fabric.input(at(2 * SECOND), plug(0), train(0, 1, 0..1));
+    assert_eq!(run(&mut fabric, at(3 * SECOND)).iter().map(|d| d.plug.host).collect::<Vec<_>>(), [1]);
+    fabric.input(at(3 * SECOND), plug(0), train(0, ALL, 0..1));
+    assert_eq!(run(&mut fabric, at(4 * SECOND)).len(), 2);
+}
+
+#[test]
+fn what_is_above_the_mtu_vanishes_and_its_sender_is_told_where_that_is_wanted() {
+    for (told, expected) in [(TooBig::Silent, 0), (TooBig::Icmp, 1)] {
+        let mut topology = star(2, &way(1000.0), false);
+        topology.links[1].ways[1] = Way { mtu: 1400, too_big: told, ..way(1000.0) };
+        let mut fabric = network(&topology);
+        fabric.input(at(START), plug(0), train(0, 1, 0..3));
+        let got = run(&mut fabric, at(START + SECOND));
+        assert_eq!(got.len(), expected);
+        assert!(got.iter().all(|d| d.plug.host == 0 && d.train.from == 0xfe));
+        assert_eq!(fabric.ports(at(START + SECOND))[3].dropped_too_big, 3);
+    }
+}
+
+#[test]
+fn a_shaper_lets_its_burst_pass_at_line_rate_and_the_rest_at_its_own() {
+    let bucket = Bucket { rate: Bitrate::from_bps(100e6).unwrap(), burst: Bytes::new(100 * 1518) };
+    let shaped = Way { shape: Some(bucket), buffer: Bytes::new(100 << 20), ..way(1000.0) };
+    let mut topology = star(2, &way(1000.0), false);
+    topology.links[1].ways[1] = shaped;
+    let mut fabric = network(&topology);
+    for number in 0..1000 {
+        fabric.input(at(START), plug(0), train(0, 1, number..number + 1));
+    }
+    let got = run(&mut fabric, at(START + 10 * SECOND));
+    assert_eq!(got.len(), 1000);
+    let arrived = |number: usize| got[number].at.as_ns() - START;
+    assert_eq!(arrived(99), 100 * PACKET_NS, "the bucket was full");
+    // 1518 bytes at 100 Mb/s are 121.44 us. While the first hundred left, tokens for ten came.
+    let last = arrived(999);
+    let expected = 121_440 * 900;
+    assert!(last.abs_diff(expected) < 2 * 121_440, "{last}, expected {expected}");
+}
+
+#[test]
+fn a_change_while_packets_are_on_the_way_loses_none_and_keeps_their_order() {
+    let slow = Way { delay: Span::from_ms(50), buffer: Bytes::new(100 << 20), ..way(100.0) };
+    let topology = star(2, &slow, false);
+    let mut fabric = network(&topology);
+    for number in 0..100 {
+        fabric.input(at(START), plug(0), train(0, 1, number * 10..(number + 1) * 10));
+    }
+    let mut got = run(&mut fabric, at(START + 55_000_000));
+    for (delay, mbps) in [(1, 1000.0), (20, 10.0), (0, 500.0)] {
+        let changed = Way { delay: Span::from_ms(delay), buffer: Bytes::new(3000), ..way(mbps) };
+        let now = got.last().map_or(at(START + 55_000_000), |d| d.at) + Span::from_ms(2);
+        got.extend(run(&mut fabric, now));
+        fabric.set_way(now, &topology.links[1], 1, 1, &changed);
+    }
+    got.extend(run(&mut fabric, at(START + 10 * SECOND)));
+    let numbers: Vec<u64> = got.iter().flat_map(|d| d.train.numbers.clone()).collect();
+    assert_eq!(numbers, (0..1000).collect::<Vec<_>>());
+}
+
+#[test]
+fn each_flow_of_a_trunk_keeps_its_member_and_members_add_up() {
+    let mut topology = star(2, &Way { buffer: Bytes::new(10 << 20), ..way(1000.0) }, false);
+    topology.links[1].members = 2;
+    topology.links[1].hash = HashFields { ip: true, ..HashFields::default() };
+    let mut fabric = network(&topology);
+    for number in 0..100 {
+        fabric.input(at(START), plug(0), train(0, 1, number..number + 1));
+        fabric.input(at(START), plug(0), Sent { from: 9, ..train(9, 1, number..number + 1) });
+    }
+    let got = run(&mut fabric, at(START + SECOND));
+    assert_eq!(got.len(), 200);
+    // Two flows whose hashes differ in the last bit: each has a gigabit for itself.
+    assert_eq!(got.last().map(|d| d.at), Some(at(START + 100 * PACKET_NS)));
+    let port = &fabric.ports(at(START + SECOND))[3];
+    assert_eq!(port.members.iter().map(|member| member.packets).collect::<Vec<_>>(), [100, 100]);
+}

@@ -1,0 +1,48 @@
+//! Asking the switch of a running lab.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use super::wire::{Answer, Ask};
+
+/// The longest answer that is read: ten minutes of a large network.
+const LONGEST: u64 = 256 << 20;
+
+/// Why a switch did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// Nobody listens there any more.
+    #[error("the lab's switch does not answer; `linerate lab down` removes what it left, `linerate lab up` makes a new one")]
+    Gone(#[source] std::io::Error),
+    /// It says no.
+    #[error("{0}")]
+    Refused(String),
+    /// Another version of linerate, or no switch at all.
+    #[error("the lab's switch answers in a way that this linerate does not understand; was it started by another version?")]
+    Strange,
+}
+
+/// Asks the switch whose control socket is at `path` and waits for its answer, `patience` at most.
+///
+/// # Errors
+/// It is gone or silent, it refuses, or it is not understood.
+pub fn ask(path: &Path, question: &Ask, patience: Duration) -> Result<Answer, AskError> {
+    let mut stream = UnixStream::connect(path).map_err(AskError::Gone)?;
+    stream.set_read_timeout(Some(patience)).map_err(AskError::Gone)?;
+    stream.set_write_timeout(Some(patience)).map_err(AskError::Gone)?;
+    let mut line = serde_json::to_string(question).map_err(|_| AskError::Strange)?;
+    line.push('\n');
+    stream.write_all(line.as_bytes()).map_err(AskError::Gone)?;
+    let mut text = String::new();
+    BufReader::new(stream).take(LONGEST).read_line(&mut text).map_err(AskError::Gone)?;
+    if text.is_empty() {
+        return Err(AskError::Gone(std::io::ErrorKind::UnexpectedEof.into()));
+    }
+    match serde_json::from_str(&text) {
+        Ok(Answer::Refused { why }) => Err(AskError::Refused(why)),
+        Ok(answer) => Ok(answer),
+        Err(_) => Err(AskError::Strange),
+    }
+}

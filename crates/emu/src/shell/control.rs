@@ -1,0 +1,159 @@
+//! The control socket of a lab: answers questions beside the switch, so that no answer delays a frame.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use linerate_sock::clock::{self, Mono};
+use linerate_sock::poll::EventFd;
+
+use super::history::{History, RecentPort};
+use super::switch::{LATE_BOUND_NS, Order, Report};
+use super::wire::{Answer, Ask, HostStatus, PortStatus, Status};
+use crate::topology::{self, Topology};
+
+/// The longest question.
+const LONGEST: u64 = 64 << 10;
+/// How long a client may be silent within a question, and the switch within an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the control threads know.
+pub(super) struct Desk {
+    pub(super) name: String,
+    pub(super) topology: Mutex<Topology>,
+    pub(super) hosts: Vec<HostStatus>,
+    pub(super) notes: Vec<String>,
+    pub(super) epoch: Mono,
+    pub(super) orders: Mutex<Sender<Order>>,
+    pub(super) bell: Arc<EventFd>,
+    pub(super) history: Arc<Mutex<History>>,
+}
+
+/// Answers everybody who connects, until the process ends.
+pub(super) fn serve(listener: &UnixListener, desk: &Arc<Desk>) {
+    for stream in listener.incoming().flatten() {
+        let desk = Arc::clone(desk);
+        // A client that finds no thread is turned away by the closing of its connection.
+        let _ = thread::Builder::new().name("lab-desk".into()).spawn(move || desk.attend(&stream));
+    }
+}
+
+impl Desk {
+    fn attend(&self, stream: &UnixStream) {
+        let timed = stream.set_read_timeout(Some(PATIENCE)).and(stream.set_write_timeout(Some(PATIENCE)));
+        if timed.is_err() {
+            return;
+        }
+        let mut reader = BufReader::new(stream.take(LONGEST));
+        loop {
+            let mut line = String::new();
+            match reader.read_line(&mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => reader.get_mut().set_limit(LONGEST),
+            }
+            let answer = match serde_json::from_str::<Ask>(&line) {
+                Ok(ask) => self.answer(&ask),
+                Err(error) => Answer::Refused { why: format!("not understood: {error}") },
+            };
+            let Ok(mut text) = serde_json::to_string(&answer) else { return };
+            text.push('\n');
+            let mut writer = stream;
+            if writer.write_all(text.as_bytes()).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn answer(&self, ask: &Ask) -> Answer {
+        match ask {
+            Ask::Status => match self.report() {
+                Some(report) => Answer::Status(self.status(report)),
+                None => Answer::Refused { why: "the switch does not answer".into() },
+            },
+            Ask::Witness { from_ns, to_ns } => {
+                let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+                Answer::Witness(history.witness(*from_ns, *to_ns, LATE_BOUND_NS))
+            }
+            Ask::Set { target, changes } => match self.set(target, changes) {
+                Ok(()) => Answer::Done,
+                Err(why) => Answer::Refused { why },
+            },
+            Ask::Down => {
+                self.order(Order::Stop);
+                Answer::Done
+            }
+        }
+    }
+
+    fn order(&self, order: Order) {
+        let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        // A switch that has ended takes no orders and needs none.
+        let _ = orders.send(order);
+        self.bell.ring();
+    }
+
+    fn report(&self) -> Option<Report> {
+        let (to, from) = channel();
+        self.order(Order::Report(to));
+        from.recv_timeout(PATIENCE).ok()
+    }
+
+    /// Changes all or, at the first mistake, nothing.
+    fn set(&self, target: &str, changes: &[(String, String)]) -> Result<(), String> {
+        let mut topology = self.topology.lock().unwrap_or_else(PoisonError::into_inner);
+        let target = topology::parse_target(target, &topology).map_err(|error| error.to_string())?;
+        let mut link = topology.links[target.link].clone();
+        for (key, value) in changes {
+            for &side in target.sides() {
+                topology::set_way(&mut link.ways[side], key, value).map_err(|error| error.to_string())?;
+            }
+        }
+        for &side in target.sides() {
+            let way = Box::new(link.ways[side].clone());
+            self.order(Order::Set { link: Box::new(link.clone()), number: target.link, side, way });
+        }
+        topology.links[target.link] = link;
+        Ok(())
+    }
+
+    fn status(&self, report: Report) -> Status {
+        let topology = self.topology.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = self.history.lock().unwrap_or_else(PoisonError::into_inner).last_second();
+        let mut keeping_up = report.keeping_up;
+        keeping_up.cpu = recent.as_ref().map_or(0.0, |recent| recent.cpu);
+        let port = |(number, counts): (usize, crate::fabric::PortCounts)| {
+            let last = recent.as_ref().and_then(|r| r.ports.get(number).copied());
+            let last = last.unwrap_or(RecentPort::default());
+            let link = &topology.links[number / 2];
+            PortStatus {
+                link: link.name.clone(),
+                rate_bps: link.ways[number % 2].rate.map(linerate_units::Bitrate::bps),
+                wire_bps: last.wire_bps,
+                pps: last.pps,
+                busy: last.busy / f64::from(link.members.max(1)),
+                dropped: counts.dropped(),
+                counts: crate::fabric::PortCounts {
+                    queue_max_bytes: linerate_units::Bytes::new(
+                        last.queue_max.max(counts.queue_bytes.get()),
+                    ),
+                    ..counts
+                },
+            }
+        };
+        Status {
+            name: self.name.clone(),
+            topology: topology.name.clone(),
+            seed: topology.seed,
+            pid: std::process::id(),
+            up_ns: clock::now().as_ns().saturating_sub(self.epoch.as_ns()),
+            hosts: self.hosts.clone(),
+            ports: report.ports.into_iter().enumerate().map(port).collect(),
+            books: report.books,
+            keeping_up,
+            notes: self.notes.clone(),
+        }
+    }
+}

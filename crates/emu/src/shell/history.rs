@@ -1,0 +1,259 @@
+//! What the ports did, interval by interval: the recent past of a running lab.
+
+use std::collections::VecDeque;
+
+use super::wire::{Interval, Lateness, PacketRate, PortSeries, Witness};
+use crate::fabric::PortCounts;
+
+/// Intervals that are kept: half an hour at ten a second would be 18000; ten minutes do for a test and its repeats.
+const KEPT: usize = 6000;
+
+/// One reading of everything.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    /// On the monotonic clock.
+    pub(super) at_ns: u64,
+    /// The counters of the ports since the start.
+    pub(super) ports: Vec<PortCounts>,
+    /// Frames handed to hosts since the start.
+    pub(super) frames: u64,
+    /// Frames later than the bound since the start.
+    pub(super) late: u64,
+    /// The latest of this interval.
+    pub(super) worst_ns: u64,
+    /// CPU time of the switch since the start.
+    pub(super) cpu_ns: u64,
+    /// Packets that the kernel dropped before they were read, since the start.
+    pub(super) overrun: u64,
+}
+
+/// What is remembered of one port in one reading.
+#[derive(Debug, Clone, Copy, Default)]
+struct Totals {
+    packets: u64,
+    bytes: u64,
+    wire_bytes: u64,
+    dropped: u64,
+    marked: u64,
+    queue: u64,
+    queue_max: u64,
+    busy_ns: u64,
+}
+
+#[derive(Debug)]
+struct Kept {
+    at_ns: u64,
+    ports: Vec<Totals>,
+    frames: u64,
+    late: u64,
+    worst_ns: u64,
+    cpu_ns: u64,
+    overrun: u64,
+}
+
+/// The recent past.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    names: Vec<String>,
+    readings: VecDeque<Kept>,
+}
+
+impl History {
+    /// Adds a reading and forgets the oldest beyond what is kept.
+    pub(super) fn add(&mut self, reading: Reading) {
+        if self.names.is_empty() {
+            self.names = reading.ports.iter().map(|port| port.name.clone()).collect();
+        }
+        if self.readings.len() == KEPT {
+            self.readings.pop_front();
+        }
+        let totals = |port: &PortCounts| Totals {
+            packets: port.packets,
+            bytes: port.bytes.get(),
+            wire_bytes: port.wire_bytes.get(),
+            dropped: port.dropped(),
+            marked: port.marked,
+            queue: port.queue_bytes.get(),
+            queue_max: port.queue_max_bytes.get(),
+            busy_ns: port.busy.as_ns(),
+        };
+        self.readings.push_back(Kept {
+            at_ns: reading.at_ns,
+            ports: reading.ports.iter().map(totals).collect(),
+            frames: reading.frames,
+            late: reading.late,
+            worst_ns: reading.worst_ns,
+            cpu_ns: reading.cpu_ns,
+            overrun: reading.overrun,
+        });
+    }
+
+    /// The intervals that lie in a span, whole ones: the first may begin before it, the last may end after it.
+    pub(super) fn witness(&self, from_ns: u64, to_ns: u64, bound_ns: u64) -> Witness {
+        let pairs: Vec<(&Kept, &Kept)> = self
+            .readings
+            .iter()
+            .zip(self.readings.iter().skip(1))
+            .filter(|(before, after)| after.at_ns > from_ns && before.at_ns < to_ns)
+            .collect();
+        let ports = self.names.iter().enumerate().map(|(number, name)| PortSeries {
+            name: name.clone(),
+            intervals: pairs.iter().filter_map(|(before, after)| interval(number, before, after)).collect(),
+        });
+        let span = |of: fn(&Kept) -> u64| match (pairs.first(), pairs.last()) {
+            (Some((first, _)), Some((_, last))) => of(last).saturating_sub(of(first)),
+            _ => 0,
+        };
+        Witness {
+            ports: ports.filter(|port| port.intervals.iter().any(|i| i.packets + i.dropped > 0)).collect(),
+            late: Lateness {
+                count: span(|kept| kept.late),
+                frames: span(|kept| kept.frames),
+                worst_ns: pairs.iter().map(|(_, after)| after.worst_ns).max().unwrap_or(0),
+                bound_ns,
+            },
+            packet_rate: PacketRate { overrun: span(|kept| kept.overrun), ..busiest(&pairs) },
+        }
+    }
+
+    /// The last second, or what there is of it.
+    pub(super) fn last_second(&self) -> Option<Recent> {
+        let last = self.readings.back()?;
+        let start = last.at_ns.saturating_sub(1_000_000_000);
+        let first = self.readings.iter().rev().take_while(|kept| kept.at_ns >= start).last()?;
+        let seconds = last.at_ns.saturating_sub(first.at_ns) as f64 / 1e9;
+        let per_second = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
+        let since = self.readings.iter().rev().take_while(|kept| kept.at_ns > first.at_ns);
+        let ports = last.ports.iter().zip(&first.ports).enumerate().map(|(number, (now, then))| RecentPort {
+            wire_bps: 8.0 * per_second(now.wire_bytes.saturating_sub(then.wire_bytes)),
+            pps: per_second(now.packets.saturating_sub(then.packets)),
+            busy: per_second(now.busy_ns.saturating_sub(then.busy_ns)) / 1e9,
+            queue_max: since
+                .clone()
+                .filter_map(|kept| kept.ports.get(number))
+                .map(|port| port.queue_max)
+                .max()
+                .unwrap_or(0),
+        });
+        Some(Recent {
+            ports: ports.collect(),
+            cpu: per_second(last.cpu_ns.saturating_sub(first.cpu_ns)) / 1e9,
+        })
+    }
+}
+
+/// Rates over the last second.
+#[derive(Debug, Clone)]
+pub(super) struct Recent {
+    pub(super) ports: Vec<RecentPort>,
+    /// Share of one core.
+    pub(super) cpu: f64,
+}
+
+/// A port over the last second.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RecentPort {
+    pub(super) wire_bps: f64,
+    pub(super) pps: f64,
+    pub(super) busy: f64,
+    pub(super) queue_max: u64,
+}
+
+fn interval(number: usize, before: &Kept, after: &Kept) -> Option<Interval> {
+    let (then, now) = (before.ports.get(number)?, after.ports.get(number)?);
+    let length = after.at_ns.saturating_sub(before.at_ns).max(1);
+    Some(Interval {
+        start_ns: before.at_ns,
+        end_ns: after.at_ns,
+        packets: now.packets.saturating_sub(then.packets),
+        bytes: now.bytes.saturating_sub(then.bytes),
+        wire_bytes: now.wire_bytes.saturating_sub(then.wire_bytes),
+        dropped: now.dropped.saturating_sub(then.dropped),
+        marked: now.marked.saturating_sub(then.marked),
+        queue_bytes: now.queue,
+        queue_max_bytes: now.queue_max,
+        busy: now.busy_ns.saturating_sub(then.busy_ns) as f64 / length as f64,
+    })
+}
+
+/// The interval in which the core was used most: what it carried, and what it would carry with nothing left.
+fn busiest(pairs: &[(&Kept, &Kept)]) -> PacketRate {
+    let mut found = PacketRate { max_pps: 0.0, limit_pps: 0.0, overrun: 0 };
+    let mut most = 0.0;
+    for (before, after) in pairs {
+        let length = after.at_ns.saturating_sub(before.at_ns).max(1) as f64;
+        let cpu = after.cpu_ns.saturating_sub(before.cpu_ns) as f64 / length;
+        let pps = after.frames.saturating_sub(before.frames) as f64 / length * 1e9;
+        if cpu > most && pps > 0.0 {
+            most = cpu;
+            found = PacketRate { max_pps: pps, limit_pps: pps / cpu.min(1.0), overrun: 0 };
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_units::{Bytes, Span};
+
+    fn reading(tenths: u64, packets: u64) -> Reading {
+        Reading {
+            at_ns: tenths * 100_000_000,
+            ports: vec![
+                PortCounts {
+                    name: "a>s".into(),
+                    packets,
+                    wire_bytes: Bytes::new(packets * 1538),
+                    queue_max_bytes: Bytes::new(tenths),
+                    busy: Span::from_ns(packets * 12_304),
+                    dropped_queue: packets / 10,
+                    ..PortCounts::default()
+                },
+                PortCounts { name: "b>s".into(), ..PortCounts::default() },
+            ],
+            frames: packets,
+            late: packets / 100,
+            worst_ns: tenths,
+            cpu_ns: tenths * 50_000_000,
+            overrun: 0,
+        }
+    }
+
+    #[test]
+    fn a_witness_tells_the_intervals_that_touch_the_span_and_the_ports_that_were_used() {
+        let mut history = History::default();
+        for tenths in 0..10 {
+            history.add(reading(tenths, tenths * 1000));
+        }
+        let witness = history.witness(250_000_000, 500_000_000, 1000);
+        assert_eq!(witness.ports.len(), 1, "the silent port is left out");
+        let intervals = &witness.ports[0].intervals;
+        assert_eq!(
+            intervals.iter().map(|i| i.start_ns / 100_000_000).collect::<Vec<_>>(),
+            [2, 3, 4],
+            "the first begins before the span"
+        );
+        assert!(intervals.iter().all(|i| i.packets == 1000 && i.dropped == 100 && i.wire_bytes == 1_538_000));
+        assert!((intervals[0].busy - 0.12304).abs() < 1e-9);
+        assert_eq!((witness.late.count, witness.late.frames, witness.late.worst_ns), (30, 3000, 5));
+        // Half of a core for 10000 frames a second: 20000 with all of it.
+        assert!((witness.packet_rate.max_pps - 10_000.0).abs() < 1e-6);
+        assert!((witness.packet_rate.limit_pps - 20_000.0).abs() < 1e-6);
+        assert!(history.witness(5_000_000_000, 6_000_000_000, 1000).ports.is_empty());
+    }
+
+    #[test]
+    fn the_last_second_is_a_second_long_and_the_past_is_bounded() {
+        let mut history = History::default();
+        for tenths in 0..(KEPT as u64 + 50) {
+            history.add(reading(tenths, tenths * 1000));
+        }
+        assert_eq!(history.readings.len(), KEPT);
+        let recent = history.last_second().unwrap();
+        assert!((recent.ports[0].pps - 10_000.0).abs() < 1e-6);
+        assert!((recent.cpu - 0.5).abs() < 1e-9);
+        assert_eq!(recent.ports[0].queue_max, KEPT as u64 + 49);
+        assert!(History::default().last_second().is_none());
+    }
+}

@@ -1,0 +1,262 @@
+//! The switch of a lab: one thread that moves frames between the hosts' interfaces and the fabric, in real time.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex};
+
+use hdrhistogram::Histogram;
+use linerate_sock::clock::{self, Mono};
+use linerate_sock::poll::{Events, EventFd, Interest, Poller};
+use linerate_sock::tap::Tap;
+use linerate_sock::SockError;
+use linerate_units::Timestamp;
+
+use super::history::{History, Reading};
+use super::wire::KeepingUp;
+use crate::fabric::{Books, Ethernet, Fabric, Plug, PortCounts, Router};
+use crate::frame::Frame;
+use crate::topology::Link;
+use crate::train::Train;
+use crate::way::Way;
+
+/// How often the counters are read.
+const TICK_NS: u64 = 100_000_000;
+/// A frame handed over later than this after its time counts as late: a tenth of what people notice, ten times what an
+/// idle machine needs.
+pub(super) const LATE_BOUND_NS: u64 = 1_000_000;
+/// Frames read from one interface before the others have their turn.
+const BATCH: usize = 32;
+/// Room for the largest super-frame: 64 KiB of IP, Ethernet and virtio headers.
+const LARGEST: usize = 65_536 + 64;
+/// A buffer at least so full is kept as it is; the contents of others move to one that fits, so that what waits takes
+/// little more memory than it weighs.
+const NEARLY_FULL: usize = 52_000;
+/// Large buffers kept for reuse.
+const SPARE: usize = 64;
+
+/// What the control thread wants of the switch.
+pub(super) enum Order {
+    /// Change one direction of a link.
+    Set { link: Box<Link>, number: usize, side: usize, way: Box<Way> },
+    /// Tell how it stands.
+    Report(Sender<Report>),
+    /// End.
+    Stop,
+}
+
+/// How the switch stands.
+pub(super) struct Report {
+    pub(super) ports: Vec<PortCounts>,
+    pub(super) books: Books,
+    pub(super) keeping_up: KeepingUp,
+}
+
+/// The moving part of a lab.
+pub(super) struct Switch {
+    pub(super) fabric: Fabric<Frame>,
+    pub(super) taps: Vec<(Plug, Tap)>,
+    pub(super) epoch: Mono,
+    pub(super) orders: Receiver<Order>,
+    pub(super) bell: Arc<EventFd>,
+    pub(super) history: Arc<Mutex<History>>,
+    tap_of: BTreeMap<Plug, usize>,
+    spare: Vec<Vec<u8>>,
+    lateness: Histogram<u64>,
+    worst_ns: u64,
+    counts: KeepingUp,
+}
+
+impl Ethernet for Frame {
+    fn destination(&self) -> [u8; 6] {
+        Frame::destination(self)
+    }
+
+    fn source(&self) -> [u8; 6] {
+        Frame::source(self)
+    }
+
+    fn ip_packet_len(&self) -> u32 {
+        Frame::ip_packet_len(self)
+    }
+
+    fn too_big(&self, mtu: u32, router: &Router) -> Option<Self> {
+        Frame::too_big(self, mtu, router.mac, (router.v4, router.v6))
+    }
+}
+
+impl Switch {
+    /// A switch at rest.
+    ///
+    /// # Errors
+    /// The histogram's bounds are wrong, which they are not.
+    pub(super) fn new(
+        fabric: Fabric<Frame>,
+        taps: Vec<(Plug, Tap)>,
+        epoch: Mono,
+        orders: Receiver<Order>,
+        bell: Arc<EventFd>,
+        history: Arc<Mutex<History>>,
+    ) -> Result<Self, hdrhistogram::CreationError> {
+        let counts = KeepingUp { bound_ns: LATE_BOUND_NS, ..KeepingUp::default() };
+        let lateness = Histogram::new_with_bounds(1, 60_000_000_000, 2)?;
+        let tap_of = taps.iter().enumerate().map(|(number, (plug, _))| (*plug, number)).collect();
+        Ok(Self {
+            fabric,
+            taps,
+            epoch,
+            orders,
+            bell,
+            history,
+            tap_of,
+            spare: Vec::new(),
+            lateness,
+            worst_ns: 0,
+            counts,
+        })
+    }
+
+    /// Moves frames until it is told to stop.
+    ///
+    /// # Errors
+    /// The kernel refuses to poll.
+    pub(super) fn run(&mut self) -> Result<(), SockError> {
+        let bell = self.taps.len() as u64;
+        let poller = Poller::new()?;
+        for (token, (_, tap)) in self.taps.iter().enumerate() {
+            poller.add(tap, token as u64, Interest::READ)?;
+        }
+        poller.add(&*self.bell, bell, Interest::READ)?;
+        let mut events = Events::with_capacity(self.taps.len() + 1);
+        let mut tick = self.epoch.as_ns();
+        loop {
+            let now = self.now();
+            self.fabric.advance(now);
+            self.deliver();
+            if clock::now().as_ns() >= tick {
+                tick = self.sample();
+            }
+            let due = self.fabric.deadline().map_or(u64::MAX, |at| self.epoch.as_ns() + at.as_ns());
+            poller.wait_ns(&mut events, Mono(due.min(tick)))?;
+            for ready in events.iter() {
+                if ready.token == bell {
+                    if self.obey() {
+                        return Ok(());
+                    }
+                } else {
+                    self.read(ready.token as usize);
+                }
+            }
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_ns(clock::now().as_ns() - self.epoch.as_ns())
+    }
+
+    /// Takes in what a host has sent.
+    fn read(&mut self, number: usize) {
+        for _ in 0..BATCH {
+            let mut buffer = self.spare.pop().unwrap_or_default();
+            buffer.resize(LARGEST, 0);
+            let Some((plug, tap)) = self.taps.get(number) else { return };
+            let plug = *plug;
+            // An interface that is down or gone gives nothing; its host says so to its programs.
+            let Ok(Some(length)) = tap.read(&mut buffer) else { return self.keep(buffer) };
+            let contents = if length < NEARLY_FULL {
+                let fitting = buffer[..length].to_vec();
+                self.keep(buffer);
+                fitting
+            } else {
+                buffer.truncate(length);
+                buffer
+            };
+            let now = self.now();
+            self.fabric.advance(now);
+            match Frame::parse(contents) {
+                Ok(frame) => self.fabric.input(now, plug, frame),
+                Err(_) => self.counts.malformed += 1,
+            }
+            self.deliver();
+        }
+    }
+
+    /// Hands over what has arrived.
+    fn deliver(&mut self) {
+        while let Some(delivery) = self.fabric.output() {
+            let late = self.now().since(delivery.at).as_ns();
+            self.lateness.saturating_record(late.max(1));
+            self.worst_ns = self.worst_ns.max(late);
+            self.counts.late += u64::from(late > LATE_BOUND_NS);
+            self.counts.frames += 1;
+            let tap = self.tap_of.get(&delivery.plug).and_then(|&number| self.taps.get(number));
+            if let Some((_, tap)) = tap
+                && tap.write(delivery.train.bytes()).is_err()
+            {
+                self.counts.refused += u64::from(delivery.train.packets());
+            }
+            let buffer = delivery.train.into_buffer();
+            if buffer.capacity() >= LARGEST {
+                self.keep(buffer);
+            }
+        }
+    }
+
+    fn keep(&mut self, buffer: Vec<u8>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(buffer);
+        }
+    }
+
+    /// Reads all counters into the history; when to do so next.
+    fn sample(&mut self) -> u64 {
+        let now = self.now();
+        let reading = Reading {
+            at_ns: clock::now().as_ns(),
+            ports: self.fabric.ports(now),
+            frames: self.counts.frames,
+            late: self.counts.late,
+            worst_ns: std::mem::take(&mut self.worst_ns),
+            cpu_ns: u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX),
+            overrun: self.counts.overrun,
+        };
+        self.fabric.forget_peaks(now);
+        let next = self.epoch.as_ns() + (now.as_ns() / TICK_NS + 1) * TICK_NS;
+        if let Ok(mut history) = self.history.lock() {
+            history.add(reading);
+        }
+        next
+    }
+
+    /// Does what the control thread asked; true when that was to stop.
+    fn obey(&mut self) -> bool {
+        let _ = self.bell.clear();
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                Order::Stop => return true,
+                Order::Set { link, number, side, way } => {
+                    let now = self.now();
+                    self.fabric.advance(now);
+                    self.fabric.set_way(now, &link, number, side, &way);
+                }
+                Order::Report(to) => {
+                    let now = self.now();
+                    self.fabric.advance(now);
+                    // Nobody waits any more: nothing is lost.
+                    let _ = to.send(self.report(now));
+                }
+            }
+        }
+        false
+    }
+
+    fn report(&mut self, now: Timestamp) -> Report {
+        let quantile = |q: f64| self.lateness.value_at_quantile(q);
+        let keeping_up = KeepingUp {
+            late_p50_ns: quantile(0.5),
+            late_p99_ns: quantile(0.99),
+            late_max_ns: if self.lateness.is_empty() { 0 } else { self.lateness.max() },
+            ..self.counts
+        };
+        Report { ports: self.fabric.ports(now), books: self.fabric.books(), keeping_up }
+    }
+}

@@ -1,0 +1,207 @@
+//! The line itself: one train after the other, at the rate of the line, and at that of a token bucket behind it.
+
+use linerate_units::{Bitrate, Span, Timestamp};
+
+use crate::train::{Framing, Sizes, Train};
+use crate::way::Bucket;
+
+/// Instants and spans inside a line: at 400 Gb/s a byte takes 20 ps, so nanoseconds would drift.
+///
+/// # Units
+/// picoseconds since the start of the emulation
+type Picos = u128;
+
+const PER_NS: Picos = 1000;
+
+/// A line that sends at most one train at a time.
+///
+/// A train whose packets arrived one after the other is sent as they arrive: its first packet may have left before its
+/// last was there, as in a switch that stores packets and not trains. So a train passes many lines of one rate with the
+/// delay of one packet per line, not of one train.
+#[derive(Debug)]
+pub struct Line<T> {
+    rate: Option<Bitrate>,
+    shape: Option<Tokens>,
+    framing: Framing,
+    service: Option<Service<T>>,
+    free_at: Picos,
+    busy: Picos,
+}
+
+#[derive(Debug)]
+struct Service<T> {
+    train: T,
+    sizes: Sizes,
+    start: Picos,
+    first_done: Picos,
+    finish: Picos,
+}
+
+/// A token bucket as a shaper sees it: what it has saved up, at an instant.
+#[derive(Debug, Clone, Copy)]
+struct Tokens {
+    bucket: Bucket,
+    /// Bytes; negative while a packet larger than the bucket is being paid for.
+    level: f64,
+    at: Picos,
+}
+
+impl Tokens {
+    fn new(bucket: Bucket, at: Picos) -> Self {
+        Self { bucket, level: bucket.burst.get() as f64, at }
+    }
+
+    /// Takes tokens for a frame that wants to leave at `wish`; when it may.
+    fn admit(&mut self, wish: Picos, frame: u64) -> Picos {
+        let bytes_per_pico = self.bucket.rate.bps() / 8e12;
+        let depth = self.bucket.burst.get() as f64;
+        let wish = wish.max(self.at);
+        let level = (self.level + (wish - self.at) as f64 * bytes_per_pico).min(depth);
+        // A packet larger than the bucket leaves when the bucket is full; it owes the rest.
+        let missing = (frame as f64).min(depth) - level;
+        let wait = if missing > 0.0 { (missing / bytes_per_pico).ceil() as Picos } else { 0 };
+        self.at = wish + wait;
+        self.level = (level + wait as f64 * bytes_per_pico).min(depth) - frame as f64;
+        self.at
+    }
+}
+
+impl<T: Train> Line<T> {
+    /// An idle line; without a rate it takes no time.
+    #[must_use]
+    pub fn new(rate: Option<Bitrate>, shape: Option<Bucket>, framing: Framing) -> Self {
+        let shape = shape.map(|bucket| Tokens::new(bucket, 0));
+        Self { rate, shape, framing, service: None, free_at: 0, busy: 0 }
+    }
+
+    /// Changes the rates; the train that is being sent keeps its own.
+    pub fn reconfigure(&mut self, rate: Option<Bitrate>, shape: Option<Bucket>, framing: Framing) {
+        (self.rate, self.framing) = (rate, framing);
+        self.shape = match (self.shape, shape) {
+            (Some(tokens), Some(bucket)) => {
+                Some(Tokens { bucket, level: tokens.level.min(bucket.burst.get() as f64), ..tokens })
+            }
+            (_, bucket) => bucket.map(|bucket| Tokens::new(bucket, self.free_at)),
+        };
+    }
+
+    /// True while no train is being sent.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.service.is_none()
+    }
+
+    /// When the line became free, or will.
+    #[must_use]
+    pub fn free_at(&self) -> Timestamp {
+        self.service.as_ref().map_or_else(|| up(self.free_at), |service| up(service.finish))
+    }
+
+    /// Time that one packet occupies the line, without a shaper; what a queueing discipline needs to look ahead.
+    #[must_use]
+    pub fn packet_time(&self, length: u32) -> Span {
+        Span::from_ns((self.time(self.framing.wire(length)) / PER_NS) as u64)
+    }
+
+    /// How many packets of a train that may start at `start` have started before `now`, or start then.
+    #[must_use]
+    pub fn started(&self, sizes: &Sizes, start: Timestamp, now: Timestamp) -> u32 {
+        let start = down(start).max(self.free_at);
+        share(down(now), start, start + self.time(self.framing.wire_of(sizes, sizes.packets)), sizes.packets)
+    }
+
+    /// Sends a train that arrived at `arrived`, its packets over the `spread` before. The line must be idle.
+    pub fn begin(&mut self, arrived: Timestamp, train: T) {
+        let sizes = train.sizes();
+        let first = Timestamp::from_ns(arrived.as_ns().saturating_sub(train.spread().as_ns()));
+        let wish = self.free_at.max(down(first));
+        let each = self.time(self.framing.wire(sizes.of(0)));
+        let last = self.time(self.framing.wire(sizes.last));
+        let whole = self.time(self.framing.wire_of(&sizes, sizes.packets));
+        let (start, mut finish) = match &mut self.shape {
+            None => (wish, wish + whole),
+            Some(tokens) => {
+                let (mut start, mut end) = (None, wish);
+                for index in 0..sizes.packets {
+                    let leaves = tokens.admit(end, self.framing.frame(sizes.of(index)));
+                    start.get_or_insert(leaves);
+                    end = leaves + if index + 1 == sizes.packets { last } else { each };
+                }
+                (start.unwrap_or(wish), end)
+            }
+        };
+        // The last packet cannot have left before it came.
+        finish = finish.max(down(arrived) + last);
+        self.busy += whole;
+        self.service = Some(Service { train, sizes, start, first_done: start + each, finish });
+    }
+
+    /// When the train that is being sent has left.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.service.as_ref().map(|service| up(service.finish))
+    }
+
+    /// The train, once it has left; the line is idle then.
+    pub fn end(&mut self, now: Timestamp) -> Option<T> {
+        self.service.as_ref().filter(|service| up(service.finish) <= now)?;
+        let mut service = self.service.take()?;
+        self.free_at = service.finish;
+        let spread = service.finish.saturating_sub(service.first_done) / PER_NS;
+        // Over an endlessly fast line packets keep the distances with which they came.
+        if self.rate.is_some() {
+            service.train.set_spread(Span::from_ns(spread as u64));
+        }
+        Some(service.train)
+    }
+
+    /// The train that is being sent.
+    #[must_use]
+    pub fn in_service(&self) -> Option<&T> {
+        self.service.as_ref().map(|service| &service.train)
+    }
+
+    /// Bytes of the packets in it that have not started: they wait in the buffer.
+    #[must_use]
+    pub fn waiting(&self, now: Timestamp) -> u64 {
+        let Some(service) = &self.service else { return 0 };
+        let started = share(down(now), service.start, service.finish, service.sizes.packets);
+        let all = self.framing.frames_of(&service.sizes, service.sizes.packets);
+        all - self.framing.frames_of(&service.sizes, started).min(all)
+    }
+
+    /// Time in which the line was sending until `now`.
+    #[must_use]
+    pub fn busy(&self, now: Timestamp) -> Span {
+        let ahead = self.service.as_ref().map_or(0, |service| {
+            let whole = self.time(self.framing.wire_of(&service.sizes, service.sizes.packets));
+            service.finish.saturating_sub(down(now)).min(whole)
+        });
+        Span::from_ns((self.busy.saturating_sub(ahead) / PER_NS) as u64)
+    }
+
+    fn time(&self, wire_bytes: u64) -> Picos {
+        self.rate.map_or(0, |rate| (wire_bytes as f64 * 8e12 / rate.bps()).round() as Picos)
+    }
+}
+
+/// Of `packets` that start at equal distances from `start` on and end at `finish`: how many have started at `now`.
+fn share(now: Picos, start: Picos, finish: Picos, packets: u32) -> u32 {
+    if now < start {
+        return 0;
+    }
+    if now >= finish {
+        return packets;
+    }
+    let started = (now - start) * Picos::from(packets) / (finish - start) + 1;
+    u32::try_from(started).unwrap_or(packets).min(packets)
+}
+
+fn down(at: Timestamp) -> Picos {
+    Picos::from(at.as_ns()) * PER_NS
+}
+
+/// A train has left when its last bit has: rounded up.
+fn up(at: Picos) -> Timestamp {
+    Timestamp::from_ns(u64::try_from(at.div_ceil(PER_NS)).unwrap_or(u64::MAX))
+}
