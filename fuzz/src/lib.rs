@@ -5,6 +5,7 @@
 //! toolchain.
 
 mod dialogue;
+mod frame;
 mod host;
 mod log;
 mod native;
@@ -12,6 +13,7 @@ mod quantities;
 mod seeds;
 
 pub use dialogue::{native_client, native_server};
+pub use frame::frame;
 pub use host::{cmsg, errqueue, proc, tcp_info};
 pub use log::{event_log, spec};
 pub use native::{native_datagram, native_framer, native_preface};
@@ -38,6 +40,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "cmsg", run: cmsg, seeds: seeds::control_messages },
     Target { name: "errqueue", run: errqueue, seeds: seeds::control_messages },
     Target { name: "proc", run: proc, seeds: seeds::proc_files },
+    Target { name: "frame", run: frame, seeds: frame::seeds },
     Target { name: "event_log", run: event_log, seeds: seeds::event_logs },
     Target { name: "spec", run: spec, seeds: seeds::specs },
     Target { name: "units", run: units, seeds: seeds::quantities },

@@ -6,6 +6,7 @@
 //!
 //! Outside `shell` there is no clock, no input or output, and no randomness but that of a seed.
 
+pub mod frame;
 pub mod stage;
 pub mod topology;
 pub mod train;

@@ -1,0 +1,265 @@
+//! An Ethernet frame as a TAP device hands it over: one packet, or a super-frame that stands for many.
+//!
+//! A device that offers segmentation gets up to 64 KiB of one flow with one set of headers (TSO for TCP, USO for UDP) and
+//! leaves it to the card to make packets of it. A [`Frame`] knows which packets these are and stays whole; it is cut between
+//! two of them where a stage asks for that, so that the receiving kernel gets the packets that a card would have made.
+
+mod checksum;
+mod cut;
+mod hash;
+mod icmp;
+mod ip;
+#[cfg(test)]
+mod tests;
+mod vnet;
+
+use std::mem;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use linerate_units::Span;
+use thiserror::Error;
+
+use self::cut::{Cut, Piece};
+use self::ip::{ETHERNET, Ip};
+use self::vnet::Vnet;
+use crate::train::{HashFields, Sizes, Train};
+
+/// What the kernel handed over cannot be forwarded. It is dropped and counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// Not even the headers.
+    #[error(
+        "the device gave {bytes} bytes, less than its header of 12 and an Ethernet header of 14; set the header's size with TUNSETVNETHDRSZ"
+    )]
+    TooShort {
+        /// How many there are.
+        bytes: usize,
+    },
+    /// More than an IP packet can have.
+    #[error(
+        "the device gave {bytes} bytes, more than the longest frame of {}; limit gso_max_size of the interface",
+        Frame::LONGEST
+    )]
+    TooLong {
+        /// How many there are.
+        bytes: usize,
+    },
+    /// A kind of super-frame that was not asked for, as UDP fragmentation.
+    #[error(
+        "the device gave a super-frame of the unknown kind {kind}; offer TSO4, TSO6, USO4 and USO6 only with TUNSETOFFLOAD"
+    )]
+    UnknownSegmentation {
+        /// `gso_type` without the flag for ECN.
+        kind: u8,
+    },
+    /// A super-frame in which a cut would not know what to change.
+    #[error(
+        "the device gave a super-frame that nobody could cut: {flaw}; turn off segmentation (ethtool -K) for what sends it"
+    )]
+    NotCuttable {
+        /// What is wrong with it.
+        flaw: &'static str,
+    },
+}
+
+/// An Ethernet frame with the header that a TAP device puts before it.
+///
+/// What it does not understand, it forwards as one packet. It never changes what it does not understand.
+///
+/// # Source
+/// Linux tun with `IFF_VNET_HDR` and a header of 12 bytes; Virtio 1.2 §5.1.6
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// The device's header, then the frame.
+    buffer: Vec<u8>,
+    ip: Option<Ip>,
+    /// Present if there are several packets.
+    cut: Option<Cut>,
+    sizes: Sizes,
+    spread: Span,
+}
+
+impl Frame {
+    /// Most bytes of a frame with the device's header: two VLAN tags and an IPv6 packet.
+    ///
+    /// # Units
+    /// bytes
+    pub const LONGEST: usize = vnet::LENGTH + ETHERNET + 2 * 4 + ip::V6_HEADER + 0xffff;
+
+    /// Takes what was read from the device, its header included. Nothing is copied.
+    ///
+    /// # Errors
+    /// [`FrameError`] if it is too short or too long, or a super-frame that could not be cut.
+    pub fn parse(mut buffer: Vec<u8>) -> Result<Self, FrameError> {
+        let bytes = buffer.len();
+        if bytes < vnet::LENGTH + ETHERNET {
+            return Err(FrameError::TooShort { bytes });
+        }
+        if bytes > Self::LONGEST {
+            return Err(FrameError::TooLong { bytes });
+        }
+        let frame = &buffer[vnet::LENGTH..];
+        let vnet = Vnet::read(&buffer)?;
+        let ip = Ip::find(frame);
+        let plan = |segmentation| Cut::plan(segmentation, &vnet, frame, ip.as_ref());
+        let cut = vnet.segmentation.map(plan).transpose()?;
+        if cut.is_some_and(|cut| cut.sizes(frame.len()).packets == 1) {
+            vnet::make_single(&mut buffer);
+        }
+        Ok(Self::new(buffer, ip, cut, Span::ZERO))
+    }
+
+    fn new(buffer: Vec<u8>, ip: Option<Ip>, cut: Option<Cut>, spread: Span) -> Self {
+        let length = buffer.len() - vnet::LENGTH;
+        let sizes = cut.map_or(Sizes::single(length as u32), |cut| cut.sizes(length));
+        Self { buffer, ip, cut: cut.filter(|_| sizes.packets > 1), sizes, spread }
+    }
+
+    /// What is written to the device, its header included.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// The memory, to be used again.
+    #[must_use]
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.buffer
+    }
+
+    /// The Ethernet address that it goes to.
+    #[must_use]
+    pub fn destination(&self) -> [u8; 6] {
+        self.address(0)
+    }
+
+    /// The Ethernet address that it comes from.
+    #[must_use]
+    pub fn source(&self) -> [u8; 6] {
+        self.address(6)
+    }
+
+    /// True if it goes to several: multicast or broadcast (IEEE 802 §8.2.2).
+    #[must_use]
+    pub fn is_group(&self) -> bool {
+        self.destination()[0] & 1 == 1
+    }
+
+    /// Length of the largest IP packet in it, for comparison with an MTU; 0 if there is none.
+    ///
+    /// # Units
+    /// bytes, IP header included
+    #[must_use]
+    pub fn ip_packet_len(&self) -> u32 {
+        self.ip.map_or(0, |ip| match self.cut {
+            Some(_) => self.sizes.each - ip.at as u32,
+            None => ip.length as u32,
+        })
+    }
+
+    /// What a router says to the sender of a packet that exceeds `mtu` bytes; `router` are its addresses. It speaks of the
+    /// first packet, the one that the router would have met. Absent if the packet fits, or if its sender must not be told:
+    /// with IPv4 if the packet may be fragmented, is a later fragment or goes to several, and in general if it is an ICMP
+    /// error or does not come from a single host.
+    ///
+    /// # Source
+    /// RFC 792, RFC 1191 §4; RFC 4443 §3.2, with an MTU of at least 1280 (RFC 8200 §5)
+    #[must_use]
+    pub fn too_big(&self, mtu: u32, router_mac: [u8; 6], router: (Ipv4Addr, Ipv6Addr)) -> Option<Self> {
+        let ip = self.ip.filter(|ip| self.ip_packet_len() > mtu && icmp::may_be_told(self.frame(), ip))?;
+        let first = self.first_packet(&ip);
+        // Between the Ethernet addresses and the IP packet are VLAN tags and the ethertype, the same on the way back.
+        let (addresses, rest) = (2 * 6, &first[vnet::LENGTH..]);
+        let mut buffer = vec![0; vnet::LENGTH];
+        buffer.extend(self.source());
+        buffer.extend(router_mac);
+        buffer.extend(&rest[addresses..ip.at]);
+        buffer.extend(icmp::answer(&rest[ip.at..], ip.version, mtu, router));
+        Self::parse(buffer).ok()
+    }
+
+    fn frame(&self) -> &[u8] {
+        &self.buffer[vnet::LENGTH..]
+    }
+
+    fn address(&self, at: usize) -> [u8; 6] {
+        let frame = self.frame();
+        std::array::from_fn(|index| frame[at + index])
+    }
+
+    /// A copy of the headers with the payload from packet `from` on, before `to`.
+    fn copy_packets(&self, cut: &Cut, from: u32, to: u32) -> Vec<u8> {
+        let frame = self.frame();
+        let payload = &frame[cut.place(from)..cut.place(to).min(frame.len())];
+        let headers = &self.buffer[..vnet::LENGTH + cut.headers];
+        [headers, payload].concat()
+    }
+
+    /// A copy of the first packet as it is on the wire: without padding, its checksum made.
+    fn first_packet(&self, ip: &Ip) -> Vec<u8> {
+        let mut first = match &self.cut {
+            None => self.buffer[..vnet::LENGTH + ip.end()].to_vec(),
+            Some(cut) => {
+                let mut first = self.copy_packets(cut, 0, 1);
+                cut.dress(&mut first, ip, Piece { before: 0, packets: 1, after: self.sizes.packets - 1 });
+                first
+            }
+        };
+        vnet::complete_checksum(&mut first);
+        first
+    }
+}
+
+impl Train for Frame {
+    fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    fn spread(&self) -> Span {
+        self.spread
+    }
+
+    fn set_spread(&mut self, spread: Span) {
+        self.spread = spread;
+    }
+
+    /// The front keeps its memory. Of `n` packets with `n - 1` gaps between them each piece gets the spread of its gaps.
+    fn split_off(&mut self, packets: u32) -> Self {
+        let all = self.sizes.packets;
+        debug_assert!(0 < packets && packets < all, "cut after packet {packets} of {all}");
+        let (Some(ip), Some(cut)) = (self.ip, self.cut) else { return self.duplicate() };
+        let packets = packets.clamp(1, all - 1);
+        let rest_packets = all - packets;
+        let gap = |count: u32| {
+            let ns = u128::from(self.spread.as_ns()) * u128::from(count) / u128::from(all - 1);
+            Span::from_ns(ns as u64)
+        };
+        let (front_spread, rest_spread) = (gap(packets - 1), gap(rest_packets - 1));
+
+        let mut rest = self.copy_packets(&cut, packets, all);
+        let piece = Piece { before: packets, packets: rest_packets, after: 0 };
+        let rest_ip = cut.dress(&mut rest, &ip, piece);
+
+        let mut front = mem::take(&mut self.buffer);
+        front.truncate(vnet::LENGTH + cut.place(packets));
+        let piece = Piece { before: 0, packets, after: rest_packets };
+        let front_ip = cut.dress(&mut front, &ip, piece);
+
+        *self = Self::new(front, Some(front_ip), Some(cut), front_spread);
+        Self::new(rest, Some(rest_ip), Some(cut), rest_spread)
+    }
+
+    fn mark(&mut self) -> bool {
+        let frame = &mut self.buffer[vnet::LENGTH..];
+        self.ip.is_some_and(|ip| ip.mark(frame))
+    }
+
+    fn duplicate(&self) -> Self {
+        self.clone()
+    }
+
+    fn flow_hash(&self, fields: HashFields, seed: u64) -> u64 {
+        hash::of(self.frame(), self.ip.as_ref(), fields, seed)
+    }
+}

@@ -1,0 +1,151 @@
+//! Cutting a super-frame between two of its packets.
+
+use super::FrameError;
+use super::checksum::{replace, set_word, word};
+use super::ip::{Fragment, Ip, TCP, UDP, Version};
+use super::vnet::{self, Partial, Segmentation, Vnet};
+use crate::train::Sizes;
+
+/// Places in a TCP header (RFC 9293 §3.1, RFC 3168 §6.1).
+mod tcp {
+    pub(super) const SEQUENCE: usize = 4;
+    pub(super) const DATA_OFFSET: usize = 12;
+    pub(super) const FLAGS: usize = 13;
+    pub(super) const CHECKSUM: usize = 16;
+    pub(super) const LEAST: usize = 20;
+
+    pub(super) const FIN: u8 = 0x01;
+    pub(super) const PSH: u8 = 0x08;
+    pub(super) const CWR: u8 = 0x80;
+}
+
+/// Places in a UDP header (RFC 768).
+mod udp {
+    pub(super) const LENGTH: usize = 4;
+    pub(super) const CHECKSUM: usize = 6;
+    pub(super) const HEADER: usize = 8;
+}
+
+/// How a super-frame is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// What the IP packet carries: [`TCP`] or [`UDP`].
+    protocol: u8,
+    /// Bytes of headers, from the frame's begin, that each packet has.
+    pub(super) headers: usize,
+    /// Bytes of payload in each packet but the last.
+    pub(super) payload: usize,
+}
+
+/// A part of a super-frame, counted in packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) before: u32,
+    pub(super) packets: u32,
+    pub(super) after: u32,
+}
+
+impl Cut {
+    /// Looks whether everything that a cut has to change is where it should be.
+    pub(super) fn plan(
+        segmentation: Segmentation,
+        vnet: &Vnet,
+        frame: &[u8],
+        ip: Option<&Ip>,
+    ) -> Result<Self, FrameError> {
+        let flaw = |flaw| Err(FrameError::NotCuttable { flaw });
+        let Some(ip) = ip else { return flaw("it holds no IP packet, or one with wrong lengths") };
+        let fits = match segmentation {
+            Segmentation::Tcp4 => (ip.version, ip.protocol) == (Version::V4, TCP),
+            Segmentation::Tcp6 => (ip.version, ip.protocol) == (Version::V6, TCP),
+            Segmentation::Udp => ip.protocol == UDP,
+        };
+        if !fits || ip.fragment != Fragment::Whole {
+            return flaw("it is no packet of the protocol that is to be cut");
+        }
+        let transport = &frame[ip.payload..];
+        let (least, header, checksum) = if ip.protocol == UDP {
+            (udp::HEADER, udp::HEADER, udp::CHECKSUM)
+        } else {
+            let words = transport.get(tcp::DATA_OFFSET).map_or(0, |byte| byte >> 4);
+            (tcp::LEAST, usize::from(words) * 4, tcp::CHECKSUM)
+        };
+        let exact = ip.end() == frame.len() && (least..=transport.len()).contains(&header);
+        if !exact || vnet.gso_size == 0 {
+            return flaw("its lengths contradict each other");
+        }
+        if ip.protocol == UDP && usize::from(word(transport, udp::LENGTH)) != transport.len() {
+            return flaw("its lengths contradict each other");
+        }
+        if vnet.partial != Some(Partial { start: ip.payload, field: ip.payload + checksum }) {
+            return flaw("its checksum is not left to the card");
+        }
+        Ok(Self { protocol: ip.protocol, headers: ip.payload + header, payload: vnet.gso_size })
+    }
+
+    /// Sizes of the packets in a frame of `length` bytes.
+    pub(super) const fn sizes(&self, length: usize) -> Sizes {
+        let payload = length - self.headers;
+        if payload <= self.payload {
+            return Sizes::single(length as u32);
+        }
+        let packets = payload.div_ceil(self.payload);
+        let last = payload - (packets - 1) * self.payload;
+        Sizes {
+            packets: packets as u32,
+            each: (self.headers + self.payload) as u32,
+            last: (self.headers + last) as u32,
+        }
+    }
+
+    /// Where packet `index` begins to have payload, in the frame.
+    pub(super) const fn place(&self, index: u32) -> usize {
+        self.headers + index as usize * self.payload
+    }
+
+    /// Makes the headers of `buffer` right: they are those of the super-frame with `ip`, but of its payload only `piece` is
+    /// behind them. Returns the IP packet that it is now.
+    ///
+    /// # Source
+    /// RFC 9293 §3.1 for what is counted on; RFC 3168 §6.1.2 for CWR, which stands for one packet. FIN and PSH speak of the
+    /// last byte.
+    pub(super) fn dress(&self, buffer: &mut [u8], ip: &Ip, piece: Piece) -> Ip {
+        let (vnet, frame) = buffer.split_at_mut(vnet::LENGTH);
+        // A hint that is longer than the frame would be refused.
+        vnet::set_header_length(vnet, self.headers as u16);
+        if piece.packets == 1 {
+            vnet::make_single(vnet);
+        }
+        if piece.before > 0 {
+            vnet::clear_ecn(vnet);
+        }
+        ip.rewrite_length(frame);
+        ip.advance_identification(frame, piece.before);
+        let (old, new) = ((ip.end() - ip.payload) as u16, (frame.len() - ip.payload) as u16);
+        let transport = &mut frame[ip.payload..];
+        let checksum = if self.protocol == UDP {
+            set_word(transport, udp::LENGTH, new);
+            udp::CHECKSUM
+        } else {
+            self.dress_tcp(transport, piece);
+            tcp::CHECKSUM
+        };
+        // The field holds the sum of the pseudo header, in which only the length changes.
+        let pseudo = replace(word(transport, checksum), old, new);
+        set_word(transport, checksum, pseudo);
+        Ip { length: frame.len() - ip.at, ..*ip }
+    }
+
+    fn dress_tcp(&self, transport: &mut [u8], piece: Piece) {
+        let (high, low) = (word(transport, tcp::SEQUENCE), word(transport, tcp::SEQUENCE + 2));
+        let skipped = piece.before.wrapping_mul(self.payload as u32);
+        let sequence = (u32::from(high) << 16 | u32::from(low)).wrapping_add(skipped);
+        transport[tcp::SEQUENCE..tcp::SEQUENCE + 4].copy_from_slice(&sequence.to_be_bytes());
+        if piece.before > 0 {
+            transport[tcp::FLAGS] &= !tcp::CWR;
+        }
+        if piece.after > 0 {
+            transport[tcp::FLAGS] &= !(tcp::FIN | tcp::PSH);
+        }
+    }
+}

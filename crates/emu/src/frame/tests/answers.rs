@@ -1,0 +1,163 @@
+//! What a sender hears whose packets are too big.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use etherparse::{Icmpv4Slice, Icmpv6Slice, NetHeaders, PacketHeaders, SlicedPacket, TransportHeader};
+use etherparse::{Icmpv4Type, Icmpv6Type, icmpv4::DestUnreachableHeader};
+
+use super::super::Frame;
+use super::flow::{CLIENT_MAC, CLIENT_V4, CLIENT_V6, Flow};
+use super::segment::segment;
+use crate::train::{Sizes, Train};
+
+const ROUTER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 99];
+const ROUTER: (Ipv4Addr, Ipv6Addr) =
+    (Ipv4Addr::new(10, 1, 0, 254), Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 0xfe));
+
+fn answer(flow: &Flow, mtu: u32) -> Option<Frame> {
+    Frame::parse(flow.buffer()).unwrap().too_big(mtu, ROUTER_MAC, ROUTER)
+}
+
+/// The answer to a packet whose bytes were changed.
+fn answer_to(flow: &Flow, changes: &[(usize, u8)]) -> Option<Frame> {
+    let mut buffer = flow.buffer();
+    for &(at, value) in changes {
+        buffer[at] = value;
+    }
+    Frame::parse(buffer).unwrap().too_big(1000, ROUTER_MAC, ROUTER)
+}
+
+fn flows(v6: bool) -> impl Iterator<Item = Flow> {
+    let sizes = [(1448, 20_000), (1448, 1448), (8948, 60_000)];
+    let kinds = [(false, 0, false), (true, 0, true), (false, 2, true)];
+    kinds.into_iter().flat_map(move |(udp, tags, extended)| {
+        sizes.map(|(gso_size, payload)| Flow {
+            v6,
+            udp,
+            tags,
+            extended,
+            flags: 0x99,
+            gso_size,
+            payload,
+            ..Flow::default()
+        })
+    })
+}
+
+#[test]
+fn the_sender_hears_that_it_is_too_big_for_ipv4() {
+    for flow in flows(false) {
+        let frame = answer(&flow, 1400).unwrap();
+        assert_eq!((frame.destination(), frame.source()), (CLIENT_MAC, ROUTER_MAC));
+        assert_eq!(frame.bytes()[..12], [0; 12], "nothing is left to the card");
+        let link = 14 + 4 * flow.tags;
+        let parts = PacketHeaders::from_ethernet_slice(&frame.bytes()[12..]).unwrap();
+        let Some(NetHeaders::Ipv4(ip, _)) = parts.net else { panic!("no IPv4") };
+        assert_eq!((ip.source, ip.destination), (ROUTER.0.octets(), CLIENT_V4));
+        assert_eq!(ip.header_checksum, ip.calc_header_checksum());
+        assert_eq!(ip.total_len, 576);
+        assert_eq!(frame.sizes(), Sizes::single(link as u32 + 576));
+        let Some(TransportHeader::Icmpv4(icmp)) = parts.transport else { panic!("no ICMP") };
+        let unreachable = DestUnreachableHeader::FragmentationNeeded { next_hop_mtu: 1400 };
+        assert_eq!(icmp.icmp_type, Icmpv4Type::DestinationUnreachable(unreachable));
+        let quote = parts.payload.slice();
+        assert_eq!(icmp.checksum, icmp.icmp_type.calc_checksum(quote));
+        assert_eq!(
+            quote,
+            &segment(&flow.buffer())[0][link..][..quote.len()],
+            "the first packet as a router saw it"
+        );
+    }
+}
+
+#[test]
+fn the_sender_hears_that_it_is_too_big_for_ipv6() {
+    for flow in flows(true) {
+        let frame = answer(&flow, 1400).unwrap();
+        assert_eq!((frame.destination(), frame.source()), (CLIENT_MAC, ROUTER_MAC));
+        let link = 14 + 4 * flow.tags;
+        let parts = PacketHeaders::from_ethernet_slice(&frame.bytes()[12..]).unwrap();
+        let Some(NetHeaders::Ipv6(ip, _)) = parts.net else { panic!("no IPv6") };
+        assert_eq!((ip.source, ip.destination), (ROUTER.1.octets(), CLIENT_V6));
+        assert_eq!(frame.sizes(), Sizes::single(link as u32 + 1280));
+        let Some(TransportHeader::Icmpv6(icmp)) = parts.transport else { panic!("no ICMPv6") };
+        assert_eq!(icmp.icmp_type, Icmpv6Type::PacketTooBig { mtu: 1400 });
+        let quote = parts.payload.slice();
+        assert_eq!(icmp.checksum, icmp.icmp_type.calc_checksum(ip.source, ip.destination, quote).unwrap());
+        assert_eq!(
+            quote,
+            &segment(&flow.buffer())[0][link..][..quote.len()],
+            "the first packet as a router saw it"
+        );
+    }
+}
+
+#[test]
+fn no_mtu_below_the_least_of_ipv6_is_told() {
+    let frame = answer(&Flow { v6: true, ..Flow::default() }, 600).unwrap();
+    let sliced = SlicedPacket::from_ethernet(&frame.bytes()[12..]).unwrap();
+    let bytes: Vec<u8> = match sliced.transport {
+        Some(etherparse::TransportSlice::Icmpv6(icmp)) => Icmpv6Slice::slice(&icmp).to_vec(),
+        _ => panic!("no ICMPv6"),
+    };
+    assert_eq!(bytes[4..8], 1280_u32.to_be_bytes());
+}
+
+#[test]
+fn a_short_packet_is_quoted_without_padding() {
+    let flow = Flow { udp: true, payload: 4, ..Flow::default() };
+    let packet = &segment(&flow.buffer())[0][14..];
+    let mut buffer = flow.buffer();
+    buffer[1] = 0;
+    buffer.resize(12 + 60, 0);
+    let frame = Frame::parse(buffer).unwrap().too_big(20, ROUTER_MAC, ROUTER).unwrap();
+    let sliced = SlicedPacket::from_ethernet(&frame.bytes()[12..]).unwrap();
+    let quote = match sliced.transport {
+        Some(etherparse::TransportSlice::Icmpv4(icmp)) => Icmpv4Slice::slice(&icmp)[8..].to_vec(),
+        _ => panic!("no ICMP"),
+    };
+    assert_eq!(quote, packet);
+}
+
+#[test]
+fn nobody_is_told_of_what_fits() {
+    for v6 in [false, true] {
+        let flow = Flow { v6, gso_size: if v6 { 1428 } else { 1448 }, ..Flow::default() };
+        assert!(answer(&flow, 1500).is_none());
+        assert!(answer(&flow, 1499).is_some());
+    }
+}
+
+#[test]
+fn who_may_be_fragmented_is_not_told() {
+    assert!(answer(&Flow { dont_fragment: false, ..Flow::default() }, 1000).is_none());
+}
+
+#[test]
+fn no_error_answers_to_errors_groups_or_nobody() {
+    let v4 = Flow { udp: true, payload: 1400, ..Flow::default() };
+    let v6 = Flow { v6: true, ..v4.clone() };
+    // Without segmentation; then protocol and type, destination, place of the fragment, source.
+    let (plain, ip, transport) = ((1, 0), 26, 46);
+    assert!(answer_to(&v4, &[plain]).is_some() && answer_to(&v6, &[plain]).is_some());
+    for (kind, told) in [(0, true), (3, false), (4, false), (5, false), (8, true), (11, false), (12, false)] {
+        let frame = answer_to(&v4, &[plain, (ip + 9, 1), (transport, kind)]);
+        assert_eq!(frame.is_some(), told, "ICMP type {kind}");
+    }
+    for (kind, told) in [(1, false), (2, false), (127, false), (128, true), (129, true), (137, false)] {
+        let frame = answer_to(&v6, &[plain, (ip + 6, 58), (ip + 40, kind)]);
+        assert_eq!(frame.is_some(), told, "ICMPv6 type {kind}");
+    }
+    assert!(answer_to(&v4, &[plain, (12, 1)]).is_none(), "an Ethernet multicast");
+    assert!(answer_to(&v4, &[plain, (ip + 16, 224)]).is_none(), "an IPv4 multicast");
+    assert!(
+        answer_to(&v6, &[plain, (ip + 24, 0xff)]).is_some(),
+        "but those of IPv6 discover their MTU by it"
+    );
+    assert!(answer_to(&v4, &[plain, (ip + 6, 0x60)]).is_some(), "the first fragment");
+    assert!(answer_to(&v4, &[plain, (ip + 7, 1)]).is_none(), "a later fragment");
+    assert!(answer_to(&v4, &[plain, (ip + 12, 127)]).is_none(), "from the loopback");
+    assert!(answer_to(&v4, &[plain, (ip + 12, 240), (ip + 13, 255)]).is_some());
+    assert!(answer_to(&v4, &[plain, (ip + 12, 239)]).is_none(), "from a multicast address");
+    assert!(answer_to(&v6, &[plain, (ip + 8, 0xff)]).is_none(), "from a multicast address");
+}

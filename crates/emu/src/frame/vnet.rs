@@ -1,0 +1,107 @@
+//! The header that a TAP device puts before each frame: what the kernel left to the card to do.
+
+use super::{FrameError, checksum};
+
+/// Length of `struct virtio_net_hdr_v1`.
+pub(super) const LENGTH: usize = 12;
+
+/// The transport checksum is not made yet: its field holds the sum of the pseudo header.
+const NEEDS_CSUM: u8 = 1;
+
+/// Offsets of the fields.
+mod at {
+    pub(super) const FLAGS: usize = 0;
+    pub(super) const GSO_TYPE: usize = 1;
+    pub(super) const HDR_LEN: usize = 2;
+    pub(super) const GSO_SIZE: usize = 4;
+    pub(super) const CSUM_START: usize = 6;
+    pub(super) const CSUM_OFFSET: usize = 8;
+}
+
+/// Values of the field `gso_type`.
+mod gso {
+    pub(super) const NONE: u8 = 0;
+    pub(super) const TCPV4: u8 = 1;
+    pub(super) const TCPV6: u8 = 4;
+    pub(super) const UDP_L4: u8 = 5;
+    /// Beside a TCP type: the first packet says CWR.
+    pub(super) const ECN: u8 = 0x80;
+}
+
+/// How a super-frame is to be cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Segmentation {
+    Tcp4,
+    Tcp6,
+    /// UDP over either IP, a datagram for each packet.
+    Udp,
+}
+
+/// Where a checksum has to be made: over everything from `start`, written at `field`. Counted from the frame's begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Partial {
+    pub(super) start: usize,
+    pub(super) field: usize,
+}
+
+/// What is read of the header.
+///
+/// # Source
+/// Virtio 1.2 §5.1.6; fields in the byte order of the host, as TAP devices have them unless told otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Vnet {
+    pub(super) segmentation: Option<Segmentation>,
+    /// Payload of each packet but the last, in bytes.
+    pub(super) gso_size: usize,
+    pub(super) partial: Option<Partial>,
+}
+
+impl Vnet {
+    /// Reads the first [`LENGTH`] bytes of `buffer`, which has them.
+    pub(super) fn read(buffer: &[u8]) -> Result<Self, FrameError> {
+        let field = |at: usize| usize::from(u16::from_ne_bytes([buffer[at], buffer[at + 1]]));
+        let segmentation = match buffer[at::GSO_TYPE] & !gso::ECN {
+            gso::NONE => None,
+            gso::TCPV4 => Some(Segmentation::Tcp4),
+            gso::TCPV6 => Some(Segmentation::Tcp6),
+            gso::UDP_L4 => Some(Segmentation::Udp),
+            kind => return Err(FrameError::UnknownSegmentation { kind }),
+        };
+        let start = field(at::CSUM_START);
+        let partial = (buffer[at::FLAGS] & NEEDS_CSUM != 0)
+            .then(|| Partial { start, field: start + field(at::CSUM_OFFSET) });
+        Ok(Self { segmentation, gso_size: field(at::GSO_SIZE), partial })
+    }
+}
+
+/// Makes the checksum that was left to the card, if there is one and its places make sense. It is never 0, which would
+/// mean none in UDP; the other zero verifies as well (RFC 768).
+pub(super) fn complete_checksum(buffer: &mut [u8]) {
+    let (header, frame) = buffer.split_at_mut(LENGTH);
+    let Ok(Vnet { partial: Some(partial), .. }) = Vnet::read(header) else { return };
+    if partial.start <= partial.field && partial.field + 2 <= frame.len() {
+        let checksum = !checksum::sum(&frame[partial.start..]);
+        checksum::set_word(frame, partial.field, if checksum == 0 { 0xffff } else { checksum });
+        header[at::FLAGS] &= !NEEDS_CSUM;
+    }
+}
+
+/// From now on a single packet.
+pub(super) fn make_single(buffer: &mut [u8]) {
+    buffer[at::GSO_TYPE] = gso::NONE;
+    write(buffer, at::GSO_SIZE, 0);
+}
+
+/// None of the packets says CWR any more.
+pub(super) fn clear_ecn(buffer: &mut [u8]) {
+    buffer[at::GSO_TYPE] &= !gso::ECN;
+}
+
+/// Tells the kernel how many bytes are headers, a hint what to keep in one piece.
+pub(super) fn set_header_length(buffer: &mut [u8], length: u16) {
+    write(buffer, at::HDR_LEN, length);
+}
+
+fn write(buffer: &mut [u8], at: usize, value: u16) {
+    buffer[at..at + 2].copy_from_slice(&value.to_ne_bytes());
+}
