@@ -22,6 +22,7 @@ mod ethtool;
 pub mod features;
 pub mod iface;
 pub mod limits;
+pub mod local;
 pub mod memcopy;
 mod netlink;
 pub mod netns;

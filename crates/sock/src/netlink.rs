@@ -79,17 +79,18 @@ fn dump(kind: u16, body: &[u8], mut each: impl FnMut(u16, &[u8]) -> bool) -> Res
 }
 
 /// What a link message says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LinkSizes {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LinkFacts {
     pub(crate) gso_max_bytes: Option<u32>,
     pub(crate) gro_max_bytes: Option<u32>,
     pub(crate) queue_packets: Option<u32>,
+    pub(crate) alias: Option<String>,
 }
 
-/// Looks up the largest aggregates and the queue length of an interface.
-pub(crate) fn link_sizes(index: u32) -> Result<LinkSizes, SockError> {
+/// Looks up the largest aggregates, the queue length and the alias of an interface.
+pub(crate) fn link_facts(index: u32) -> Result<LinkFacts, SockError> {
     const IFINFOMSG: usize = 16;
-    let mut found = LinkSizes::default();
+    let mut found = LinkFacts::default();
     dump(libc::RTM_GETLINK, &[0; IFINFOMSG], |kind, body| {
         let ours = kind == libc::RTM_NEWLINK && word(body, 4) == Some(index);
         if ours {
@@ -100,19 +101,26 @@ pub(crate) fn link_sizes(index: u32) -> Result<LinkSizes, SockError> {
     Ok(found)
 }
 
-fn decode_link(body: &[u8]) -> LinkSizes {
+fn decode_link(body: &[u8]) -> LinkFacts {
     const IFLA_GSO_MAX_SIZE: u16 = 41;
     const IFLA_GRO_MAX_SIZE: u16 = 58;
-    let mut sizes = LinkSizes::default();
+    let mut facts = LinkFacts::default();
     for (kind, body) in attributes(body) {
         match kind {
-            libc::IFLA_TXQLEN => sizes.queue_packets = word(body, 0),
-            IFLA_GSO_MAX_SIZE => sizes.gso_max_bytes = word(body, 0),
-            IFLA_GRO_MAX_SIZE => sizes.gro_max_bytes = word(body, 0),
+            libc::IFLA_TXQLEN => facts.queue_packets = word(body, 0),
+            libc::IFLA_IFALIAS => facts.alias = Some(text(body)),
+            IFLA_GSO_MAX_SIZE => facts.gso_max_bytes = word(body, 0),
+            IFLA_GRO_MAX_SIZE => facts.gro_max_bytes = word(body, 0),
             _ => {}
         }
     }
-    sizes
+    facts
+}
+
+/// A text up to its end or the first zero byte.
+fn text(bytes: &[u8]) -> String {
+    let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
 }
 
 /// Looks up the queueing discipline at the root of an interface, by its name: "fq", "fq_codel", "noqueue".
@@ -137,8 +145,7 @@ fn decode_root_discipline(body: &[u8], index: u32) -> Option<String> {
         return None;
     }
     let (_, name) = attributes(body.get(TCMSG..)?).find(|&(kind, _)| kind == TCA_KIND)?;
-    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-    Some(String::from_utf8_lossy(name).into_owned())
+    Some(text(name))
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -177,18 +184,23 @@ mod tests {
     fn link_attributes_are_found_behind_odd_lengths() {
         let mut body = attribute(3, b"eth0\0");
         body.extend(attribute(13, &1000u32.to_ne_bytes()));
+        body.extend(attribute(20, b"uplink\0"));
         body.extend(attribute(41, &196_608u32.to_ne_bytes()));
-        let expected =
-            LinkSizes { gso_max_bytes: Some(196_608), gro_max_bytes: None, queue_packets: Some(1000) };
+        let expected = LinkFacts {
+            gso_max_bytes: Some(196_608),
+            gro_max_bytes: None,
+            queue_packets: Some(1000),
+            alias: Some("uplink".to_owned()),
+        };
         assert_eq!(decode_link(&body), expected);
     }
 
     #[test]
     fn loopback_has_a_link_message() {
         let index = crate::iface::link("lo").unwrap().index;
-        assert!(link_sizes(index).unwrap().gso_max_bytes.unwrap() >= 65_536);
+        assert!(link_facts(index).unwrap().gso_max_bytes.unwrap() >= 65_536);
         assert_eq!(root_discipline(index).unwrap().as_deref(), Some("noqueue"));
-        assert_eq!(link_sizes(u32::MAX).unwrap(), LinkSizes::default());
+        assert_eq!(link_facts(u32::MAX).unwrap(), LinkFacts::default());
     }
 
     proptest! {
