@@ -7,6 +7,7 @@ use crate::caveat::Caveat;
 use crate::finding::{Ceiling, Finding};
 use crate::host::HostInfo;
 use crate::metrics::{Sample, Side};
+use crate::port::PortSample;
 use crate::settings::SideSettings;
 use crate::spec::{Direction, TestSpec, Transport};
 use crate::tally::{Books, LatencyReport, Steady, Tally};
@@ -85,6 +86,15 @@ pub enum Body {
         flow: u16,
         /// What was read.
         sample: Sample,
+    },
+    /// One interval of one port of an emulated network.
+    Port {
+        /// The flows that ran meanwhile.
+        flows: Vec<u16>,
+        /// The port: the node that it belongs to and the node that it sends to, as `a>s`.
+        port: String,
+        /// What was counted.
+        sample: PortSample,
     },
     /// Latency probes of one phase are evaluated.
     Latency {
