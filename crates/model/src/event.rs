@@ -3,7 +3,7 @@
 use linerate_units::{Bytes, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::caveat::Caveat;
+use crate::caveat::{Caveat, CaveatKind};
 use crate::finding::{Ceiling, Finding};
 use crate::host::HostInfo;
 use crate::metrics::{Sample, Side};
@@ -162,6 +162,15 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+}
+
+impl Body {
+    /// What stands in a log for event `seq`, of a kind that this version does not know or cannot read.
+    #[must_use]
+    pub fn unreadable(seq: u64, why: &dyn std::fmt::Display) -> Self {
+        let text = format!("event {seq} of the log cannot be read by this version and is left out: {why}");
+        Self::Caveat { flow: None, caveat: Caveat { kind: CaveatKind::EventsDropped, text } }
+    }
 }
 
 /// The beginning of a run.
