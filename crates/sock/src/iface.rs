@@ -98,6 +98,8 @@ pub struct LinkInfo {
     pub mtu: u32,
     /// Name of the driver.
     pub driver: Option<String>,
+    /// What the administrator calls it, if anything.
+    pub alias: Option<String>,
     /// Switched on by the administrator.
     pub up: bool,
     /// A carrier is there.
@@ -135,7 +137,7 @@ pub fn link(name: &str) -> Result<LinkInfo, SockError> {
     let driver = driver.filter(|name| !name.is_empty());
     let kind = LinkKind::of(flags & libc::IFF_LOOPBACK != 0, driver.as_deref(), &bus.unwrap_or_default());
     let wire = if kind.has_line_rate() { ask.wire().unwrap_or_default() } else { Default::default() };
-    let sizes = netlink::link_sizes(index)?;
+    let facts = netlink::link_facts(index)?;
     Ok(LinkInfo {
         name: name.to_owned(),
         index,
@@ -144,12 +146,13 @@ pub fn link(name: &str) -> Result<LinkInfo, SockError> {
         full_duplex: wire.full_duplex,
         mtu,
         driver,
+        alias: facts.alias,
         up: flags & libc::IFF_UP != 0,
         running: flags & libc::IFF_RUNNING != 0,
         discipline: netlink::root_discipline(index)?,
-        queue_packets: sizes.queue_packets,
-        gso_max_bytes: sizes.gso_max_bytes,
-        gro_max_bytes: sizes.gro_max_bytes,
+        queue_packets: facts.queue_packets,
+        gso_max_bytes: facts.gso_max_bytes,
+        gro_max_bytes: facts.gro_max_bytes,
         hardware_timestamps: ask.hardware_timestamps(),
         offloads: Offloads {
             rx_checksum: ask.setting(RX_CHECKSUM),
