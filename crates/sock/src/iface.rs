@@ -93,8 +93,6 @@ pub struct LinkInfo {
     pub index: u32,
     /// What it is.
     pub kind: LinkKind,
-    /// What the administrator calls it (`ip link set … alias`).
-    pub alias: Option<String>,
     /// Line rate, bits per second; only where [`LinkInfo::has_line_rate`] and the driver knows it.
     pub speed_bps: Option<u64>,
     /// True for full duplex; only where there is a line rate.
@@ -103,6 +101,8 @@ pub struct LinkInfo {
     pub mtu: u32,
     /// Name of the driver.
     pub driver: Option<String>,
+    /// What the administrator calls it, if anything.
+    pub alias: Option<String>,
     /// Switched on by the administrator.
     pub up: bool,
     /// A carrier is there.
@@ -158,11 +158,11 @@ pub fn link(name: &str) -> Result<LinkInfo, SockError> {
         name: name.to_owned(),
         index,
         kind,
-        alias: facts.alias,
         speed_bps: wire.speed_mbps.map(|mbps| u64::from(mbps) * 1_000_000),
         full_duplex: wire.full_duplex,
         mtu,
         driver,
+        alias: facts.alias,
         up: flags & libc::IFF_UP != 0,
         running: flags & libc::IFF_RUNNING != 0,
         discipline: netlink::root_discipline(index)?,
