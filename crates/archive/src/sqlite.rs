@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_model::{Body, Caveat, CaveatKind, Event, RunRecord};
+use linerate_model::{Body, Event, RunRecord};
 use linerate_units::{Bitrate, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, named_params, params};
 
@@ -268,10 +268,7 @@ fn insert(transaction: &Transaction<'_>, event: &Event, body: &str) -> rusqlite:
 fn read_event(row: &Row<'_>) -> rusqlite::Result<Event> {
     let seq = row.get::<_, i64>(1)? as u64;
     let body: String = row.get(4)?;
-    let body = serde_json::from_str(&body).unwrap_or_else(|error| {
-        let text = format!("event {seq} of the log cannot be read by this version and is left out: {error}");
-        Body::Caveat { flow: None, caveat: Caveat { kind: CaveatKind::EventsDropped, text } }
-    });
+    let body = serde_json::from_str(&body).unwrap_or_else(|error| Body::unreadable(seq, &error));
     let at = Timestamp::from_ns(row.get::<_, i64>(2)? as u64);
     Ok(Event { run: row.get(0)?, host: row.get(3)?, seq, at, body })
 }

@@ -25,6 +25,7 @@ use crate::host::host_info;
 use crate::log::Log;
 use crate::probe::{Prober, Task};
 use crate::setup::{drain, idle_time, socket_options};
+use crate::witness::{self, Witness};
 
 /// How long the first connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -45,6 +46,8 @@ pub struct Request<'a> {
     pub world: World,
     /// Wall-clock start, RFC 3339.
     pub started_at: String,
+    /// Who sees the packets between the hosts, in an emulated network.
+    pub witness: Option<&'a dyn Witness>,
     /// Set by a signal: end early and keep what was measured.
     pub stop: &'a AtomicBool,
 }
@@ -69,6 +72,9 @@ pub fn measure(request: &Request<'_>, log: &mut Log<'_>) -> Result<Outcome, Cont
         Err(ControlError::Stopped) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
         Err(error) => (Outcome::Failed, Some(error.to_string())),
     };
+    if let (Outcome::Failed, Some(witness)) = (outcome, request.witness) {
+        witness::look_after(witness, log);
+    }
     log.note(Body::RunEnded { outcome, reason });
     match result {
         Err(ControlError::Stopped) => Ok(Outcome::Interrupted),
@@ -124,7 +130,7 @@ impl Client {
             }
             let orders = phase::orders(&self.spec, &directions, flow);
             flow += orders.len() as u16;
-            self.measure_phase(&orders, request.stop, log)?;
+            self.measure_phase(&orders, request, log)?;
         }
         self.dialogue.input(Input::Finish)?;
         self.dialogue.flush_at_end();

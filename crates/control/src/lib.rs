@@ -15,6 +15,7 @@ mod log;
 mod probe;
 mod server;
 mod setup;
+mod witness;
 
 pub use client::{Request, measure};
 pub use error::ControlError;
@@ -22,3 +23,4 @@ pub use host::host_info;
 pub use judge::evidence;
 pub use log::{Log, Sink};
 pub use server::{News, Policy, Server, ServerConfig, Switch};
+pub use witness::{Lateness, PacketRate, PortInterval, Testimony, Witness, WitnessError};

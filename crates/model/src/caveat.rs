@@ -56,4 +56,10 @@ pub enum CaveatKind {
     NotArchived,
     /// The link rate was inferred, not read from an interface.
     LinkInferred,
+    /// The emulated network fell behind: packets left later than their time by more than its bound.
+    LabLate,
+    /// The packet rate came near what the emulated network can carry on this machine: the figure may be its own.
+    LabPacketLimit,
+    /// The emulated network did not answer, so what its ports counted is missing: it died, or was never there.
+    LabGone,
 }

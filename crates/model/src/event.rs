@@ -3,10 +3,11 @@
 use linerate_units::{Bytes, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::caveat::Caveat;
+use crate::caveat::{Caveat, CaveatKind};
 use crate::finding::{Ceiling, Finding};
 use crate::host::HostInfo;
 use crate::metrics::{Sample, Side};
+use crate::port::PortSample;
 use crate::settings::SideSettings;
 use crate::spec::{Direction, TestSpec, Transport};
 use crate::tally::{Books, LatencyReport, Steady, Tally};
@@ -86,6 +87,15 @@ pub enum Body {
         /// What was read.
         sample: Sample,
     },
+    /// One interval of one port of an emulated network.
+    Port {
+        /// The flows that ran meanwhile.
+        flows: Vec<u16>,
+        /// The port: the node that it belongs to and the node that it sends to, as `a>s`.
+        port: String,
+        /// What was counted.
+        sample: PortSample,
+    },
     /// Latency probes of one phase are evaluated.
     Latency {
         /// The flow beside which they ran; absent when idle.
@@ -152,6 +162,15 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+}
+
+impl Body {
+    /// What stands in a log for event `seq`, of a kind that this version does not know or cannot read.
+    #[must_use]
+    pub fn unreadable(seq: u64, why: &dyn std::fmt::Display) -> Self {
+        let text = format!("event {seq} of the log cannot be read by this version and is left out: {why}");
+        Self::Caveat { flow: None, caveat: Caveat { kind: CaveatKind::EventsDropped, text } }
+    }
 }
 
 /// The beginning of a run.

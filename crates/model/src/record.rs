@@ -1,12 +1,13 @@
 //! A run folded from its events: what reports and rules read.
 
-use linerate_units::{Bitrate, Bytes, Span};
+use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
 use crate::caveat::Caveat;
 use crate::event::{Body, Event, FlowPlan, Outcome, RunStart};
 use crate::finding::{Ceiling, Finding};
 use crate::host::HostInfo;
 use crate::metrics::{Sample, Side};
+use crate::port::{PortRecord, PortSample};
 use crate::settings::SideSettings;
 use crate::tally::{Books, LatencyReport, ProbePhase, Steady, Tally};
 
@@ -21,6 +22,8 @@ pub struct RunRecord {
     pub hosts: Vec<HostInfo>,
     /// The flows, by number.
     pub flows: Vec<FlowRecord>,
+    /// What the ports of the emulated network counted, by phase; empty on real hosts.
+    pub ports: Vec<PortRecord>,
     /// Latency before the load.
     pub idle: Option<LatencyReport>,
     /// What weakens the whole run.
@@ -42,6 +45,9 @@ pub struct FlowRecord {
     pub receiver_settings: Option<SideSettings>,
     /// Last count of the receiver while the flow ran: bytes and time since its first read.
     pub progress: Option<(Bytes, Span)>,
+    /// When the receiver read first, from the start of the run; a server's word of it is late by a one-way delay.
+    /// Absent when the flow was over before its first progress was told.
+    pub first_read: Option<Timestamp>,
     /// Intervals of both sides.
     pub samples: Vec<Sample>,
     /// What the sender counted.
@@ -73,6 +79,7 @@ impl FlowRecord {
             sender_settings: None,
             receiver_settings: None,
             progress: None,
+            first_read: None,
             samples: Vec::new(),
             sender: None,
             receiver: None,
@@ -85,6 +92,14 @@ impl FlowRecord {
             also: Vec::new(),
             caveats: Vec::new(),
         }
+    }
+
+    fn note_progress(&mut self, at: Timestamp, bytes: Bytes, elapsed: Span) {
+        self.progress = Some((bytes, elapsed));
+        // Told some time after the last read: the earliest is the nearest. Before the first byte no time has begun.
+        let first = at.as_ns().checked_sub(elapsed.as_ns()).filter(|_| bytes > Bytes::default());
+        let earlier = first.map(Timestamp::from_ns).into_iter().chain(self.first_read);
+        self.first_read = earlier.min();
     }
 
     /// The intervals of one side, in order.
@@ -173,6 +188,7 @@ impl RunRecord {
                 self.hosts[at] = info.clone();
             }
             Body::FlowPlanned(plan) => self.flows.push(FlowRecord::new(plan.clone())),
+            Body::Port { flows, port, sample } => self.apply_to_port(flows, port, sample),
             Body::Latency { flow: None, report } => self.idle = Some(report.clone()),
             Body::Caveat { flow: None, caveat } => self.caveats.push(caveat.clone()),
             Body::RunEnded { outcome, reason } => {
@@ -180,11 +196,24 @@ impl RunRecord {
                 self.reason.clone_from(reason);
             }
             Body::Queued { .. } => {}
-            about_a_flow => self.apply_to_flow(about_a_flow),
+            about_a_flow => self.apply_to_flow(event.at, about_a_flow),
         }
     }
 
-    fn apply_to_flow(&mut self, body: &Body) {
+    fn apply_to_port(&mut self, flows: &[u16], port: &str, sample: &PortSample) {
+        // From the back: the intervals of a port follow each other in a log.
+        let mut known = self.ports.iter_mut().rev();
+        match known.find(|record| record.port == port && record.flows == flows) {
+            Some(record) => record.samples.push(sample.clone()),
+            None => self.ports.push(PortRecord {
+                port: port.to_owned(),
+                flows: flows.to_vec(),
+                samples: vec![sample.clone()],
+            }),
+        }
+    }
+
+    fn apply_to_flow(&mut self, at: Timestamp, body: &Body) {
         let Some(number) = flow_of(body) else { return };
         let Some(flow) = self.flow_mut(number) else { return };
         match body {
@@ -192,7 +221,7 @@ impl RunRecord {
                 Side::Sender => flow.sender_settings = Some(settings.clone()),
                 Side::Receiver => flow.receiver_settings = Some(settings.clone()),
             },
-            Body::Progress { bytes, elapsed, .. } => flow.progress = Some((*bytes, *elapsed)),
+            Body::Progress { bytes, elapsed, .. } => flow.note_progress(at, *bytes, *elapsed),
             Body::Sample { sample, .. } => flow.samples.push(sample.clone()),
             Body::Latency { report, .. } if report.phase == ProbePhase::Loaded => {
                 flow.loaded = Some(report.clone())
@@ -235,8 +264,8 @@ fn flow_of(body: &Body) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Readings;
     use crate::spec::{Direction, Transport};
-    use linerate_units::Timestamp;
 
     fn event(seq: u64, host: u16, body: Body) -> Event {
         Event { run: "r".into(), host, seq, at: Timestamp::from_ns(seq), body }
@@ -285,6 +314,50 @@ mod tests {
         assert_eq!(flow.receiver.as_ref().unwrap().total_bytes.get(), 9);
         assert_eq!(record.ends(flow).0.unwrap().name, "b");
         assert_eq!(record.outcome, Some(Outcome::Completed));
+    }
+
+    #[test]
+    fn the_first_read_is_the_earliest_that_any_progress_tells() {
+        let mut flow = FlowRecord::new(plan());
+        let mut tell = |at_ms: u64, bytes: u64, elapsed_ms: u64| {
+            let at = Timestamp::START + Span::from_ms(at_ms);
+            flow.note_progress(at, Bytes::new(bytes), Span::from_ms(elapsed_ms));
+            flow.first_read.map(|at| at.as_ns() / 1_000_000)
+        };
+        assert_eq!(tell(100, 0, 0), None, "nothing has been read");
+        assert_eq!(tell(500, 10, 240), Some(260));
+        assert_eq!(tell(750, 20, 495), Some(255), "told sooner after its last read");
+        assert_eq!(tell(1000, 20, 495), Some(255), "nothing came since");
+        assert_eq!(tell(1, 30, 500), Some(255), "longer than the run");
+    }
+
+    #[test]
+    fn the_intervals_of_a_port_are_folded_by_phase_even_after_a_round_trip_through_json() {
+        let body = |flows: &[u16], port: &str, start_ns: u64| {
+            let mut readings = Readings::default();
+            readings.put(crate::metrics::port::QUEUE_MAX, Bytes::new(u64::MAX));
+            let (start_ns, end_ns) = (Timestamp::from_ns(start_ns), Timestamp::from_ns(start_ns + 5));
+            let sample = PortSample { start_ns, end_ns, outside: start_ns == Timestamp::START, readings };
+            Body::Port { flows: flows.to_vec(), port: port.into(), sample }
+        };
+        let bodies = [
+            body(&[0], "a>s", 0),
+            body(&[0], "s>b", 0),
+            body(&[0], "a>s", 5),
+            body(&[1], "a>s", 10),
+            body(&[1], "a>s", 15),
+        ];
+        let log: Vec<Event> = (0..).zip(bodies).map(|(seq, body)| event(seq, 0, body)).collect();
+        let text: Vec<String> = log.iter().map(|e| serde_json::to_string(e).unwrap()).collect();
+        assert!(text[2].contains(r#""kind":"port","flows":[0],"port":"a>s""#), "{}", text[2]);
+        let back: Vec<Event> = text.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(back, log);
+        let ports = RunRecord::fold(&back).ports;
+        let seen = |p: &PortRecord| (p.port.clone(), p.flows.clone(), p.samples.len());
+        let expected = [("a>s".into(), vec![0], 2), ("s>b".into(), vec![0], 1), ("a>s".into(), vec![1], 2)];
+        assert_eq!(ports.iter().map(seen).collect::<Vec<_>>(), expected);
+        assert_eq!(ports[0].samples[1].span(), Span::from_ns(5));
+        assert!(ports[0].samples[0].outside && !ports[0].samples[1].outside);
     }
 
     #[test]

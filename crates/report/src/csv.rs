@@ -5,11 +5,13 @@
 use std::io::Write;
 
 use linerate_model::metrics::{CATALOGUE, Entry};
-use linerate_model::{FlowRecord, RunRecord, Sample, Side};
+use linerate_model::{FlowRecord, PortRecord, PortSample, Readings, RunRecord, Sample, Side, Value};
+use linerate_units::Timestamp;
 use thiserror::Error;
 
 use crate::figure::{Figure, datagrams};
 use crate::intervals;
+use crate::ports::during;
 
 /// A table that could not be written.
 #[derive(Debug, Error)]
@@ -24,6 +26,9 @@ impl From<std::io::Error> for CsvError {
 
 /// Writes one row per sample, merged to the interval that was asked for; a column for every metric of the catalogue.
 ///
+/// Rows of a flow name its side and count time from that side's first byte. Rows of a port of an emulated network name
+/// the port and count time from the start of the run.
+///
 /// # Units
 /// Seconds for the interval, and for each metric the unit in its head.
 ///
@@ -31,11 +36,16 @@ impl From<std::io::Error> for CsvError {
 /// When `out` takes no more.
 pub fn samples(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
     let mut table = csv::Writer::from_writer(out);
-    let heads = ["run", "flow", "side", "start_s", "end_s", "outside"].map(str::to_owned);
+    let heads = ["run", "flow", "side", "port", "start_s", "end_s", "outside"].map(str::to_owned);
     table.write_record(heads.into_iter().chain(entries().map(head)))?;
     for flow in &record.flows {
         for sample in intervals::merged(&flow.samples, intervals::asked(record)) {
             table.write_record(sample_row(record, flow, &sample))?;
+        }
+    }
+    for ports in &record.ports {
+        for sample in intervals::merged_port(&ports.samples, intervals::asked(record)) {
+            table.write_record(port_row(record, ports, &sample))?;
         }
     }
     Ok(table.flush()?)
@@ -54,19 +64,31 @@ fn sample_row(record: &RunRecord, flow: &FlowRecord, sample: &Sample) -> Vec<Str
         Side::Sender => "sender",
         Side::Receiver => "receiver",
     };
-    let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
-    let mut row = vec![record.run.clone(), flow.plan.name.clone(), side.to_owned()];
-    row.extend([
-        seconds(sample.start_ns.as_ns()),
-        seconds(sample.end_ns.as_ns()),
-        sample.outside.to_string(),
-    ]);
-    row.extend(entries().map(|entry| match sample.readings.named(entry.name) {
-        Some(linerate_model::Value::Count(count)) => count.to_string(),
-        Some(linerate_model::Value::Real(real)) => real.to_string(),
-        None => String::new(),
-    }));
+    let mut row = [&record.run, &flow.plan.name, side, ""].map(str::to_owned).to_vec();
+    row.extend(bounds(sample.start_ns, sample.end_ns, sample.outside));
+    row.extend(values(&sample.readings));
     row
+}
+
+fn port_row(record: &RunRecord, ports: &PortRecord, sample: &PortSample) -> Vec<String> {
+    let mut row = vec![record.run.clone(), during(record, &ports.flows), String::new(), ports.port.clone()];
+    row.extend(bounds(sample.start_ns, sample.end_ns, sample.outside));
+    row.extend(values(&sample.readings));
+    row
+}
+
+fn bounds(start: Timestamp, end: Timestamp, outside: bool) -> [String; 3] {
+    let seconds = |at: Timestamp| format!("{}.{:09}", at.as_ns() / 1_000_000_000, at.as_ns() % 1_000_000_000);
+    [seconds(start), seconds(end), outside.to_string()]
+}
+
+/// The cells of every metric of the catalogue.
+fn values(readings: &Readings) -> impl Iterator<Item = String> {
+    entries().map(|entry| match readings.named(entry.name) {
+        Some(Value::Count(count)) => count.to_string(),
+        Some(Value::Real(real)) => real.to_string(),
+        None => String::new(),
+    })
 }
 
 /// Heads of the table of [`summary`], in the order of its cells.
@@ -180,7 +202,22 @@ mod tests {
         assert_eq!(row["flow.bitrate [bit/s]"], "941400000");
         assert_eq!(row["tcp.srtt [ns]"], "");
         assert_eq!(row["udp.lost"], "");
-        assert_eq!(row.len(), 6 + entries().count());
+        assert_eq!(row["port"], "");
+        assert_eq!(row.len(), 7 + entries().count());
+    }
+
+    #[test]
+    fn a_row_for_each_interval_of_a_port() {
+        let rows = samples_of(&runs::lab_run());
+        // One interval before the measured part, then one a second.
+        let row = rows.iter().filter(|row| row["port"] == "s>b").nth(1).unwrap();
+        assert_eq!((row["flow"].as_str(), row["side"].as_str()), ("upload", ""));
+        assert_eq!((row["start_s"].as_str(), row["end_s"].as_str()), ("2.000000000", "3.000000000"));
+        assert_eq!((row["outside"].as_str(), row["port.busy [ratio]"].as_str()), ("false", "1"));
+        assert_eq!(
+            (row["port.rate [bit/s]"].as_str(), row["flow.bytes [bytes]"].as_str()),
+            ("1000000000", "")
+        );
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use linerate_model::metrics::Metric;
 use linerate_model::{
     Body, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Event, Finding, FlowPlan,
-    HostInfo, LatencyReport, Outcome, ProbePhase, ProbeTransport, Readings, RunRecord, Sample, Side, Tally,
-    TestSpec, Transport, UdpTally,
+    HostInfo, LatencyReport, Outcome, PortSample, ProbePhase, ProbeTransport, Readings, RunRecord, Sample,
+    Side, Tally, TestSpec, Transport, UdpTally,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
@@ -75,6 +75,22 @@ fn sample() -> impl Strategy<Value = Sample> {
     })
 }
 
+fn port() -> impl Strategy<Value = Body> {
+    let flows = proptest::collection::vec(flow(), 0..3);
+    (flows, ".{0,9}", count(), count(), count(), any::<f64>(), any::<bool>()).prop_map(
+        |(flows, port, start, end, value, real, outside)| {
+            let mut readings = Readings::default();
+            for name in ["port.packets", "port.queue_max", "port.marked"] {
+                readings.put(Metric::<u64>::new(name), value);
+            }
+            readings.put_some(Metric::new("port.rate"), Bitrate::from_bps(real));
+            readings.put_some(Metric::new("port.busy"), Ratio::new(real));
+            let (start_ns, end_ns) = (Timestamp::from_ns(start), Timestamp::from_ns(end));
+            Body::Port { flows, port, sample: PortSample { start_ns, end_ns, outside, readings } }
+        },
+    )
+}
+
 fn finding() -> impl Strategy<Value = Finding> {
     (".*", any::<f64>(), proptest::option::of(".*"), any::<bool>()).prop_map(
         |(text, value, remedy, known)| Finding {
@@ -119,6 +135,7 @@ fn body() -> impl Strategy<Value = Body> {
         }),
         (flow(), side(), tally()).prop_map(|(flow, side, tally)| Body::FlowEnded { flow, side, tally }),
         (flow(), sample()).prop_map(|(flow, sample)| Body::Sample { flow, sample }),
+        port(),
         (flow(), count(), count(), count()).prop_map(|(flow, bytes, elapsed, small)| Body::Progress {
             flow,
             bytes: Bytes::new(bytes),

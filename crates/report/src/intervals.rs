@@ -3,8 +3,47 @@
 use std::collections::BTreeSet;
 
 use linerate_model::metrics::{self, Kind, Quantity, flow, loss};
-use linerate_model::{Readings, RunRecord, Sample, Side, Value};
-use linerate_units::{Ratio, Span};
+use linerate_model::{PortSample, Readings, RunRecord, Sample, Side, Value};
+use linerate_units::{Bitrate, Ratio, Span, Timestamp};
+
+/// What was read over an interval, of a flow or of a port.
+trait Interval: Clone {
+    fn bounds(&self) -> (Timestamp, Timestamp);
+    fn outside(&self) -> bool;
+    fn readings(&self) -> &Readings;
+    /// The same interval, longer and with other readings.
+    fn with(&self, end_ns: Timestamp, readings: Readings) -> Self;
+
+    fn span(&self) -> Span {
+        let (start, end) = self.bounds();
+        end - start
+    }
+}
+
+macro_rules! interval {
+    ($type:ty) => {
+        impl Interval for $type {
+            fn bounds(&self) -> (Timestamp, Timestamp) {
+                (self.start_ns, self.end_ns)
+            }
+
+            fn outside(&self) -> bool {
+                self.outside
+            }
+
+            fn readings(&self) -> &Readings {
+                &self.readings
+            }
+
+            fn with(&self, end_ns: Timestamp, readings: Readings) -> Self {
+                Self { end_ns, readings, ..self.clone() }
+            }
+        }
+    };
+}
+
+interval!(Sample);
+interval!(PortSample);
 
 /// The interval asked for, one second where that is not known.
 #[must_use]
@@ -15,56 +54,75 @@ pub fn asked(record: &RunRecord) -> Span {
 /// Adjacent samples of each side merged to `interval`, the sender's first.
 ///
 /// Counters add. Of the gauges, bit rate and loss ratio are the quotients of the sums, other shares are means over
-/// time, and everything else is the state at the end. Samples inside and outside the measured window stay apart.
+/// time, the largest stays the largest, and everything else is the state at the end. Samples inside and outside the measured window stay apart.
 #[must_use]
 pub fn merged(samples: &[Sample], interval: Span) -> Vec<Sample> {
-    let mut merged: Vec<Sample> = Vec::new();
-    for side in [Side::Sender, Side::Receiver] {
-        let mut group: Vec<&Sample> = Vec::new();
-        for sample in samples.iter().filter(|sample| sample.side == side) {
-            if group.last().is_some_and(|last| !belongs(last, sample, interval)) {
-                merged.extend(merge(&group));
-                group.clear();
-            }
-            group.push(sample);
+    let of = |side: Side| samples.iter().filter(move |sample| sample.side == side);
+    [Side::Sender, Side::Receiver].into_iter().flat_map(|side| adjacent(of(side), interval)).collect()
+}
+
+/// Adjacent samples of one port merged to `interval`, as those of a flow are.
+#[must_use]
+pub fn merged_port(samples: &[PortSample], interval: Span) -> Vec<PortSample> {
+    adjacent(samples.iter(), interval)
+}
+
+/// All samples of one port as one; absent when there are none.
+#[must_use]
+pub(crate) fn whole_port<'a>(samples: impl Iterator<Item = &'a PortSample>) -> Option<PortSample> {
+    merge(&samples.collect::<Vec<_>>())
+}
+
+fn adjacent<'a, S: Interval + 'a>(samples: impl Iterator<Item = &'a S>, interval: Span) -> Vec<S> {
+    let mut merged = Vec::new();
+    let mut group: Vec<&S> = Vec::new();
+    for sample in samples {
+        if group.last().is_some_and(|last| !belongs(*last, sample, interval)) {
+            merged.extend(merge(&group));
+            group.clear();
         }
-        merged.extend(merge(&group));
+        group.push(sample);
     }
+    merged.extend(merge(&group));
     merged
 }
 
-fn belongs(last: &Sample, next: &Sample, interval: Span) -> bool {
-    last.outside == next.outside
-        && last.end_ns == next.start_ns
+fn belongs(last: &impl Interval, next: &impl Interval, interval: Span) -> bool {
+    last.outside() == next.outside()
+        && last.bounds().1 == next.bounds().0
         && bucket(last, interval) == bucket(next, interval)
 }
 
 /// Number of the interval that holds the middle of a sample: ticks that are a little late do not change it.
-fn bucket(sample: &Sample, interval: Span) -> u64 {
-    let middle = sample.start_ns.as_ns() + sample.span().as_ns() / 2;
-    middle / interval.as_ns().max(1)
+fn bucket(sample: &impl Interval, interval: Span) -> u64 {
+    let middle = sample.bounds().0 + Span::from_ns(sample.span().as_ns() / 2);
+    middle.as_ns() / interval.as_ns().max(1)
 }
 
-fn merge(group: &[&Sample]) -> Option<Sample> {
+fn merge<S: Interval>(group: &[&S]) -> Option<S> {
     let (first, last) = (group.first()?, group.last()?);
     if group.len() == 1 {
         return Some((*first).clone());
     }
-    let names: BTreeSet<&str> = group.iter().flat_map(|s| s.readings.iter().map(|(name, _)| name)).collect();
+    let names: BTreeSet<&str> =
+        group.iter().flat_map(|sample| sample.readings().iter().map(|(name, _)| name)).collect();
     let values = names.into_iter().filter_map(|name| Some((name.to_owned(), merged_value(name, group)?)));
-    let mut sample = Sample { end_ns: last.end_ns, readings: readings(values), ..(*first).clone() };
-    if sample.readings.get(flow::BITRATE).is_some() {
-        sample.readings.put_some(flow::BITRATE, sample.bitrate());
+    let mut readings = readings(values);
+    let end = last.bounds().1;
+    if readings.get(flow::BITRATE).is_some() {
+        let bytes = readings.get(flow::BYTES).unwrap_or_default();
+        readings.put_some(flow::BITRATE, Bitrate::of(bytes, end - first.bounds().0));
     }
-    sample.readings.put_some(loss::LOSS_RATIO, loss_ratio(&sample.readings));
-    Some(sample)
+    readings.put_some(loss::LOSS_RATIO, loss_ratio(&readings));
+    Some(first.with(end, readings))
 }
 
-fn merged_value(name: &str, group: &[&Sample]) -> Option<Value> {
-    let mut values = group.iter().filter_map(|s| Some((s.span().as_ns() as f64, s.readings.named(name)?)));
+fn merged_value(name: &str, group: &[&impl Interval]) -> Option<Value> {
+    let mut values = group.iter().filter_map(|s| Some((s.span().as_ns() as f64, s.readings().named(name)?)));
     match metrics::find(name) {
         Some(entry) if entry.kind == Kind::Counter => values.map(|(_, value)| value).reduce(add),
-        Some(entry) if entry.unit == Ratio::UNIT => mean_over_time(values),
+        Some(entry) if entry.kind == Kind::Peak => values.map(|(_, value)| value).reduce(larger),
+        Some(entry) if entry.kind == Kind::Mean || entry.unit == Ratio::UNIT => mean_over_time(values),
         // Also for metrics of a newer peer: the last state is at least something that was read.
         _ => values.next_back().map(|(_, value)| value),
     }
@@ -75,6 +133,10 @@ fn add(a: Value, b: Value) -> Value {
         (Value::Count(a), Value::Count(b)) => Value::Count(a.saturating_add(b)),
         (a, b) => Value::Real(a.real() + b.real()),
     }
+}
+
+fn larger(a: Value, b: Value) -> Value {
+    if b.real() > a.real() { b } else { a }
 }
 
 fn mean_over_time(values: impl Iterator<Item = (f64, Value)>) -> Option<Value> {
@@ -100,9 +162,9 @@ fn readings(values: impl Iterator<Item = (String, Value)>) -> Readings {
 mod tests {
     use super::*;
     use crate::samples_of_runs as runs;
-    use linerate_model::metrics::{host, tcp};
+    use linerate_model::metrics::{host, port, tcp};
     use linerate_model::{Body, metrics::Metric};
-    use linerate_units::{Bytes, Timestamp};
+    use linerate_units::Bytes;
 
     fn samples(side: Side, ticks: &[(u64, u64, u64)]) -> Vec<Sample> {
         let bodies = ticks.iter().map(|(from, to, bytes)| runs::sample(0, side, *from, *to, *bytes).1);
@@ -145,6 +207,24 @@ mod tests {
         both.extend(samples(Side::Sender, &[(500, 1000, 1)]));
         assert_eq!(bounds(&merged(&both, Span::from_secs(1))), [(500, 1000), (0, 500)]);
         assert_eq!(merged(&late, Span::ZERO), late);
+    }
+
+    #[test]
+    fn of_a_port_counts_add_the_largest_stays_and_the_rate_is_the_mean_over_time() {
+        let fine = [runs::port_sample(0, 100, 1e9), runs::port_sample(100, 400, 0.2e9)];
+        let merged = merged_port(&fine, Span::from_secs(1));
+        assert_eq!(merged.len(), 1);
+        let readings = &merged[0].readings;
+        // 1538 bytes on the wire a packet: 8127.4 of them in 100 ms at 1 Gb/s, 4876.5 in 300 ms at 0.2 Gb/s.
+        assert_eq!(readings.get(port::PACKETS), Some(8127 + 4876));
+        assert_eq!(readings.get(port::QUEUE_MAX), Some(Bytes::new(500_000)));
+        assert_eq!(readings.get(port::QUEUE), Some(Bytes::new(50_000)));
+        // (1 x 100 + 0.2 x 300) / 400.
+        assert!((readings.get(port::RATE).unwrap().bps() - 0.4e9).abs() < 1.0);
+        assert!((readings.get(port::BUSY).unwrap().get() - 0.4).abs() < 1e-12);
+        let mut apart = fine.to_vec();
+        apart[0].outside = true;
+        assert_eq!(merged_port(&apart, Span::from_secs(1)), apart);
     }
 
     #[test]

@@ -6,15 +6,18 @@ mod sections;
 #[cfg(test)]
 mod tests;
 
-use linerate_model::{FlowRecord, LatencyReport, RunRecord, Tally};
+use linerate_model::metrics::port;
+use linerate_model::{FlowRecord, LatencyReport, PortRecord, RunRecord, Tally};
 use linerate_units::Span;
 
 pub use self::sections::{
-    CeilingSection, CpuSection, FlowSection, LatencySection, MssSetting, PacingSetting, ProbeSection,
-    ReceiverSection, ResultDocument, RunSection, SenderSection, SettingsSection, UdpSection, WindowSetting,
+    CeilingSection, CpuSection, FlowSection, LatencySection, MssSetting, PacingSetting, PortSection,
+    ProbeSection, ReceiverSection, ResultDocument, RunSection, SenderSection, SettingsSection, UdpSection,
+    WindowSetting,
 };
 use crate::figure::{Figure, caveats, datagrams};
 use crate::intervals;
+use crate::ports::PortTotals;
 
 /// Version of the result format; a changed meaning is a new version.
 pub const RESULT_SCHEMA: &str = "linerate.result/1";
@@ -37,8 +40,26 @@ pub fn document(record: &RunRecord) -> ResultDocument {
         },
         hosts: record.hosts.clone(),
         flows: record.flows.iter().map(|flow| flow_section(record, flow)).collect(),
+        ports: record.ports.iter().filter_map(|ports| port_section(record, ports)).collect(),
         caveats: record.caveats.clone(),
     }
+}
+
+fn port_section(record: &RunRecord, ports: &PortRecord) -> Option<PortSection> {
+    let totals = PortTotals::of(record, ports)?;
+    Some(PortSection {
+        port: ports.port.clone(),
+        flows: ports.flows.clone(),
+        seconds: totals.measured.as_secs_f64(),
+        rate_bps: totals.rate,
+        busy: totals.busy,
+        packets: totals.all.get(port::PACKETS),
+        bytes: totals.all.get(port::BYTES),
+        dropped: totals.all.get(port::DROPPED),
+        marked: totals.all.get(port::MARKED),
+        queue_max_bytes: totals.all.get(port::QUEUE_MAX),
+        samples: intervals::merged_port(&ports.samples, intervals::asked(record)),
+    })
 }
 
 fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
@@ -52,7 +73,7 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
         transport: plan.transport,
         direction: plan.direction,
         streams: plan.streams,
-        receiver: figure.map(|figure| receiver_section(figure, flow.receiver.as_ref())),
+        receiver: figure.map(|figure| receiver_section(figure, flow)),
         sender: flow.sender.as_ref().map(sender_section),
         udp: udp_section(flow),
         settings: settings_section(record, flow),
@@ -74,13 +95,15 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
     }
 }
 
-fn receiver_section(figure: Figure, tally: Option<&Tally>) -> ReceiverSection {
+fn receiver_section(figure: Figure, flow: &FlowRecord) -> ReceiverSection {
+    let tally = flow.receiver.as_ref();
     ReceiverSection {
         bytes: figure.bytes,
         seconds: figure.elapsed.as_secs_f64(),
         bitrate_bps: figure.bitrate,
         impossible: figure.impossible,
         first_read_bytes: tally.map(|t| t.first_read_bytes),
+        first_read_ns: flow.first_read,
         omitted_bytes: tally.map(|t| t.omitted_bytes),
         tail_bytes: tally.map(|t| t.tail_bytes),
         total_bytes: tally.map(|t| t.total_bytes),

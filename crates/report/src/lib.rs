@@ -13,6 +13,7 @@ mod layout;
 pub mod live;
 pub mod markdown;
 pub mod ndjson;
+mod ports;
 mod quantity;
 mod rows;
 mod table;

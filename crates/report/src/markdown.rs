@@ -5,6 +5,7 @@ use linerate_units::Span;
 
 use crate::figure::caveats;
 use crate::layout::harmless;
+use crate::ports;
 use crate::quantity::or_absent;
 use crate::text::{heading, link, results};
 use crate::text_flow::details;
@@ -21,6 +22,9 @@ pub fn report(record: &RunRecord) -> String {
     if !record.flows.is_empty() {
         out += "\n";
         out += &table(&results(record).texts());
+        if let Some(ports) = ports::table(record) {
+            out += &format!("\n{}", table(&ports.texts()));
+        }
     }
     for flow in &record.flows {
         out += &format!("\n## {}\n\n", escaped(&flow.plan.name));
@@ -140,6 +144,18 @@ mod tests {
             - host server: Linux 6.1.0; Example CPU; eth0, 1 Gb/s, MTU 1500
             - run: 7f3a9c21
         "#]].assert_eq(&report(&RunRecord::fold(&runs::tcp_run())));
+    }
+
+    #[test]
+    fn the_ports_of_an_emulated_network_are_a_table() {
+        let report = report(&RunRecord::fold(&runs::lab_run()));
+        let lines: Vec<&str> =
+            report.lines().filter(|line| line.contains("s>") || line.contains("port")).collect();
+        expect![[r#"
+            | port | during | rate | busy | packets | dropped | largest queue |
+            | s>b | upload | 1.000 Gb/s | 100.0 % | 162702 | 160 | 488.28 KiB |
+            | s>a | upload | 20.00 Mb/s | 2.0 % | 3243 | 0 | 9.77 KiB |"#]]
+        .assert_eq(&lines.join("\n"));
     }
 
     #[test]

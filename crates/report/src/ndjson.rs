@@ -2,7 +2,10 @@
 
 use std::io::Write;
 
-use linerate_model::Event;
+use linerate_model::{Body, Event};
+use linerate_units::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
 use thiserror::Error;
 
 /// An event log that could not be written or read.
@@ -35,6 +38,8 @@ pub fn write(event: &Event, out: &mut impl Write) -> Result<(), NdjsonError> {
 
 /// Reads a log. A last line without its end is what a killed writer leaves behind, and is passed over.
 ///
+/// An event that only a newer version can read stands in the log as a caveat that says so.
+///
 /// # Errors
 /// The first complete line that is no event.
 pub fn read(text: &str) -> Result<Vec<Event>, NdjsonError> {
@@ -43,13 +48,29 @@ pub fn read(text: &str) -> Result<Vec<Event>, NdjsonError> {
         if line.trim().is_empty() {
             continue;
         }
-        match serde_json::from_str(line) {
+        match event(line) {
             Ok(event) => events.push(event),
             Err(_) if !line.ends_with('\n') => break,
             Err(source) => return Err(NdjsonError::Line { line: number + 1, source }),
         }
     }
     Ok(events)
+}
+
+/// An event whose body is left as it is.
+#[derive(Deserialize)]
+struct Envelope {
+    run: String,
+    host: u16,
+    seq: u64,
+    at_ns: Timestamp,
+    body: Value,
+}
+
+fn event(line: &str) -> Result<Event, serde_json::Error> {
+    let Envelope { run, host, seq, at_ns: at, body } = serde_json::from_str(line)?;
+    let body = serde_json::from_value(body).unwrap_or_else(|error| Body::unreadable(seq, &error));
+    Ok(Event { run, host, seq, at, body })
 }
 
 #[cfg(test)]
@@ -70,6 +91,20 @@ mod tests {
         let text = written();
         assert_eq!(text.lines().count(), runs::tcp_run().len());
         assert_eq!(read(&text).unwrap(), runs::tcp_run());
+    }
+
+    #[test]
+    fn a_kind_that_only_a_newer_version_knows_is_a_caveat() {
+        let line = r#"{"run":"r","host":1,"seq":7,"at_ns":5,"body":{"kind":"eclipse","darkness":[1]}}"#;
+        let text = format!("{}{line}\n{}", written(), written());
+        let events = read(&text).unwrap();
+        let known = runs::tcp_run().len();
+        assert_eq!(events.len(), 2 * known + 1);
+        let strange = &events[known];
+        assert_eq!((strange.run.as_str(), strange.host, strange.seq, strange.at.as_ns()), ("r", 1, 7, 5));
+        let Body::Caveat { flow: None, caveat } = &strange.body else { panic!("{strange:?}") };
+        assert_eq!(caveat.kind, linerate_model::CaveatKind::EventsDropped);
+        assert!(caveat.text.contains("event 7") && caveat.text.contains("eclipse"), "{}", caveat.text);
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::metrics::{flow, host, tcp};
+use linerate_model::metrics::{flow, host, port, tcp};
 use linerate_model::{
     Body, Books, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Effective, Event,
-    Finding, FlowPlan, HostInfo, LatencyReport, LinkInfo, LinkKind, Outcome, ProbePhase, ProbeTransport,
-    Readings, RunStart, Sample, Side, SideSettings, Steady, Tally, TestSpec, Transport, UdpTally, World,
+    Finding, FlowPlan, HostInfo, LatencyReport, LinkInfo, LinkKind, Outcome, PortSample, ProbePhase,
+    ProbeTransport, Readings, RunStart, Sample, Side, SideSettings, Steady, Tally, TestSpec, Transport,
+    UdpTally, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
@@ -264,6 +265,46 @@ pub(crate) fn udp_run() -> Vec<Event> {
     let receiver = Tally { udp: Some(udp(9_990, 25, 15)), ..tally(1e6) };
     bodies.push(ended(0, Side::Sender, Tally { udp: Some(udp(10_000, 0, 0)), ..tally(1e6) }));
     bodies.push(ended(0, Side::Receiver, receiver));
+    bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
+    log(bodies)
+}
+
+/// One interval of a port of 1 Gb/s that sends packets of 1500 bytes at `bps` on the wire.
+pub(crate) fn port_sample(from_ms: u64, to_ms: u64, bps: f64) -> PortSample {
+    let packets = (bps / 8.0 / 1538.0 * (to_ms - from_ms) as f64 / 1000.0) as u64;
+    let mut readings = Readings::default();
+    readings.put(port::PACKETS, packets);
+    readings.put(port::BYTES, Bytes::new(packets * 1518));
+    readings.put_some(port::RATE, Bitrate::from_bps(bps));
+    readings.put(port::DROPPED, packets / 1000);
+    readings.put(port::MARKED, 0);
+    readings.put(port::QUEUE, Bytes::new((bps * 0.25e-3) as u64));
+    readings.put(port::QUEUE_MAX, Bytes::new((bps * 0.5e-3) as u64));
+    readings.put_some(port::BUSY, Ratio::new(bps / 1e9));
+    let instant = |ms| Timestamp::START + Span::from_ms(ms);
+    PortSample { start_ns: instant(from_ms), end_ns: instant(to_ms), outside: false, readings }
+}
+
+/// An upload in an emulated network: data through `s>b`, acknowledgements through `s>a`, nothing through `s>c`.
+pub(crate) fn lab_run() -> Vec<Event> {
+    let mut bodies = opening(TestSpec::default());
+    if let Some((_, Body::RunStarted(start))) = bodies.first_mut() {
+        start.world = World::Lab;
+    }
+    bodies.push(planned(0, Direction::Upload, Transport::Tcp));
+    bodies.push(ended(0, Side::Receiver, tally(941e6)));
+    let mut seen = |port: &str, sample| {
+        bodies.push((0, Body::Port { flows: vec![0], port: port.into(), sample }));
+    };
+    for (name, bps) in [("s>b", 1e9), ("s>a", 2e7), ("s>c", 0.0)] {
+        seen(name, PortSample { outside: true, ..port_sample(1800, 2000, bps / 100.0) });
+        for from_ms in (2000..4000).step_by(100) {
+            seen(name, port_sample(from_ms, from_ms + 100, bps));
+        }
+    }
+    bodies.push(ceilings(0));
+    let caveat = Caveat { kind: CaveatKind::LabLate, text: "3 packets left late".into() };
+    bodies.push((0, Body::Caveat { flow: Some(0), caveat }));
     bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
     log(bodies)
 }

@@ -10,6 +10,7 @@ use linerate_units::{Ratio, Span};
 
 use crate::figure::{Figure, caveats, datagrams};
 use crate::layout::{Ink, View, flow_pieces, harmless, wrap};
+use crate::ports;
 use crate::quantity::{ABSENT, nominal, or_absent, percent};
 use crate::table::{Cell, Column, Table};
 use crate::text_flow;
@@ -27,6 +28,10 @@ pub fn text(record: &RunRecord, view: &View) -> String {
     if !record.flows.is_empty() {
         lines.push(String::new());
         lines.extend(results(record).lines(view));
+        if let Some(ports) = ports::table(record) {
+            lines.push(String::new());
+            lines.extend(ports.lines(view));
+        }
         lines.push(String::new());
         lines.push(view.ink(Ink::Faint, "Verdict"));
         for flow in &record.flows {

@@ -1,11 +1,16 @@
-//! Questions to a network driver (`SIOCETHTOOL`), by interface name, in the network namespace of the thread.
+//! Questions and orders to a network driver (`SIOCETHTOOL`), by interface name, in the network namespace of the thread.
 
+use std::io;
 use std::os::fd::AsRawFd;
 
 use socket2::{Domain, Socket, Type};
 
 const GET_DRIVER: u32 = 0x03;
 const GET_LINK_SETTINGS: u32 = 0x4c;
+/// Room for the head and three masks of the most link modes that a length in a signed byte can name.
+const LINK_SETTINGS_WORDS: usize = 12 + 3 * 127;
+/// Place of the duplex byte: behind the command and the speed.
+const DUPLEX_AT: usize = 8;
 
 /// Everything `ioctl` says about interfaces goes through some socket.
 pub(crate) struct Questions {
@@ -101,12 +106,10 @@ impl Questions {
         Some(words[1] & BOTH_WAYS == BOTH_WAYS)
     }
 
-    /// Speed and duplex. The first call only learns how many words of link modes follow the head.
-    pub(crate) fn wire(&mut self) -> Option<Wire> {
-        const HEAD_IN_WORDS: usize = 12;
-        const MOST_WORDS: usize = HEAD_IN_WORDS + 3 * 127;
+    /// The link settings: the head, then words of link modes. The first call only learns how many.
+    fn link_settings(&mut self) -> Option<[u32; LINK_SETTINGS_WORDS]> {
         const MODE_WORDS_AT: usize = 15;
-        let mut words = [0u32; MOST_WORDS];
+        let mut words = [0; LINK_SETTINGS_WORDS];
         words[0] = GET_LINK_SETTINGS;
         self.ask(&mut words)?;
         let needed = -i32::from(byte(&words, MODE_WORDS_AT) as i8);
@@ -114,7 +117,25 @@ impl Questions {
         words[0] = GET_LINK_SETTINGS;
         words[MODE_WORDS_AT / 4] = u32::from_ne_bytes([0, 0, 0, u8::try_from(needed).ok()?]);
         self.ask(&mut words)?;
-        Some(Wire::decode(words[1], byte(&words, 8)))
+        Some(words)
+    }
+
+    /// Speed and duplex.
+    pub(crate) fn wire(&mut self) -> Option<Wire> {
+        let words = self.link_settings()?;
+        Some(Wire::decode(words[1], byte(&words, DUPLEX_AT)))
+    }
+
+    /// Sets the speed and full duplex, and leaves the other link settings as they are.
+    pub(crate) fn set_wire(&mut self, speed_mbps: u32) -> io::Result<()> {
+        const SET_LINK_SETTINGS: u32 = 0x4d;
+        let mut words = self.link_settings().ok_or_else(io::Error::last_os_error)?;
+        words[0] = SET_LINK_SETTINGS;
+        words[1] = speed_mbps;
+        let mut third = words[DUPLEX_AT / 4].to_ne_bytes();
+        third[DUPLEX_AT % 4] = 1;
+        words[DUPLEX_AT / 4] = u32::from_ne_bytes(third);
+        self.ask(&mut words).ok_or_else(io::Error::last_os_error)
     }
 }
 

@@ -1,6 +1,7 @@
-//! Questions to the kernel's routing socket: the few facts about an interface that no `ioctl` tells.
+//! Messages to and from the kernel's routing socket (rtnetlink(7)).
 //!
-//! Decoding is pure: messages and attributes are length-prefixed and padded to four bytes.
+//! Coding is pure: messages and attributes are length-prefixed and padded to four bytes. A decoder skips what it does
+//! not know, so that a newer kernel's additions hide nothing.
 
 use std::os::fd::AsRawFd;
 
@@ -43,23 +44,60 @@ fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// Asks for a listing and calls `each` with every message of the answer until it says that it has found its own.
-fn dump(kind: u16, body: &[u8], mut each: impl FnMut(u16, &[u8]) -> bool) -> Result<(), SockError> {
-    const OP: &str = "ask the routing socket";
-    let fail = |source| SockError::new(OP, source);
+/// A message to the kernel: a fixed part, then attributes.
+pub(crate) struct Request(Vec<u8>);
+
+impl Request {
+    pub(crate) fn new(kind: u16, flags: i32, body: &[u8]) -> Self {
+        let mut bytes = vec![0; HEADER];
+        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&((libc::NLM_F_REQUEST | flags) as u16).to_ne_bytes());
+        bytes.extend(body);
+        Self(bytes)
+    }
+
+    pub(crate) fn attribute(mut self, kind: u16, body: &[u8]) -> Self {
+        self.0.extend(attribute(kind, body));
+        self
+    }
+
+    /// The whole message, its length in front.
+    fn finish(mut self) -> Vec<u8> {
+        let length = self.0.len() as u32;
+        self.0[..4].copy_from_slice(&length.to_ne_bytes());
+        self.0
+    }
+}
+
+/// One attribute, padded. Attributes that hold attributes are these one after another as the body.
+pub(crate) fn attribute(kind: u16, body: &[u8]) -> Vec<u8> {
+    let mut bytes = ((4 + body.len()) as u16).to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(body);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// A routing socket, of the network namespace that the calling thread is in.
+pub(crate) fn open() -> Result<Socket, SockError> {
     let netlink = Domain::from(libc::AF_NETLINK);
-    let socket = Socket::new(netlink, Type::RAW, Some(Protocol::from(libc::NETLINK_ROUTE))).map_err(fail)?;
-    let mut request = Vec::with_capacity(HEADER + body.len());
-    request.extend(((HEADER + body.len()) as u32).to_ne_bytes());
-    request.extend(kind.to_ne_bytes());
-    request.extend(((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes());
-    request.extend([0; 8]);
-    request.extend(body);
-    socket.send(&request).map_err(fail)?;
+    Socket::new(netlink, Type::RAW, Some(Protocol::from(libc::NETLINK_ROUTE)))
+        .map_err(|source| SockError::new("open a routing socket", source))
+}
+
+/// Sends a message and calls `each` with every message of the answer, until it says that it has seen enough or the
+/// kernel says that this was all.
+fn ask(
+    op: &'static str,
+    socket: &Socket,
+    request: Request,
+    mut each: impl FnMut(u16, &[u8]) -> bool,
+) -> Result<(), SockError> {
+    socket.send(&request.finish()).map_err(|source| SockError::new(op, source))?;
     let mut answer = vec![0u8; ANSWER_ROOM];
     loop {
         let raw = socket.as_raw_fd();
-        let filled = retry(OP, || {
+        let filled = retry(op, || {
             // SAFETY: pointer and length describe `answer`, which is exclusively ours.
             unsafe { libc::recv(raw, answer.as_mut_ptr().cast(), answer.len(), 0) }
         })?;
@@ -68,8 +106,11 @@ fn dump(kind: u16, body: &[u8], mut each: impl FnMut(u16, &[u8]) -> bool) -> Res
         }
         for message in messages(&answer[..filled]) {
             if message.kind == libc::NLMSG_ERROR as u16 {
-                let errno = word(message.body, 0).map_or(libc::EPROTO, |word| -word.cast_signed());
-                return Err(SockError::errno(OP, errno));
+                // Zero is the acknowledgement of a change.
+                return match word(message.body, 0).map_or(libc::EPROTO, |word| -word.cast_signed()) {
+                    0 => Ok(()),
+                    errno => Err(SockError::errno(op, errno)),
+                };
             }
             if message.kind == libc::NLMSG_DONE as u16 || each(message.kind, message.body) {
                 return Ok(());
@@ -78,18 +119,37 @@ fn dump(kind: u16, body: &[u8], mut each: impl FnMut(u16, &[u8]) -> bool) -> Res
     }
 }
 
+/// Asks for a listing; a socket of its own, because an answer that is not read to its end would lie in the way.
+fn dump(kind: u16, body: &[u8], each: impl FnMut(u16, &[u8]) -> bool) -> Result<(), SockError> {
+    ask("ask the routing socket", &open()?, Request::new(kind, libc::NLM_F_DUMP, body), each)
+}
+
+/// Asks for a change and waits until the kernel has made it or refused.
+pub(crate) fn act(
+    op: &'static str,
+    socket: &Socket,
+    kind: u16,
+    flags: i32,
+    build: impl FnOnce(Request) -> Request,
+    body: &[u8],
+) -> Result<(), SockError> {
+    let request = build(Request::new(kind, libc::NLM_F_ACK | flags, body));
+    ask(op, socket, request, |_, _| false)
+}
+
 /// What a link message says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LinkSizes {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LinkFacts {
+    pub(crate) alias: Option<String>,
     pub(crate) gso_max_bytes: Option<u32>,
     pub(crate) gro_max_bytes: Option<u32>,
     pub(crate) queue_packets: Option<u32>,
 }
 
-/// Looks up the largest aggregates and the queue length of an interface.
-pub(crate) fn link_sizes(index: u32) -> Result<LinkSizes, SockError> {
+/// Looks up the largest aggregates, the queue length and the alias of an interface.
+pub(crate) fn link_facts(index: u32) -> Result<LinkFacts, SockError> {
     const IFINFOMSG: usize = 16;
-    let mut found = LinkSizes::default();
+    let mut found = LinkFacts::default();
     dump(libc::RTM_GETLINK, &[0; IFINFOMSG], |kind, body| {
         let ours = kind == libc::RTM_NEWLINK && word(body, 4) == Some(index);
         if ours {
@@ -100,19 +160,20 @@ pub(crate) fn link_sizes(index: u32) -> Result<LinkSizes, SockError> {
     Ok(found)
 }
 
-fn decode_link(body: &[u8]) -> LinkSizes {
+fn decode_link(body: &[u8]) -> LinkFacts {
     const IFLA_GSO_MAX_SIZE: u16 = 41;
     const IFLA_GRO_MAX_SIZE: u16 = 58;
-    let mut sizes = LinkSizes::default();
+    let mut facts = LinkFacts::default();
     for (kind, body) in attributes(body) {
         match kind {
-            libc::IFLA_TXQLEN => sizes.queue_packets = word(body, 0),
-            IFLA_GSO_MAX_SIZE => sizes.gso_max_bytes = word(body, 0),
-            IFLA_GRO_MAX_SIZE => sizes.gro_max_bytes = word(body, 0),
+            libc::IFLA_IFALIAS => facts.alias = Some(string(body)),
+            libc::IFLA_TXQLEN => facts.queue_packets = word(body, 0),
+            IFLA_GSO_MAX_SIZE => facts.gso_max_bytes = word(body, 0),
+            IFLA_GRO_MAX_SIZE => facts.gro_max_bytes = word(body, 0),
             _ => {}
         }
     }
-    sizes
+    facts
 }
 
 /// Looks up the queueing discipline at the root of an interface, by its name: "fq", "fq_codel", "noqueue".
@@ -137,8 +198,13 @@ fn decode_root_discipline(body: &[u8], index: u32) -> Option<String> {
         return None;
     }
     let (_, name) = attributes(body.get(TCMSG..)?).find(|&(kind, _)| kind == TCA_KIND)?;
-    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-    Some(String::from_utf8_lossy(name).into_owned())
+    Some(string(name))
+}
+
+/// A string up to its terminating zero.
+fn string(bytes: &[u8]) -> String {
+    let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -149,14 +215,6 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    fn attribute(kind: u16, body: &[u8]) -> Vec<u8> {
-        let mut bytes = ((4 + body.len()) as u16).to_ne_bytes().to_vec();
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(body);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
 
     #[test]
     fn the_root_discipline_is_told_from_those_below_it_and_of_other_interfaces() {
@@ -178,17 +236,36 @@ mod tests {
         let mut body = attribute(3, b"eth0\0");
         body.extend(attribute(13, &1000u32.to_ne_bytes()));
         body.extend(attribute(41, &196_608u32.to_ne_bytes()));
-        let expected =
-            LinkSizes { gso_max_bytes: Some(196_608), gro_max_bytes: None, queue_packets: Some(1000) };
+        body.extend(attribute(20, b"to the roof\0"));
+        let expected = LinkFacts {
+            alias: Some("to the roof".to_owned()),
+            gso_max_bytes: Some(196_608),
+            gro_max_bytes: None,
+            queue_packets: Some(1000),
+        };
         assert_eq!(decode_link(&body), expected);
     }
 
     #[test]
     fn loopback_has_a_link_message() {
         let index = crate::iface::link("lo").unwrap().index;
-        assert!(link_sizes(index).unwrap().gso_max_bytes.unwrap() >= 65_536);
+        assert!(link_facts(index).unwrap().gso_max_bytes.unwrap() >= 65_536);
         assert_eq!(root_discipline(index).unwrap().as_deref(), Some("noqueue"));
-        assert_eq!(link_sizes(u32::MAX).unwrap(), LinkSizes::default());
+        assert_eq!(link_facts(u32::MAX).unwrap(), LinkFacts::default());
+    }
+
+    #[test]
+    fn a_request_is_as_long_as_it_says_and_reads_back() {
+        let bytes = Request::new(16, libc::NLM_F_ACK, &[7; 16]).attribute(20, b"abc").finish();
+        assert_eq!(bytes.len(), 16 + 16 + 8, "header, body, and an attribute of 7 bytes padded to 8");
+        assert_eq!(
+            bytes[..8],
+            [40u32.to_ne_bytes(), 0x0005_0010u32.to_ne_bytes()].concat(),
+            "ACK and REQUEST"
+        );
+        let message = messages(&bytes).next().unwrap();
+        assert_eq!((message.kind, &message.body[..16]), (16, &[7; 16][..]));
+        assert_eq!(attributes(&message.body[16..]).collect::<Vec<_>>(), [(20, &b"abc"[..])]);
     }
 
     proptest! {

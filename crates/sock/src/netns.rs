@@ -1,43 +1,100 @@
-//! Network namespaces by name, as `ip netns` keeps them.
+//! Network namespaces: making them, entering them, telling them apart.
+
+mod name;
 
 use std::fs::File;
-use std::io;
-use std::os::fd::AsRawFd;
-use std::path::{Component, Path};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::thread;
 
 use crate::SockError;
 use crate::call::check;
 
-/// Moves the calling thread into a named namespace, for good: sockets it opens from now on live there. Other threads
-/// are not affected.
-///
-/// # Errors
-/// `ENOENT` when there is none of that name, `EPERM` without `CAP_SYS_ADMIN`.
-pub fn enter(name: &str) -> Result<(), SockError> {
-    const OP: &str = "enter a network namespace";
-    // A name with a slash would leave the directory of namespaces.
-    let mut parts = Path::new(name).components();
-    if !matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) {
-        let text = format!("\"{name}\" is no name of a network namespace");
-        return Err(SockError::new(OP, io::Error::new(io::ErrorKind::InvalidInput, text)));
-    }
-    let file = File::open(Path::new("/run/netns").join(name)).map_err(|source| {
-        let text = format!("\"{name}\": {source} (`ip netns list` shows those there are)");
-        SockError::new(OP, io::Error::new(source.kind(), text))
-    })?;
-    // SAFETY: takes a descriptor and a flag, touches no memory of ours.
-    check(OP, unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) }).map(|_| ())
+pub use name::{Named, enter, open_named, path_of, pin, unpin, with_netns};
+
+/// Which namespace it is. Two that exist at the same time differ; the numbers of one that is gone are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NetnsId {
+    /// The kernel's device for namespaces.
+    pub device: u64,
+    /// Number of the namespace on it.
+    pub inode: u64,
 }
 
-/// Runs `work` inside a named namespace, on a thread of its own, so that the caller stays where it is.
+impl NetnsId {
+    /// The identity of an open namespace.
+    ///
+    /// # Errors
+    /// None that a correct program can meet.
+    pub fn of(fd: &impl AsFd) -> Result<Self, SockError> {
+        const OP: &str = "look at a network namespace";
+        let fail = |source| SockError::new(OP, source);
+        let file = File::from(fd.as_fd().try_clone_to_owned().map_err(fail)?);
+        file.metadata().map(|about| Self::from_metadata(&about)).map_err(fail)
+    }
+
+    /// The identity of the namespace that a process is in; `None` when the process is gone or not ours to look at.
+    #[must_use]
+    pub fn of_process(pid: u32) -> Option<Self> {
+        let about = Path::new("/proc").join(pid.to_string()).join("ns/net").metadata().ok()?;
+        Some(Self::from_metadata(&about))
+    }
+
+    fn from_metadata(about: &std::fs::Metadata) -> Self {
+        Self { device: about.dev(), inode: about.ino() }
+    }
+}
+
+/// Makes a network namespace. It has an interface `lo`, switched off, and lives as long as the descriptor, a process
+/// in it, or a name ([`pin`]).
 ///
 /// # Errors
-/// As [`enter`]; `work` has not run then.
-pub fn with_netns<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, SockError> {
+/// `EPERM` without `CAP_SYS_ADMIN`, `ENOSPC` when the user may have no more of them (`user.max_net_namespaces`).
+pub fn create() -> Result<OwnedFd, SockError> {
+    on_a_thread(|| {
+        // SAFETY: takes a flag, touches no memory of ours; the thread ends in its new namespace.
+        check("create a network namespace", unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+        of_this_thread()
+    })
+}
+
+/// The network namespace of the calling thread.
+///
+/// # Errors
+/// When `/proc` is not mounted, or the process is out of descriptors.
+pub fn of_this_thread() -> Result<OwnedFd, SockError> {
+    File::open("/proc/thread-self/ns/net")
+        .map(OwnedFd::from)
+        .map_err(|source| SockError::new("open a network namespace", source))
+}
+
+/// Moves the calling thread into an open namespace, for good: sockets it opens from now on live there. Other threads are
+/// not affected.
+///
+/// # Errors
+/// `EINVAL` when the descriptor is no network namespace, `EPERM` without `CAP_SYS_ADMIN`.
+pub fn enter_fd(fd: &impl AsFd) -> Result<(), SockError> {
+    // SAFETY: takes a descriptor and a flag, touches no memory of ours.
+    let ret = unsafe { libc::setns(fd.as_fd().as_raw_fd(), libc::CLONE_NEWNET) };
+    check("enter a network namespace", ret).map(|_| ())
+}
+
+/// Runs `work` inside an open namespace, on a thread of its own, so that the caller stays where it is.
+///
+/// # Errors
+/// As [`enter_fd`]; `work` has not run then.
+pub fn with_netns_fd<T: Send>(
+    fd: &(impl AsFd + Sync),
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, SockError> {
+    on_a_thread(|| enter_fd(fd).map(|()| work()))
+}
+
+fn on_a_thread<T: Send>(work: impl FnOnce() -> Result<T, SockError> + Send) -> Result<T, SockError> {
     thread::scope(|scope| {
         let worker = thread::Builder::new()
-            .spawn_scoped(scope, || enter(name).map(|()| work()))
+            .spawn_scoped(scope, work)
             .map_err(|source| SockError::new("start a thread", source))?;
         match worker.join() {
             Ok(result) => result,
@@ -51,12 +108,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_namespace_is_named_and_a_path_is_no_name() {
-        let error = with_netns("linerate-nosuch", || ()).unwrap_err();
-        assert!(error.source.to_string().contains("ip netns list"), "{}", error.source);
-        for name in ["", ".", "..", "../x", "a/b", "/proc/self/ns/net"] {
-            let error = with_netns(name, || ()).unwrap_err();
-            assert_eq!(error.source.kind(), io::ErrorKind::InvalidInput, "{name}");
-        }
+    fn this_process_and_this_thread_are_in_one_namespace() {
+        let here = of_this_thread().unwrap();
+        assert_eq!(NetnsId::of_process(std::process::id()), Some(NetnsId::of(&here).unwrap()));
+        assert_eq!(NetnsId::of_process(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_descriptor_of_something_else_is_not_entered() {
+        let error = enter_fd(&File::open("/proc/self/stat").unwrap()).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
     }
 }

@@ -145,12 +145,59 @@ impl Poller {
     /// # Errors
     /// None that a correct program can meet.
     pub fn wait(&self, events: &mut Events, deadline: Mono) -> Result<usize, SockError> {
+        let timeout = timeout_ms(deadline, now());
+        self.fill(events, |epoll, slots, room| {
+            // SAFETY: the kernel writes at most `room` events to `slots`, which holds that many.
+            unsafe { libc::epoll_wait(epoll, slots, room, timeout) }
+        })
+    }
+
+    /// As [`Poller::wait`], accurate to the kernel's timers: to some microseconds once
+    /// [`crate::clock::set_timer_slack_ns`] has been told 1.
+    ///
+    /// # Errors
+    /// None that a correct program can meet.
+    pub fn wait_ns(&self, events: &mut Events, deadline: Mono) -> Result<usize, SockError> {
+        let span = span_until(deadline);
+        let waited = self.fill(events, |epoll, slots, room| {
+            let (no_mask, mask_size) = (std::ptr::null::<libc::sigset_t>(), 0usize);
+            let timeout = pointer(span.as_ref());
+            // SAFETY: the kernel writes at most `room` events to `slots`, which holds that many; `timeout` is null or
+            // valid; a null mask leaves signals alone. The result of this call fits an int.
+            unsafe {
+                libc::syscall(libc::SYS_epoll_pwait2, epoll, slots, room, timeout, no_mask, mask_size) as i32
+            }
+        });
+        match waited {
+            Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => self.wait_by_poll(events, deadline),
+            other => other,
+        }
+    }
+
+    /// For Linux before 5.11, which has no `epoll_pwait2`: an epoll descriptor is itself readable when one of those that
+    /// it watches is ready.
+    fn wait_by_poll(&self, events: &mut Events, deadline: Mono) -> Result<usize, SockError> {
+        let span = span_until(deadline);
+        self.fill(events, |epoll, slots, room| {
+            let mut slot = libc::pollfd { fd: epoll, events: libc::POLLIN, revents: 0 };
+            // SAFETY: one slot, a timeout that is null or valid, and a null mask, which leaves signals alone.
+            let ret = unsafe { libc::ppoll(&raw mut slot, 1, pointer(span.as_ref()), std::ptr::null()) };
+            if ret <= 0 {
+                return ret;
+            }
+            // SAFETY: the kernel writes at most `room` events to `slots`, which holds that many.
+            unsafe { libc::epoll_wait(epoll, slots, room, 0) }
+        })
+    }
+
+    fn fill(
+        &self,
+        events: &mut Events,
+        wait: impl FnOnce(i32, *mut libc::epoll_event, i32) -> i32,
+    ) -> Result<usize, SockError> {
         events.filled = 0;
         let room = i32::try_from(events.slots.len()).unwrap_or(i32::MAX);
-        let slots = events.slots.as_mut_ptr();
-        // SAFETY: the kernel writes at most `room` events to `slots`, which holds that many.
-        let ret =
-            unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), slots, room, timeout_ms(deadline, now())) };
+        let ret = wait(self.epoll.as_raw_fd(), events.slots.as_mut_ptr(), room);
         events.filled = match check("wait for epoll", ret) {
             Ok(filled) => filled as usize,
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => 0,
@@ -158,6 +205,16 @@ impl Poller {
         };
         Ok(events.filled)
     }
+}
+
+/// From now to the deadline; `None` for one that never comes.
+fn span_until(deadline: Mono) -> Option<libc::timespec> {
+    let ns = u64::try_from(deadline.remaining().as_nanos()).unwrap_or(u64::MAX);
+    (deadline != Mono::FAR).then(|| timespec(ns))
+}
+
+fn pointer<T>(value: Option<&T>) -> *const T {
+    value.map_or(std::ptr::null(), std::ptr::from_ref)
 }
 
 /// Rounded up, so that the waiter does not spin through the last millisecond.
@@ -235,8 +292,8 @@ pub fn poll_few(fds: &[(BorrowedFd<'_>, Interest)], deadline: Mono) -> Result<Ve
         })
         .collect();
     loop {
-        let span = timespec(u64::try_from(deadline.remaining().as_nanos()).unwrap_or(u64::MAX));
-        let timeout = if deadline == Mono::FAR { std::ptr::null() } else { &raw const span };
+        let span = span_until(deadline);
+        let timeout = pointer(span.as_ref());
         let count = slots.len() as libc::nfds_t;
         // SAFETY: `slots` holds `count` entries; `timeout` is null or valid; a null mask leaves signals alone.
         let ret = unsafe { libc::ppoll(slots.as_mut_ptr(), count, timeout, std::ptr::null()) };
@@ -282,6 +339,22 @@ mod tests {
         assert!(!wait_for(&bell, Interest::READ, deadline).unwrap());
         assert!(deadline.has_passed());
         assert!(wait_for(&bell, Interest::WRITE, Mono::FAR).unwrap());
+    }
+
+    #[test]
+    fn either_precise_wait_ends_at_the_deadline_by_a_bell_or_at_once() {
+        for wait in [Poller::wait_ns, Poller::wait_by_poll] {
+            let (poller, bell) = (Poller::new().unwrap(), EventFd::new().unwrap());
+            let mut events = Events::with_capacity(4);
+            poller.add(&bell, 5, Interest::READ).unwrap();
+            let deadline = now() + Duration::from_micros(300);
+            assert_eq!(wait(&poller, &mut events, deadline).unwrap(), 0);
+            assert!(deadline.has_passed());
+            assert_eq!(wait(&poller, &mut events, Mono(0)).unwrap(), 0);
+            bell.ring();
+            assert_eq!(wait(&poller, &mut events, Mono::FAR).unwrap(), 1);
+            assert_eq!(events.iter().next().unwrap().token, 5);
+        }
     }
 
     #[test]

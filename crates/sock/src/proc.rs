@@ -9,23 +9,42 @@ pub mod host;
 pub mod net;
 
 use std::fs;
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::SockError;
 
 /// A kernel setting by its dotted name (`net.ipv4.tcp_rmem`), without the final newline; `None` when there is none.
 ///
 /// Slashes may stand for the dots, for names that contain a dot (`net/ipv4/conf/eth0.5/mtu`).
 #[must_use]
 pub fn sysctl(name: &str) -> Option<String> {
+    text(sysctl_path(name)?)
+}
+
+/// Changes a kernel setting, named as for [`sysctl`]. Settings of the network are those of the calling thread's network
+/// namespace.
+///
+/// # Errors
+/// `ENOENT` when there is no such setting, `EINVAL` when it does not take the value, `EPERM` or `EACCES` when it is not
+/// ours to change.
+pub fn set_sysctl(name: &str, value: &str) -> Result<(), SockError> {
+    const OP: &str = "change a kernel setting";
+    let path = sysctl_path(name).ok_or_else(|| SockError::errno(OP, libc::ENOENT))?;
+    // Only opened for writing: creating would be refused with a misleading EACCES where there is no such setting.
+    let file = fs::OpenOptions::new().write(true).open(path);
+    file.and_then(|mut file| file.write_all(value.as_bytes())).map_err(|source| SockError::new(OP, source))
+}
+
+/// `None` for a name that would climb out of the directory of settings.
+fn sysctl_path(name: &str) -> Option<PathBuf> {
     let relative = if name.contains('/') { name.to_owned() } else { name.replace('.', "/") };
-    // A component of dots would climb out of the directory.
-    if relative.split('/').any(|part| part.is_empty() || part == "..") {
-        return None;
-    }
-    text(PathBuf::from("/proc/sys").join(relative))
+    let inside = relative.split('/').all(|part| !part.is_empty() && part != "..");
+    inside.then(|| Path::new("/proc/sys").join(relative))
 }
 
 /// A small text file, without surrounding white space; `None` when it is not there or not ours to read.
-fn text(path: impl AsRef<std::path::Path>) -> Option<String> {
+fn text(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
@@ -40,5 +59,12 @@ mod tests {
         assert_eq!(sysctl("net/ipv4/tcp_rmem"), Some(dotted));
         assert_eq!(sysctl("net.ipv4.no_such_setting"), None);
         assert_eq!(sysctl("net/../kernel/ostype"), None);
+    }
+
+    #[test]
+    fn a_setting_that_is_not_there_cannot_be_changed() {
+        for name in ["net.ipv4.no_such_setting", "net/../kernel/ostype", ""] {
+            assert_eq!(set_sysctl(name, "1").unwrap_err().raw_os_error(), Some(libc::ENOENT), "{name}");
+        }
     }
 }

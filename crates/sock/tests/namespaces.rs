@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use linerate_sock::iface::{LinkKind, addresses, link, towards};
+use linerate_sock::iface::{EMULATED_LINE, LinkKind, addresses, link, towards};
 use linerate_sock::netns::with_netns;
 use linerate_sock::open::connect_udp;
 use linerate_sock::{Moved, SocketOptions, proc, stream};
@@ -61,6 +61,27 @@ fn a_thread_in_a_namespace_sees_its_interfaces_and_counters_only() {
     assert!(devices.contains_key("end0") && !devices.contains_key("eth0"));
     assert_eq!(addresses().unwrap(), outside, "the caller's thread stayed outside");
     assert!(link("end0").is_err());
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_programs_interface_has_a_line_rate_only_if_its_alias_says_that_it_is_an_emulated_line() {
+    let cable = Cable::new("tap");
+    ip(&format!("-n {} tuntap add tap0 mode tap", cable.left));
+    with_netns(&cable.left, || {
+        let strange = link("tap0").unwrap();
+        assert_eq!((strange.kind, strange.speed_bps, strange.has_line_rate()), (LinkKind::Tun, None, false));
+        ip(&format!("link set tap0 alias {EMULATED_LINE}"));
+        // A rate that no driver has by itself.
+        let set = Command::new("ethtool").args(["-s", "tap0", "speed", "2345", "duplex", "full"]).status();
+        assert!(set.unwrap().success());
+        let line = link("tap0").unwrap();
+        assert_eq!((line.speed_bps, line.full_duplex), (Some(2_345_000_000), Some(true)));
+        assert!(line.has_line_rate());
+        ip("link set tap0 alias uplink");
+        assert_eq!(link("tap0").unwrap().speed_bps, None);
+    })
+    .unwrap();
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn metrics_page() -> String {
     let mut text = String::from(
         "# Metrics\n\nEvery quantity that a sample may hold, in the form of RFC 1242 section 2. A quantity that was \
          not measured is absent. Counters are amounts per interval, and intervals add; gauges are states at the end \
-         of an interval. Written by `cargo xtask gen`.\n",
+         of an interval. The metrics of a port are those of an emulated network. Written by `cargo xtask gen`.\n",
     );
     for entry in CATALOGUE.iter().flat_map(|entries| entries.iter()) {
         describe(&mut text, entry);
@@ -84,6 +84,8 @@ fn describe(text: &mut String, entry: &Entry) {
     let kind = match entry.kind {
         Kind::Counter => "counter",
         Kind::Gauge => "gauge",
+        Kind::Mean => "mean over the interval",
+        Kind::Peak => "largest in the interval",
     };
     let better = match entry.better {
         Better::Higher => "higher is better",

@@ -7,12 +7,13 @@ use linerate_proto::{FlowOrder, Input, Output, Progress};
 use linerate_sock::clock;
 
 use super::merge::Merge;
-use super::{Client, LOOK};
+use super::{Client, LOOK, Request};
 use crate::dialogue::Happening;
 use crate::error::ControlError;
 use crate::judge;
 use crate::log::Log;
 use crate::setup::{flow_setup, length, side};
+use crate::witness;
 
 /// The flows of a phase, numbered from `first`.
 pub(super) fn orders(spec: &TestSpec, directions: &[Direction], first: u16) -> Vec<FlowOrder> {
@@ -29,14 +30,15 @@ impl Client {
     pub(super) fn measure_phase(
         &mut self,
         orders: &[FlowOrder],
-        stop: &AtomicBool,
+        request: &Request<'_>,
         log: &mut Log<'_>,
     ) -> Result<(), ControlError> {
+        let began = clock::now();
         for order in orders {
             log.note(Body::FlowPlanned(self.plan(order, log)));
         }
         let mut merge = Merge::new(orders, self.spec.traffic.udp);
-        let result = self.phase_steps(orders, stop, log, &mut merge);
+        let result = self.phase_steps(orders, request.stop, log, &mut merge);
         if result.is_err() {
             for happening in self.dialogue.salvage() {
                 self.take(happening, log, &mut merge);
@@ -47,6 +49,10 @@ impl Client {
             }
         }
         merge.finish(log);
+        if let Some(witness) = request.witness {
+            let flows: Vec<u16> = orders.iter().map(|order| order.flow).collect();
+            witness::hear(witness, began, &flows, log);
+        }
         for order in orders {
             judge::judge(order.flow, log);
         }

@@ -33,6 +33,10 @@ pub enum Kind {
     Counter,
     /// A state at the end of the interval: intervals do not add.
     Gauge,
+    /// A mean over the interval: of several intervals the mean over their time.
+    Mean,
+    /// The largest value in the interval: of several intervals the largest.
+    Peak,
 }
 
 /// Which direction is better.

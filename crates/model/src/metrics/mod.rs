@@ -8,6 +8,7 @@ mod catalogue;
 pub mod flow;
 pub mod host;
 pub mod loss;
+pub mod port;
 pub mod queue;
 mod readings;
 pub mod tcp;
@@ -19,4 +20,4 @@ use catalogue::metrics;
 
 /// Every metric, in the order in which tables show them.
 pub static CATALOGUE: &[&[Entry]] =
-    &[flow::ENTRIES, tcp::ENTRIES, queue::ENTRIES, loss::ENTRIES, host::ENTRIES];
+    &[flow::ENTRIES, tcp::ENTRIES, queue::ENTRIES, loss::ENTRIES, host::ENTRIES, port::ENTRIES];

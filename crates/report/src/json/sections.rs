@@ -1,10 +1,10 @@
 //! The parts of the result document. Field names are public: they carry their units and keep their meaning.
 
 use linerate_model::{
-    Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, HostInfo, Outcome, ProbeTransport, Sample,
-    SideSettings, Steady, TestSpec, Transport, World,
+    Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, HostInfo, Outcome, PortSample,
+    ProbeTransport, Sample, SideSettings, Steady, TestSpec, Transport, World,
 };
-use linerate_units::{Bitrate, Bytes, Ratio, Span};
+use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;
 
 macro_rules! section {
@@ -28,6 +28,9 @@ section! {
         hosts: Vec<HostInfo>,
         /// The flows, in the order in which they were planned.
         flows: Vec<FlowSection>,
+        /// The ports of an emulated network, one entry for each phase and port; absent on real hosts.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        ports: Vec<PortSection>,
         /// What weakens the whole run.
         caveats: Vec<Caveat>,
     }
@@ -121,6 +124,43 @@ section! {
 }
 
 section! {
+    /// What one port of an emulated network did while the flows of one phase ran.
+    ///
+    /// Counts are of the whole phase; `rate_bps` and `busy` are of its measured part.
+    PortSection {
+        /// Its name: the node that it belongs to and the node that it sends to.
+        port: String,
+        /// Numbers of the flows that ran meanwhile.
+        flows: Vec<u16>,
+        /// Length of the measured part.
+        seconds: f64,
+        /// Mean rate on the wire, with preamble and gap between frames.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rate_bps: Option<Bitrate>,
+        /// Share of the time in which the line was sending.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        busy: Option<Ratio>,
+        /// Packets sent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        packets: Option<u64>,
+        /// Frames sent, without preamble and gap.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bytes: Option<Bytes>,
+        /// Packets thrown away.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        dropped: Option<u64>,
+        /// Packets marked as having met congestion.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        marked: Option<u64>,
+        /// Most that waited at any moment.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        queue_max_bytes: Option<Bytes>,
+        /// Its intervals, merged to the interval asked for; time counts from the start of the run.
+        samples: Vec<PortSample>,
+    }
+}
+
+section! {
     /// What arrived: `bitrate_bps = (bytes - first_read_bytes) * 8 / seconds`.
     ReceiverSection {
         /// Application bytes inside the measured window.
@@ -136,6 +176,10 @@ section! {
         /// Bytes of the first read, which mark the time origin and are not in the rate.
         #[serde(skip_serializing_if = "Option::is_none")]
         first_read_bytes: Option<Bytes>,
+        /// Time of that read, from the start of the run; a server's word of it is late by a one-way delay. The samples
+        /// of the receiver count from it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        first_read_ns: Option<Timestamp>,
         /// Bytes of the omitted part.
         #[serde(skip_serializing_if = "Option::is_none")]
         omitted_bytes: Option<Bytes>,

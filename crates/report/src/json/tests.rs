@@ -61,6 +61,32 @@ fn a_finished_run_has_every_field_of_the_contract() {
 }
 
 #[test]
+fn a_run_in_the_lab_tells_what_its_ports_counted() {
+    let json = json_of(&runs::lab_run());
+    assert_eq!(json["run"]["world"], "lab");
+    assert_eq!(json["flows"][0]["caveats"][0]["kind"], "lab_late");
+    let ports = json["ports"].as_array().unwrap();
+    let names: Vec<&Value> = ports.iter().map(|port| &port["port"]).collect();
+    assert_eq!(names, ["s>b", "s>a", "s>c"], "those that carried nothing too");
+    let mut busy = ports[0].clone();
+    let samples = busy.as_object_mut().unwrap().remove("samples").unwrap();
+    // 20 intervals of 8127 packets; before them one of 162, which is no part of rate and busy.
+    let expected = json!({
+        "port": "s>b", "flows": [0], "seconds": 2.0, "rate_bps": 1e9, "busy": 1.0, "packets": 20 * 8127 + 162,
+        "bytes": (20 * 8127 + 162) * 1518, "dropped": 20 * 8, "marked": 0, "queue_max_bytes": 500_000
+    });
+    assert_eq!(busy, expected);
+    let bounds = |at: usize| (samples[at]["start_ns"].as_u64(), samples[at]["end_ns"].as_u64());
+    // One outside, then one for each second.
+    assert_eq!(samples.as_array().unwrap().len(), 3);
+    assert_eq!(
+        (samples[0]["outside"].as_bool(), bounds(1)),
+        (Some(true), (Some(2_000_000_000), Some(3_000_000_000)))
+    );
+    assert_eq!(samples[1]["readings"]["port.packets"], 10 * 8127);
+}
+
+#[test]
 fn datagrams_are_counted_from_what_the_receiver_knows() {
     let json = json_of(&runs::udp_run());
     let expected = json!({
@@ -129,7 +155,14 @@ fn an_empty_log_is_a_document_all_the_same() {
 #[test]
 fn the_schema_describes_the_document() {
     let schema = result_schema();
-    for log in [runs::tcp_run(), runs::udp_run(), runs::killed_run(), runs::impossible_run(), Vec::new()] {
+    for log in [
+        runs::tcp_run(),
+        runs::udp_run(),
+        runs::killed_run(),
+        runs::impossible_run(),
+        runs::lab_run(),
+        Vec::new(),
+    ] {
         check_names(&schema, &schema, &json_of(&log), "");
     }
     let required = |path: &str| schema.pointer(path).unwrap().as_array().unwrap().contains(&json!("bytes"));

@@ -92,6 +92,34 @@ fn a_narrow_page_stacks_the_columns() {
 }
 
 #[test]
+fn a_run_in_the_lab_shows_the_ports_that_carried_something() {
+    check(
+        &runs::lab_run(),
+        100,
+        &expect![[r#"
+        linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500   lab
+        2026-11-21T10:00:00Z
+
+                       bitrate   of ceiling   received   cpu here / there
+        upload      941.0 Mb/s       99.9 %   1.10 GiB           - / 12 %
+
+        port   during         rate      busy   packets   dropped   largest queue
+        s>b    upload   1.000 Gb/s   100.0 %    162702       160      488.28 KiB
+        s>a    upload   20.00 Mb/s     2.0 %      3243         0        9.77 KiB
+
+        Verdict
+          upload      not judged: the flow ended before there was enough to judge by.
+                      ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
+
+        Caveats
+          upload      3 packets left late
+
+        kept as 7f3a (linerate show 7f3a)
+    "#]],
+    );
+}
+
+#[test]
 fn datagrams_show_loss_and_jitter() {
     check(
         &runs::udp_run(),

@@ -18,7 +18,7 @@ const FAST_BPS: u64 = 10_000_000_000;
 pub(super) fn section(interface: &Interface, cores: usize) -> Section {
     let link = &interface.link;
     let mut checks = vec![carrier(link)];
-    if link.kind.has_line_rate() && link.running {
+    if link.has_line_rate() && link.running {
         checks.extend([Some(speed(link)), duplex(link)].into_iter().flatten());
     }
     checks.push(mtu(link));

@@ -1,0 +1,136 @@
+//! What a process does to itself: root by a user namespace, a session of its own, an end together with its parent.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::fs::File;
+use std::io::{Read, Write, pipe};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+
+use linerate_sock::netns::{self, NetnsId, with_netns_fd};
+use linerate_sock::process::{Signal, end_with_parent, new_session};
+use linerate_sock::routing::{LinkChange, RoutingSocket, index_of};
+use linerate_sock::{mount, userns};
+
+const NOBODY: u32 = 65_534;
+
+/// A process of a single thread, which no test leaves behind.
+struct Forked(i32);
+
+impl Forked {
+    fn start(work: impl FnOnce()) -> Self {
+        // SAFETY: the child does what a thread of the parent may do between allocations (glibc makes its allocator usable
+        // after a fork), and leaves without running anything of the parent's.
+        let pid = unsafe { libc::fork() };
+        assert!(pid >= 0);
+        if pid == 0 {
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                end_with_parent(Signal::Kill).unwrap();
+                work();
+            }));
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(result.is_err())) }
+        }
+        Self(pid)
+    }
+
+    fn wait(self) -> ExitStatus {
+        let mut status = 0;
+        // SAFETY: waits for our own child; the status is valid for writing.
+        assert_eq!(unsafe { libc::waitpid(self.0, &raw mut status, 0) }, self.0);
+        ExitStatus::from_raw(status)
+    }
+}
+
+fn become_ordinary() {
+    // Changing the user also forgets the parent-death signal, so it is set again below.
+    if userns::effective_user() != 0 {
+        return;
+    }
+    // SAFETY: take numbers; an empty list of groups needs no memory. The last one gives the process its own /proc files
+    // back, which changing the user took away.
+    unsafe {
+        assert_eq!(libc::setgroups(0, std::ptr::null()), 0);
+        assert_eq!(libc::setgid(NOBODY), 0);
+        assert_eq!(libc::setuid(NOBODY), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_DUMPABLE, 1), 0);
+    }
+    end_with_parent(Signal::Kill).unwrap();
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn an_ordinary_user_makes_namespaces_and_a_second_process_finds_its_way_in() {
+    let (mut ready, tell) = pipe().unwrap();
+    let (hold, release) = pipe().unwrap();
+    let first = Forked::start(|| {
+        become_ordinary();
+        assert!(netns::create().is_err());
+        userns::become_root_in_user_namespace().unwrap();
+        assert_eq!(userns::effective_user(), 0);
+        let netns = netns::create().unwrap();
+        let alias = LinkChange { alias: Some("made by an ordinary user"), ..LinkChange::default() };
+        with_netns_fd(&netns, || {
+            RoutingSocket::open().unwrap().change(index_of("lo").unwrap(), &alias).unwrap();
+        })
+        .unwrap();
+        (&tell).write_all(&netns.as_raw_fd().to_ne_bytes()).unwrap();
+        let _ = (&hold).read(&mut [0]);
+    });
+    let mut fd = [0; 4];
+    ready.read_exact(&mut fd).unwrap();
+    let (pid, fd) = (first.0.unsigned_abs(), i32::from_ne_bytes(fd));
+
+    let second = Forked::start(|| {
+        become_ordinary();
+        let other = userns::of_process(pid).unwrap();
+        userns::enter(&other).unwrap();
+        assert_eq!(userns::effective_user(), 0);
+        let netns = File::open(format!("/proc/{pid}/fd/{fd}")).unwrap();
+        let seen = with_netns_fd(&netns, || {
+            mount::fresh_sys().unwrap();
+            Command::new("cat").arg("/sys/class/net/lo/ifalias").output().unwrap().stdout
+        });
+        assert_eq!(seen.unwrap(), b"made by an ordinary user\n");
+    });
+    assert_eq!(second.wait().code(), Some(0));
+    (&release).write_all(&[1]).unwrap();
+    assert_eq!(first.wait().code(), Some(0));
+    assert_eq!(NetnsId::of_process(pid), None);
+}
+
+#[test]
+fn a_process_of_several_threads_cannot_become_root() {
+    std::thread::scope(|scope| {
+        let other = scope.spawn(userns::become_root_in_user_namespace);
+        assert_eq!(other.join().unwrap().unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    });
+}
+
+#[test]
+fn a_process_ends_with_the_thread_that_started_it() {
+    let (mut ready, tell) = pipe().unwrap();
+    let starter = std::thread::spawn(move || {
+        let child = Forked::start(|| {
+            end_with_parent(Signal::Terminate).unwrap();
+            (&tell).write_all(&[1]).unwrap();
+            loop {
+                std::thread::park();
+            }
+        });
+        ready.read_exact(&mut [0]).unwrap();
+        child
+    });
+    assert_eq!(starter.join().unwrap().wait().signal(), Some(libc::SIGTERM));
+}
+
+#[test]
+fn a_new_session_is_led_by_the_process_and_made_once() {
+    let child = Forked::start(|| {
+        new_session().unwrap();
+        // SAFETY: takes a number and touches no memory.
+        assert_eq!(unsafe { libc::getsid(0) }.unsigned_abs(), std::process::id());
+        assert_eq!(new_session().unwrap_err().raw_os_error(), Some(libc::EPERM));
+    });
+    assert_eq!(child.wait().code(), Some(0));
+}
