@@ -1,5 +1,6 @@
 //! Going to a host of a lab: for a process that is about to become a program there.
 
+use std::fs::File;
 use std::path::Path;
 
 use linerate_sock::{SockError, mount, netns, userns};
@@ -17,7 +18,8 @@ pub fn enter(lab: &LabHandle, host: &HostStatus, status: &Status) -> Result<(), 
     }
     // A path stands for itself, a name for an entry of /run/netns.
     if host.netns.starts_with('/') {
-        netns::enter_path(Path::new(&host.netns))?;
+        let open = File::open(&host.netns).map_err(|source| SockError::new("go to the host", source))?;
+        netns::enter_fd(&open)?;
     } else {
         netns::enter(&host.netns)?;
     }
