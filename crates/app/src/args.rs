@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Envelope(Box<crate::cmd::EnvelopeArgs>),
     /// What this host can do, and what is badly set on it
     Doctor(crate::cmd::DoctorArgs),
+    /// Emulate a network on this machine, for linerate and for other programs
+    Lab(Box<crate::cmd::LabArgs>),
     /// List archived runs
     History(HistoryArgs),
     /// Show an archived run again

@@ -4,6 +4,7 @@ mod archived;
 mod doctor;
 mod envelope;
 mod format;
+mod lab;
 mod page;
 mod path_values;
 mod reference;
@@ -12,6 +13,7 @@ mod test;
 
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use envelope::EnvelopeArgs;
+pub(crate) use lab::LabArgs;
 pub(crate) use path_values::above_zero;
 
 use crate::args::{Cli, Command};
@@ -24,6 +26,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Test(args) => test::run(&args),
         Command::Envelope(args) => envelope::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Lab(args) => lab::run(&args),
         Command::History(args) => archived::history(&args),
         Command::Show(args) => archived::show(&args),
         Command::Export(args) => archived::export(&args),

@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Usage,
     /// 128 + the signal: interrupted, what was measured is printed.
     Interrupted(u8),
+    /// What a program that took the place of this one would have ended with.
+    Code(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -21,6 +23,7 @@ impl From<Exit> for ExitCode {
             Exit::Done => Self::SUCCESS,
             Exit::Failed => Self::from(1),
             Exit::Usage => Self::from(2),
+            Exit::Code(code) => Self::from(code),
             Exit::Interrupted(signal) => Self::from(128_u8.saturating_add(signal)),
         }
     }

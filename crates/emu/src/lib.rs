@@ -6,7 +6,11 @@
 //!
 //! Outside `shell` there is no clock, no input or output, and no randomness but that of a seed.
 
+pub mod fabric;
 pub mod frame;
+pub mod port;
+#[cfg(feature = "shell")]
+pub mod shell;
 pub mod stage;
 pub mod topology;
 pub mod train;

@@ -7,6 +7,23 @@
 //!
 //! Waiting, serialising and propagating are three stages: a buffer holds only what waits.
 
+mod codel;
+mod cut;
+pub mod delay;
+mod departures;
+pub mod duplicate;
+#[cfg(test)]
+pub(crate) mod laws;
+pub mod loss;
+pub mod policer;
+pub mod queue;
+mod red;
+pub mod reorder;
+pub mod shaper;
+mod store;
+mod trials;
+pub mod trunk;
+
 use linerate_units::{Bytes, Timestamp};
 
 use crate::train::{Framing, Train};

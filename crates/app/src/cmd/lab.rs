@@ -3,6 +3,7 @@
 mod demo;
 mod down;
 mod exec;
+mod kernel;
 mod list;
 mod set;
 mod show;

@@ -151,6 +151,14 @@ fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// Empties the terminal before the next page; elsewhere pages follow one another.
+pub(super) fn clear() {
+    use std::io::IsTerminal;
+    if io::stdout().is_terminal() {
+        let _ = io::stdout().write_all(b"\x1b[H\x1b[2J");
+    }
+}
+
 /// Writes to stdout; a reader that has gone away is no error.
 pub(super) fn print(text: &[u8]) -> Exit {
     let mut out = io::stdout().lock();

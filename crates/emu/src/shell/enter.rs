@@ -13,8 +13,8 @@ use super::wire::{HostStatus, Status};
 /// # Errors
 /// The host is gone, or belongs to another user.
 pub fn enter(lab: &LabHandle, host: &HostStatus, status: &Status) -> Result<(), SockError> {
-    if status.rootless {
-        userns::enter(&userns::of_process(status.pid)?)?;
+    if let Some(pid) = status.pid.filter(|_| status.rootless) {
+        userns::enter(&userns::of_process(pid)?)?;
     }
     // A path stands for itself, a name for an entry of /run/netns.
     if host.netns.starts_with('/') {

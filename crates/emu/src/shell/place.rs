@@ -9,8 +9,9 @@ use std::time::Duration;
 use linerate_sock::clock;
 
 use super::client::{AskError, ask};
-use super::wire::{Answer, Ask};
-use super::{GroundError, LabName, folder_of, is_up, labs, run_dir, sweep, undo};
+use super::kernel;
+use super::wire::{Answer, Ask, Status};
+use super::{GroundError, LabName, Swept, folder_of, is_up, labs, run_dir, sweep, undo};
 
 /// The control socket in a lab's folder.
 const SOCKET: &str = "control";
@@ -63,7 +64,7 @@ impl Place {
     /// # Errors
     /// The folder may not be read.
     pub fn sweep(&self) -> Result<Vec<String>, GroundError> {
-        Ok(sweep(&self.run_dir)?.into_iter().map(|swept| swept.to_string()).collect())
+        Ok(sweep(&self.run_dir)?.into_iter().flat_map(told).collect())
     }
 
     /// A file for what the switch of a lab complains about.
@@ -78,6 +79,17 @@ impl Place {
         }
         let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
         opened.map_err(GroundError::folder(&path, "opening"))
+    }
+}
+
+/// What became of a killed lab, for people.
+fn told(swept: Swept) -> Vec<String> {
+    let lab = swept.lab;
+    match swept.outcome {
+        Ok(left) => std::iter::once(format!("removed what the killed lab {lab} had left"))
+            .chain(left.into_iter().map(|name| format!("left alone, because it is somebody else's: {name}")))
+            .collect(),
+        Err(error) => vec![format!("the killed lab {lab} could not be removed: {error}")],
     }
 }
 
@@ -98,7 +110,7 @@ impl LabHandle {
     /// True if its switch runs.
     #[must_use]
     pub fn is_up(&self) -> bool {
-        is_up(&self.run_dir, &self.name)
+        is_up(&self.run_dir, &self.name) || kernel::status(self).is_some()
     }
 
     /// Its control socket.
@@ -131,11 +143,28 @@ impl LabHandle {
         ask(&self.socket(), question, patience)
     }
 
+    /// How it stands.
+    ///
+    /// # Errors
+    /// See [`ask`].
+    pub fn status(&self, patience: Duration) -> Result<Status, AskError> {
+        if let Some(status) = kernel::status(self) {
+            return Ok(status);
+        }
+        match self.ask(&Ask::Status, patience)? {
+            Answer::Status(status) => Ok(status),
+            _ => Err(AskError::Strange),
+        }
+    }
+
     /// Removes it, up or killed, with all that runs in it. Returns what was left alone because it is somebody else's.
     ///
     /// # Errors
     /// Something cannot be removed, or the switch does not end.
     pub fn down(&self) -> Result<Vec<String>, GroundError> {
+        if kernel::down(self)? {
+            return Ok(Vec::new());
+        }
         let asked = self.is_up() && self.ask(&Ask::Down, FAREWELL).is_ok();
         let deadline = clock::now() + FAREWELL;
         while asked && self.is_up() && !deadline.has_passed() {

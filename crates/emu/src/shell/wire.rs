@@ -55,12 +55,14 @@ pub struct Status {
     pub topology: String,
     /// Seed of all its randomness.
     pub seed: u64,
-    /// The switch's process.
-    pub pid: u32,
+    /// The switch's process; absent when the kernel carries the lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// True if the lab was made without root: its namespaces have no names, and live in a user namespace of that process.
     pub rootless: bool,
     /// Time since it began.
-    pub up_ns: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_ns: Option<u64>,
     /// The hosts.
     pub hosts: Vec<HostStatus>,
     /// The ports.

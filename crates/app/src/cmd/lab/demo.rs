@@ -4,11 +4,10 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use linerate_emu::shell::wire::{Answer, Ask};
 use linerate_emu::shell::{LabHandle, Place};
 
 use super::super::page;
-use super::topology::{Trouble, find};
+use super::topology::{Trouble, find, lab_name};
 use super::{status, up};
 use crate::exit::Exit;
 use crate::signals::Signals;
@@ -27,10 +26,10 @@ pub(super) fn run() -> Exit {
         Err(trouble) => return trouble.say(),
     };
     let mut exit = measure(&lab).unwrap_or_else(Trouble::say);
-    if let Err(error) = lab.down() {
-        exit = Trouble::failed(error).say();
+    match lab.down() {
+        Ok(_) => say::note("\nthe lab is down, nothing is left of it"),
+        Err(error) => exit = Trouble::failed(error).say(),
     }
-    say::note("\nthe lab is down, nothing is left of it");
     signals.which().map_or(exit, Exit::Interrupted)
 }
 
@@ -38,7 +37,7 @@ fn bring_up() -> Result<LabHandle, Trouble> {
     let place = Place::open(None).map_err(Trouble::failed)?;
     let name = format!("demo-{}", std::process::id());
     say::note(format!("two hosts, a and b, on a 1 Gb/s switch: linerate lab up pair --name {name}"));
-    let (lab, _) = up::start(&find("pair")?, &[], &name, &place)?;
+    let (lab, _) = up::start(&find("pair")?, &[], &lab_name(&name)?, &place)?;
     Ok(lab)
 }
 
@@ -49,7 +48,7 @@ fn measure(lab: &LabHandle) -> Result<Exit, Trouble> {
         .status()
         .map_err(|error| Trouble::failed(format!("the client cannot be started: {error}")))?;
     server.end();
-    if let Ok(Answer::Status(now)) = lab.ask(&Ask::Status, PATIENCE) {
+    if let Ok(now) = lab.status(PATIENCE) {
         let view = terminal::stdout_view();
         say::note("\nwhat the switch saw: linerate lab status");
         page::print(status::text(&now, view.width, view.colour).as_bytes());

@@ -11,7 +11,10 @@ pub(super) fn run(args: &DownArgs) -> Exit {
         Err(trouble) => return trouble.say(),
     };
     let labs = if args.all {
-        place.labs()
+        match place.labs() {
+            Ok(labs) => labs,
+            Err(error) => return Trouble::failed(error).say(),
+        }
     } else {
         match args.place.lab_or_leftover(args.name.as_deref()) {
             Ok(lab) => vec![lab],
@@ -21,7 +24,12 @@ pub(super) fn run(args: &DownArgs) -> Exit {
     let mut exit = Exit::Done;
     for lab in labs {
         match lab.down() {
-            Ok(()) => say::note(format!("{} is down", lab.name())),
+            Ok(left) => {
+                for name in left {
+                    say::warning(format!("left alone, because it is somebody else's: {name}"));
+                }
+                say::note(format!("{} is down", lab.name()));
+            }
             Err(error) => exit = Trouble::failed(error).say(),
         }
     }

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use linerate_emu::shell::wire::{Answer, Ask};
+use linerate_emu::shell;
 
 use super::ExecArgs;
 use super::topology::Trouble;
@@ -19,9 +19,8 @@ pub(super) fn run(args: &ExecArgs) -> Exit {
         Ok(lab) => lab,
         Err(trouble) => return trouble.say(),
     };
-    let status = match lab.ask(&Ask::Status, PATIENCE) {
-        Ok(Answer::Status(status)) => status,
-        Ok(_) => return Trouble::failed("the lab's switch gave a wrong answer").say(),
+    let status = match lab.status(PATIENCE) {
+        Ok(status) => status,
         Err(error) => return Trouble::failed(error).say(),
     };
     let Some(host) = status.hosts.iter().find(|host| host.name == args.host) else {
@@ -29,15 +28,17 @@ pub(super) fn run(args: &ExecArgs) -> Exit {
         let text = format!("lab {} has no host {:?}; its hosts: {}", status.name, args.host, names.join(", "));
         return Trouble::usage(text).say();
     };
-    if let Err(error) = lab.enter(host, &status) {
+    if let Err(error) = shell::enter(&lab, host, &status) {
         return Trouble::failed(error).say();
     }
     let Some((program, rest)) = args.command.split_first() else { return Exit::Usage };
-    let error = Command::new(program)
-        .args(rest)
-        .env("LINERATE_LAB", lab.socket())
-        .env("LINERATE_LAB_HOST", &host.name)
-        .exec();
+    let mut command = Command::new(program);
+    command.args(rest).env("LINERATE_LAB_HOST", &host.name);
+    // A lab that the kernel carries has no switch that could be a witness.
+    if status.pid.is_some() {
+        command.env("LINERATE_LAB", lab.socket());
+    }
+    let error = command.exec();
     say::error(format!("{}: {error}", program.display()));
     // As shells do it.
     Exit::Code(if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 })

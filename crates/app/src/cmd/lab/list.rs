@@ -29,7 +29,7 @@ struct Running {
 pub(super) fn run(json: bool) -> Exit {
     let topologies: Vec<Entry> =
         topology::bundled().iter().map(|known| Entry { name: known.name, about: known.about }).collect();
-    let labs = Place::open(None).map(|place| place.labs()).unwrap_or_default();
+    let labs = Place::open(None).and_then(|place| place.labs()).unwrap_or_default();
     let labs: Vec<Running> =
         labs.iter().map(|lab| Running { name: lab.name().to_owned(), up: lab.is_up() }).collect();
     if json {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_emu::shell::wire::{Answer, Ask, PortStatus, Status};
+use linerate_emu::shell::wire::{PortStatus, Status};
 use linerate_sock::clock;
-use linerate_units::{Bitrate, Bytes, Span};
+use linerate_units::{Bitrate, Span};
 
 use super::super::page::{self, Ink, Page};
 use super::StatusArgs;
@@ -21,9 +21,8 @@ pub(super) fn run(args: &StatusArgs) -> Exit {
         Err(trouble) => return trouble.say(),
     };
     let Some(every) = args.watch else {
-        return match lab.ask(&Ask::Status, PATIENCE) {
-            Ok(Answer::Status(status)) => print(&status, args.json),
-            Ok(_) => Exit::Failed,
+        return match lab.status(PATIENCE) {
+            Ok(status) => print(&status, args.json),
             Err(error) => {
                 say::error(error);
                 Exit::Failed
@@ -36,8 +35,8 @@ pub(super) fn run(args: &StatusArgs) -> Exit {
     };
     let mut next = clock::now();
     loop {
-        match lab.ask(&Ask::Status, PATIENCE) {
-            Ok(Answer::Status(status)) => {
+        match lab.status(PATIENCE) {
+            Ok(status) => {
                 if !args.json {
                     page::clear();
                 }
@@ -45,7 +44,6 @@ pub(super) fn run(args: &StatusArgs) -> Exit {
                     return Exit::Failed;
                 }
             }
-            Ok(_) => return Exit::Failed,
             Err(error) => {
                 say::error(error);
                 return Exit::Failed;
@@ -72,17 +70,23 @@ fn print(status: &Status, json: bool) -> Exit {
 /// The status as a person reads it.
 pub(super) fn text(status: &Status, columns: usize, colour: bool) -> String {
     let mut page = Page::new(columns, colour);
-    let up = Span::from_secs(status.up_ns / 1_000_000_000);
+    let up = status.up_ns.map(|ns| format!(", up {}", Span::from_secs(ns / 1_000_000_000)));
     page.heading(&format!(
-        "{}: {} hosts, up {up}, seed {}{}",
+        "{}: {} hosts{}, seed {}{}",
         status.name,
         status.hosts.len(),
+        up.unwrap_or_default(),
         status.seed,
         if status.name == status.topology { String::new() } else { format!(", topology {}", status.topology) },
     ));
     hosts(&mut page, status);
-    ports(&mut page, &status.ports);
-    keeping_up(&mut page, status);
+    if status.pid.is_some() {
+        ports(&mut page, &status.ports);
+        keeping_up(&mut page, status);
+    } else {
+        page.heading("Ports");
+        page.remark(0, Ink::Plain, "the kernel carries this lab; its counters: ip netns exec NAMESPACE tc -s qdisc");
+    }
     for note in &status.notes {
         page.remark(0, Ink::Warning, note);
     }
@@ -225,6 +229,7 @@ fn widths<'a, const N: usize>(rows: impl Iterator<Item = &'a [&'a str; N]>) -> V
 mod tests {
     use super::*;
     use linerate_emu::fabric::{Books, PortCounts};
+    use linerate_units::Bytes;
     use linerate_emu::shell::wire::{HostStatus, KeepingUp};
 
     fn status() -> Status {
@@ -241,8 +246,9 @@ mod tests {
             name: "pair".into(),
             topology: "pair".into(),
             seed: 1,
-            pid: 7,
-            up_ns: 61_000_000_000,
+            pid: Some(7),
+            rootless: false,
+            up_ns: Some(61_000_000_000),
             hosts: vec![HostStatus {
                 name: "a".into(),
                 address: "10.77.0.1/24".into(),

@@ -7,7 +7,7 @@ use linerate_emu::topology::Topology;
 use serde::{Deserialize, Serialize};
 
 use super::SwitchArgs;
-use super::topology::{Source, read};
+use super::topology::{Source, Trouble, lab_name, read};
 use crate::exit::Exit;
 use crate::signals::Signals;
 
@@ -42,12 +42,24 @@ fn lay(args: &SwitchArgs) -> Result<Lab, String> {
     std::io::stdin().read_to_string(&mut told).map_err(|error| error.to_string())?;
     let told: Assignment = serde_json::from_str(&told).map_err(|error| error.to_string())?;
     let source = Source { file: told.file, text: told.text };
-    let topology: Topology = read(&source, &told.set).map_err(|trouble| trouble.to_string())?;
-    let place = args.place.open().map_err(|trouble| trouble.to_string())?;
-    Lab::lay(topology, &args.name, &place).map_err(|error| error.to_string())
+    let topology: Topology = read(&source, &told.set).map_err(Trouble::into_text)?;
+    let place = args.place.open().map_err(Trouble::into_text)?;
+    let name = lab_name(&args.name).map_err(Trouble::into_text)?;
+    Lab::lay(topology, &name, &place).map_err(|error| with_causes(&error))
 }
 
-fn carry(mut lab: Lab) -> Exit {
+/// An error and what is behind it, in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text += &format!(": {cause}");
+        next = cause.source();
+    }
+    text
+}
+
+fn carry(lab: Lab) -> Exit {
     let stopper = lab.stopper();
     if let Err(error) = Signals::on_each(move || stopper.stop()) {
         tell(&News::Failed(format!("cannot wait for signals: {error}")));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use linerate_emu::shell::{LabHandle, Place};
+use linerate_emu::shell::{LabHandle, LabName, Place};
 use linerate_emu::topology::{self, Override, Topology};
 
 use super::{PlaceArgs, WhichLab};
@@ -27,6 +27,11 @@ impl Trouble {
         Self { text: text.to_string(), exit: Exit::Failed }
     }
 
+    /// The words alone, for another process to say.
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+
     /// Says it.
     pub(super) fn say(self) -> Exit {
         // A file may have many mistakes, one a line.
@@ -35,6 +40,11 @@ impl Trouble {
         }
         self.exit
     }
+}
+
+/// A name for a lab.
+pub(super) fn lab_name(text: &str) -> Result<LabName, Trouble> {
+    text.parse().map_err(Trouble::usage)
 }
 
 /// The text of a topology, and the name that messages give it.
@@ -77,12 +87,13 @@ impl PlaceArgs {
 
     /// The lab that is meant, and is up.
     pub(super) fn lab(&self, name: Option<&str>) -> Result<LabHandle, Trouble> {
-        choose(self.open()?.labs().into_iter().filter(LabHandle::is_up).collect(), name)
+        let labs = self.open()?.labs().map_err(Trouble::failed)?;
+        choose(labs.into_iter().filter(LabHandle::is_up).collect(), name)
     }
 
     /// The lab that is meant, up or killed.
     pub(super) fn lab_or_leftover(&self, name: Option<&str>) -> Result<LabHandle, Trouble> {
-        choose(self.open()?.labs(), name)
+        choose(self.open()?.labs().map_err(Trouble::failed)?, name)
     }
 }
 

@@ -4,14 +4,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use linerate_emu::shell::wire::{Answer, Ask, Status};
-use linerate_emu::shell::{LabHandle, Place};
+use linerate_emu::shell::wire::Status;
+use linerate_emu::shell::{LabHandle, LabName, Place};
 use linerate_emu::topology::Topology;
 
 use super::super::page;
 use super::switch::{Assignment, News};
-use super::topology::{Source, Trouble, find, read};
-use super::{Backend, UpArgs, status};
+use super::topology::{Source, Trouble, find, lab_name, read};
+use super::{Backend, UpArgs, kernel, status};
 use crate::exit::Exit;
 use crate::{say, terminal};
 
@@ -29,12 +29,12 @@ fn bring_up(args: &UpArgs) -> Result<Exit, Trouble> {
     let topology = read(&source, &args.set)?;
     let name = args.name.clone().unwrap_or_else(|| topology.name.clone());
     match (args.backend, args.dry_run) {
-        (Backend::Kernel, dry) => return super::kernel::up(&topology, &name, dry, &args.place),
+        (Backend::Kernel, _) => return kernel::up(&topology, &name, args),
         (Backend::Own, true) => return Ok(page::print(plan(&topology, &name).as_bytes())),
         (Backend::Own, false) => {}
     }
     let place = args.place.open()?;
-    let (lab, status) = start(&source, &args.set, &name, &place)?;
+    let (lab, status) = start(&source, &args.set, &lab_name(&name)?, &place)?;
     if args.json {
         return Ok(page::print_json(&status));
     }
@@ -54,18 +54,18 @@ fn bring_up(args: &UpArgs) -> Result<Exit, Trouble> {
 pub(super) fn start(
     source: &Source,
     set: &[String],
-    name: &str,
+    name: &LabName,
     place: &Place,
 ) -> Result<(LabHandle, Status), Trouble> {
     // What a killed lab left is removed first, so that its names are free.
-    for text in place.sweep() {
+    for text in place.sweep().map_err(Trouble::failed)? {
         say::note(text);
     }
     let log = place.log(name).map_err(Trouble::failed)?;
     let program = std::env::current_exe().map_err(Trouble::failed)?;
     let mut child = Command::new(program)
-        .args(["lab", "switch", "--name", name, "--run-dir"])
-        .arg(place.folder())
+        .args(["lab", "switch", "--name", name.as_str(), "--run-dir"])
+        .arg(place.run_dir())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(log)
@@ -84,16 +84,9 @@ pub(super) fn start(
             return Err(Trouble::failed("the switch ended before the network stood"));
         }
     }
-    let lab = place
-        .labs()
-        .into_iter()
-        .find(|lab| lab.name() == name)
-        .ok_or_else(|| Trouble::failed("the lab vanished as soon as it was up"))?;
-    match lab.ask(&Ask::Status, PATIENCE) {
-        Ok(Answer::Status(status)) => Ok((lab, status)),
-        Ok(_) => Err(Trouble::failed("the lab's switch gave a wrong answer")),
-        Err(error) => Err(Trouble::failed(error)),
-    }
+    let lab = place.lab(name.clone());
+    let status = lab.status(PATIENCE).map_err(Trouble::failed)?;
+    Ok((lab, status))
 }
 
 fn told(child: &mut Child, assignment: &Assignment) -> Option<News> {
