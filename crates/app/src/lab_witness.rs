@@ -36,7 +36,7 @@ impl LabWitness {
     }
 
     /// Sends one line and reads one line, within [`PATIENCE`].
-    fn ask(&self, question: &str) -> Result<Vec<u8>, WitnessError> {
+    pub(crate) fn ask(&self, question: &str) -> Result<Vec<u8>, WitnessError> {
         let deadline = clock::now() + PATIENCE.as_duration();
         let mut stream = local::connect(&self.socket, PATIENCE.as_duration())
             .map_err(|error| trouble(&error.source, &format!("{}: ", self.socket.display())))?;

@@ -140,7 +140,7 @@ impl Frame {
         self.address(6)
     }
 
-    /// True if it goes to several: multicast or broadcast (IEEE 802 §8.2.2).
+    /// True if it goes to several: multicast or broadcast (the I/G bit of IEEE 802).
     #[must_use]
     pub fn is_group(&self) -> bool {
         self.destination()[0] & 1 == 1
