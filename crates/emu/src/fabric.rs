@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use linerate_units::{Bytes, Timestamp};
+use linerate_units::{Bytes, Span, Timestamp};
 
 pub use books::{Books, PortCounts};
 
@@ -87,6 +87,8 @@ pub struct Fabric<T> {
     ends: Vec<(Node, Node)>,
     switches: Vec<Switch>,
     router: Router,
+    /// For each wire, the least time from its far end to a host; `None` where no host is to be reached.
+    ahead: Vec<Option<Span>>,
     agenda: BinaryHeap<Reverse<(Timestamp, usize)>>,
     outbox: VecDeque<Delivery<T>>,
     books: Books,
@@ -121,7 +123,8 @@ impl<T: Ethernet> Fabric<T> {
                 ends.push((from, to));
             }
         }
-        Self {
+        let mut fabric = Self {
+            ahead: vec![None; wires.len()],
             wires,
             ends,
             switches,
@@ -129,6 +132,22 @@ impl<T: Ethernet> Fabric<T> {
             agenda: BinaryHeap::new(),
             outbox: VecDeque::new(),
             books: Books::default(),
+        };
+        fabric.look_ahead();
+        fabric
+    }
+
+    /// Finds the least time from the far end of each wire to a host, over the delays of the wires between.
+    fn look_ahead(&mut self) {
+        self.ahead = self.ends.iter().map(|(_, to)| matches!(to, Node::Host(_)).then_some(Span::ZERO)).collect();
+        // A network without loops is settled after as many rounds as it has wires.
+        for _ in 0..self.wires.len() {
+            for wire in 0..self.wires.len() {
+                let Node::Switch(switch) = self.ends[wire].1 else { continue };
+                let next = self.switches[switch].wires.iter().filter(|&&next| next != wire ^ 1);
+                self.ahead[wire] =
+                    next.filter_map(|&next| Some(self.ahead[next]? + self.wires[next].least_delay())).min();
+            }
         }
     }
 
@@ -164,6 +183,13 @@ impl<T: Ethernet> Fabric<T> {
         self.outbox.pop_front()
     }
 
+    /// Before when nothing can reach a host: a driver that looks then, and when a host sends, is never late. Until then
+    /// things happen inside, which [`Fabric::advance`] carries out at their times, however late it is called.
+    #[must_use]
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        self.wires.iter().zip(&self.ahead).filter_map(|(wire, ahead)| Some(wire.planned? + (*ahead)?)).min()
+    }
+
     /// When something happens next by itself.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
@@ -175,6 +201,7 @@ impl<T: Ethernet> Fabric<T> {
         let wire = 2 * number + side;
         let (Some((from, _)), Some(target)) = (self.ends.get(wire), self.wires.get_mut(wire)) else { return };
         target.set(now, seen_from(*from, link, way));
+        self.look_ahead();
         self.plan(wire);
     }
 

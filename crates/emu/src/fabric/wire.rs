@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use linerate_units::{Bytes, Timestamp};
+use linerate_units::{Bytes, Ratio, Span, Timestamp};
 
 use super::books::{Books, MemberCounts, PortCounts};
 use crate::port::Port;
@@ -15,7 +15,7 @@ use crate::stage::reorder::Overtake;
 use crate::stage::trunk::Trunk;
 use crate::topology::Link;
 use crate::train::Train;
-use crate::way::Way;
+use crate::way::{Loss, Way};
 
 /// One direction of a link.
 #[derive(Debug)]
@@ -108,8 +108,36 @@ impl<T: Train> Wire<T> {
         }
     }
 
+    /// The least time that a packet needs from its line's end to the far end of the wire.
+    pub(super) fn least_delay(&self) -> Span {
+        self.way.delay.saturating_sub(self.way.jitter.most)
+    }
+
+    /// True if packets arrive as they were sent, only later.
+    fn is_faithful(&self) -> bool {
+        self.way.loss == Loss::None
+            && self.way.duplicate == Ratio::default()
+            && self.way.reorder.probability == Ratio::default()
+            && self.overtake.deadline().is_none()
+    }
+
     /// Carries out what is due at `now`, which is never later than the deadline.
     pub(super) fn run(&mut self, now: Timestamp) {
+        if self.is_faithful() {
+            for port in &mut self.ports {
+                while let Some(train) = port.pop(now) {
+                    self.delay.push(now, train);
+                }
+            }
+        } else {
+            self.run_unfaithful(now);
+        }
+        while let Some(train) = self.delay.pop(now) {
+            self.arrived.push_back(train);
+        }
+    }
+
+    fn run_unfaithful(&mut self, now: Timestamp) {
         for port in &mut self.ports {
             while let Some(train) = port.pop(now) {
                 self.losses.push(now, train);
@@ -123,9 +151,6 @@ impl<T: Train> Wire<T> {
         }
         while let Some(train) = self.overtake.pop(now) {
             self.delay.push(now, train);
-        }
-        while let Some(train) = self.delay.pop(now) {
-            self.arrived.push_back(train);
         }
     }
 

@@ -25,7 +25,7 @@ const TICK_NS: u64 = 100_000_000;
 /// idle machine needs.
 pub(super) const LATE_BOUND_NS: u64 = 1_000_000;
 /// Frames read from one interface before the others have their turn.
-const BATCH: usize = 32;
+const BATCH: usize = 8;
 /// Room for the largest super-frame: 64 KiB of IP, Ethernet and virtio headers.
 const LARGEST: usize = 65_536 + 64;
 /// A buffer at least so full is kept as it is; the contents of others move to one that fits, so that what waits takes
@@ -63,6 +63,8 @@ pub(super) struct Switch {
     pub(super) bell: Arc<EventFd>,
     pub(super) history: Arc<Mutex<History>>,
     tap_of: BTreeMap<Plug, usize>,
+    /// Up to when everything has been carried out.
+    reached: Timestamp,
     spare: Vec<Vec<u8>>,
     lateness: Lateness,
     worst_ns: u64,
@@ -107,6 +109,7 @@ impl Switch {
             bell,
             history,
             tap_of,
+            reached: Timestamp::START,
             spare: Vec::new(),
             lateness: Lateness::default(),
             worst_ns: 0,
@@ -128,32 +131,44 @@ impl Switch {
         let mut events = Events::with_capacity(self.taps.len() + 1);
         let mut tick = self.epoch.as_ns();
         loop {
-            let now = self.now();
-            self.fabric.advance(now);
-            self.deliver();
-            if clock::now().as_ns() >= tick {
-                tick = self.sample();
-            }
-            let due = self.fabric.deadline().map_or(u64::MAX, |at| self.epoch.as_ns() + at.as_ns());
+            let due = self.fabric.wake_at().map_or(u64::MAX, |at| self.epoch.as_ns().saturating_add(at.as_ns()));
             poller.wait_ns(&mut events, Mono(due.min(tick)))?;
+            // A switch that slept too long finds frames that came meanwhile. It takes them as having come when it should
+            // have looked: so being late delays what leaves, and changes nothing else.
+            let should = Timestamp::from_ns(due.saturating_sub(self.epoch.as_ns()));
+            let came = self.now().min(should).max(self.reached);
             for ready in events.iter() {
                 if ready.token == bell {
                     if self.obey() {
                         return Ok(());
                     }
                 } else {
-                    self.read(ready.token as usize);
+                    self.read(ready.token as usize, came);
                 }
             }
+            self.catch_up();
+            self.deliver();
+            if clock::now().as_ns() >= tick {
+                tick = self.sample();
+            }
         }
+    }
+
+    /// Carries out everything up to now.
+    fn catch_up(&mut self) {
+        self.reached = self.now();
+        self.fabric.advance(self.reached);
     }
 
     fn now(&self) -> Timestamp {
         Timestamp::from_ns(clock::now().as_ns() - self.epoch.as_ns())
     }
 
-    /// Takes in what a host has sent.
-    fn read(&mut self, number: usize) {
+    /// Takes in what a host has sent and what came at `came`.
+    fn read(&mut self, number: usize, came: Timestamp) {
+        let came = came.max(self.reached);
+        self.fabric.advance(came);
+        self.reached = came;
         for _ in 0..BATCH {
             let mut buffer = self.spare.pop().unwrap_or_default();
             buffer.resize(LARGEST, 0);
@@ -169,13 +184,10 @@ impl Switch {
                 buffer.truncate(length);
                 buffer
             };
-            let now = self.now();
-            self.fabric.advance(now);
             match Frame::parse(contents) {
-                Ok(frame) => self.fabric.input(now, plug, frame),
+                Ok(frame) => self.fabric.input(came, plug, frame),
                 Err(_) => self.counts.malformed += 1,
             }
-            self.deliver();
         }
     }
 
@@ -233,13 +245,12 @@ impl Switch {
             match order {
                 Order::Stop => return true,
                 Order::Set { link, number, side, way } => {
-                    let now = self.now();
-                    self.fabric.advance(now);
-                    self.fabric.set_way(now, &link, number, side, &way);
+                    self.catch_up();
+                    self.fabric.set_way(self.reached, &link, number, side, &way);
                 }
                 Order::Report(to) => {
-                    let now = self.now();
-                    self.fabric.advance(now);
+                    self.catch_up();
+                    let now = self.reached;
                     // Nobody waits any more: nothing is lost.
                     let _ = to.send(self.report(now));
                 }
