@@ -7,6 +7,18 @@
 //!
 //! Waiting, serialising and propagating are three stages: a buffer holds only what waits.
 
+mod cut;
+pub mod delay;
+mod departures;
+pub mod duplicate;
+#[cfg(test)]
+pub(crate) mod laws;
+pub mod loss;
+pub mod policer;
+pub mod reorder;
+mod trials;
+pub mod trunk;
+
 use linerate_units::{Bytes, Timestamp};
 
 use crate::train::{Framing, Train};

@@ -107,6 +107,11 @@ pub trait Train: Sized {
     /// ECN-capable.
     fn mark(&mut self) -> bool;
 
+    /// Whether [`Train::mark`] would mark. Whoever can look at a header without making a copy of the train does so.
+    fn ecn_capable(&self) -> bool {
+        self.duplicate().mark()
+    }
+
     /// A copy, as a network that duplicates makes one.
     fn duplicate(&self) -> Self;
 

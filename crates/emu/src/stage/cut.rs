@@ -1,0 +1,99 @@
+//! Cutting trains: when their packets arrive, and apart where their packets meet different fates.
+
+use std::mem;
+
+use linerate_units::{Span, Timestamp};
+
+use crate::train::Train;
+
+/// When the packets of a train arrive, evenly over its spread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrivals {
+    first: Timestamp,
+    spread: Span,
+    gaps: u64,
+}
+
+impl Arrivals {
+    /// Of a train that has arrived as a whole at `last`.
+    pub(super) fn of(train: &impl Train, last: Timestamp) -> Self {
+        let spread = train.spread();
+        let first = Timestamp::from_ns(last.as_ns().saturating_sub(spread.as_ns()));
+        Self { first, spread, gaps: u64::from(train.packets()).saturating_sub(1) }
+    }
+
+    /// Arrival of packet `index`, counted from 0.
+    pub(super) fn at(&self, index: u32) -> Timestamp {
+        self.first + self.offset(index)
+    }
+
+    fn offset(&self, index: u32) -> Span {
+        match self.gaps {
+            0 => Span::ZERO,
+            gaps => Span::from_ns(self.spread.saturating_mul(u64::from(index)).as_ns() / gaps),
+        }
+    }
+}
+
+/// Cuts a train behind its first `packets` packets (at least 1, and fewer than it has) and returns the others. Each
+/// part keeps the spacing of its packets.
+pub(super) fn split<T: Train>(train: &mut T, packets: u32) -> T {
+    let arrivals = Arrivals::of(train, Timestamp::START);
+    let mut rest = train.split_off(packets);
+    train.set_spread(arrivals.offset(packets - 1));
+    rest.set_spread(arrivals.spread.saturating_sub(arrivals.offset(packets)));
+    rest
+}
+
+/// Cuts a train into runs of packets with the same fate and hands them over in order.
+///
+/// `next` is told the index of the first undecided packet and how many there are from it on; it answers for how many of
+/// them, at least 1, it decides, and how. It sees the part of the train that is not cut off yet, too. A train with one
+/// fate is not cut.
+pub(super) fn runs<T: Train, Fate: Copy + PartialEq>(
+    train: T,
+    mut next: impl FnMut(&T, u32, u32) -> (u32, Fate),
+    mut each: impl FnMut(T, Fate),
+) {
+    let packets = train.packets();
+    let mut rest = train;
+    let (mut decided, mut fate) = next(&rest, 0, packets);
+    let mut begin = 0;
+    while decided < packets {
+        let (more, other) = next(&rest, decided, packets - decided);
+        if other != fate {
+            let behind = split(&mut rest, decided - begin);
+            each(mem::replace(&mut rest, behind), fate);
+            (begin, fate) = (decided, other);
+        }
+        decided += more;
+    }
+    each(rest, fate);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::laws::Numbered;
+
+    #[test]
+    fn packets_arrive_evenly_and_keep_their_times_when_cut() {
+        let mut train = Numbered::new(0, 5, 1514).spread_over(Span::from_ns(400));
+        let at = Timestamp::from_ns(1000);
+        let arrivals = Arrivals::of(&train, at);
+        assert_eq!([0, 1, 4].map(|index| arrivals.at(index).as_ns()), [600, 700, 1000]);
+
+        let rest = split(&mut train, 2);
+        assert_eq!((train.spread(), rest.spread()), (Span::from_ns(100), Span::from_ns(200)));
+        assert_eq!(Arrivals::of(&rest, at).at(0).as_ns(), 800);
+    }
+
+    #[test]
+    fn runs_are_cut_only_where_the_fate_changes() {
+        let fates = [true, true, false, false, true];
+        let mut runs_seen = Vec::new();
+        let train = Numbered::new(10, 5, 100);
+        runs(train, |_, at, _| (1, fates[at as usize]), |piece, fate| runs_seen.push((piece.ids(), fate)));
+        assert_eq!(runs_seen, [(10..12, true), (12..14, false), (14..15, true)]);
+    }
+}

@@ -1,0 +1,94 @@
+//! What a stage holds, in the order of its leaving, and the stage's books.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use linerate_units::Timestamp;
+
+use crate::stage::{Count, Stats};
+use crate::train::{Framing, Train};
+
+/// Time of leaving; among equals, the order of coming.
+type Turn = (Timestamp, u64);
+
+/// Trains that wait for their time to leave.
+///
+/// A train that leaves after all others joins the line, at no cost; only one that overtakes costs the logarithm of how
+/// many do. All that overtakes leaves before the end of the line, so the line is empty last.
+#[derive(Debug)]
+pub(super) struct Departures<T> {
+    framing: Framing,
+    stats: Stats,
+    line: VecDeque<(Turn, T)>,
+    overtaking: BTreeMap<Turn, T>,
+    scheduled: u64,
+}
+
+impl<T: Train> Departures<T> {
+    pub(super) fn new(framing: Framing) -> Self {
+        Self {
+            framing,
+            stats: Stats::default(),
+            line: VecDeque::new(),
+            overtaking: BTreeMap::new(),
+            scheduled: 0,
+        }
+    }
+
+    /// Books a train that was pushed. What becomes of it is booked by [`Self::leave`] and [`Self::lose`].
+    pub(super) fn arrived(&mut self, train: &T) {
+        self.stats.taken.add(Count::of(train, self.framing));
+    }
+
+    /// Books a train that is made here.
+    pub(super) fn made(&mut self, train: &T) {
+        self.stats.added.add(Count::of(train, self.framing));
+    }
+
+    /// Books a train that is thrown away.
+    pub(super) fn lose(&mut self, train: &T) {
+        self.stats.dropped.add(Count::of(train, self.framing));
+    }
+
+    /// Holds a train until `at`.
+    pub(super) fn leave(&mut self, at: Timestamp, train: T) {
+        self.stats.held.add(Count::of(&train, self.framing));
+        let turn = (at, self.scheduled);
+        self.scheduled += 1;
+        if self.last().is_none_or(|last| last <= at) {
+            self.line.push_back((turn, train));
+        } else {
+            self.overtaking.insert(turn, train);
+        }
+    }
+
+    /// When the last of those held leaves.
+    pub(super) fn last(&self) -> Option<Timestamp> {
+        self.line.back().map(|((at, _), _)| *at)
+    }
+
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        self.next().map(|(at, _)| at)
+    }
+
+    pub(super) fn pop(&mut self, now: Timestamp) -> Option<T> {
+        let turn = self.next().filter(|(at, _)| *at <= now)?;
+        let train = match self.overtaking.remove(&turn) {
+            Some(train) => train,
+            None => self.line.pop_front()?.1,
+        };
+        let count = Count::of(&train, self.framing);
+        self.stats.held.take(count);
+        self.stats.given.add(count);
+        Some(train)
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    fn next(&self) -> Option<Turn> {
+        let line = self.line.front().map(|(turn, _)| *turn);
+        let overtaking = self.overtaking.first_key_value().map(|(turn, _)| *turn);
+        line.into_iter().chain(overtaking).min()
+    }
+}

@@ -1,0 +1,118 @@
+//! Duplication: some packets arrive twice.
+
+use linerate_units::{Ratio, Timestamp};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use crate::stage::cut::{runs, split};
+use crate::stage::departures::Departures;
+use crate::stage::trials::Trials;
+use crate::stage::{Stage, Stats};
+use crate::train::{Framing, Train};
+
+/// A network that duplicates packets, each with the same probability; the copy follows its packet directly.
+#[derive(Debug)]
+pub struct Duplicate<T> {
+    chosen: Trials,
+    rng: StdRng,
+    departures: Departures<T>,
+}
+
+impl<T: Train> Duplicate<T> {
+    /// Duplicates a `share` of the packets.
+    #[must_use]
+    pub fn new(share: Ratio, framing: Framing, seed: u64) -> Self {
+        let mut rng = StdRng::seed_from_u64(seed);
+        Self { chosen: Trials::new(share, &mut rng), rng, departures: Departures::new(framing) }
+    }
+
+    /// Changes the share of the packets that are yet to come.
+    pub fn set(&mut self, share: Ratio) {
+        self.chosen = Trials::new(share, &mut self.rng);
+    }
+}
+
+impl<T: Train> Stage<T> for Duplicate<T> {
+    fn push(&mut self, now: Timestamp, train: T) {
+        let Self { chosen, rng, departures } = self;
+        departures.arrived(&train);
+        runs(
+            train,
+            |_, _, rest| chosen.next(rest, rng),
+            |run, twice| {
+                if twice {
+                    leave_twice(departures, now, run);
+                } else {
+                    departures.leave(now, run);
+                }
+            },
+        );
+    }
+
+    fn pop(&mut self, now: Timestamp) -> Option<T> {
+        self.departures.pop(now)
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        self.departures.deadline()
+    }
+
+    fn stats(&self) -> Stats {
+        self.departures.stats()
+    }
+}
+
+/// Sends each packet of a run, and its copy behind it.
+fn leave_twice<T: Train>(departures: &mut Departures<T>, now: Timestamp, run: T) {
+    let mut rest = Some(run);
+    while let Some(mut packet) = rest {
+        rest = (packet.packets() > 1).then(|| split(&mut packet, 1));
+        let copy = packet.duplicate();
+        departures.made(&copy);
+        departures.leave(now, packet);
+        departures.leave(now, copy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::stage::laws::{Laws, Numbered, arrivals, check, likely, pass};
+
+    fn duplicate(share: f64, seed: u64) -> Duplicate<Numbered> {
+        Duplicate::new(Ratio::new(share).unwrap(), Framing::default(), seed)
+    }
+
+    #[test]
+    fn the_share_arrives_twice() {
+        let packets = 1_000_000;
+        for share in [0.001, 0.3] {
+            let mut stage = duplicate(share, 1);
+            pass(&mut stage, packets);
+            let added = stage.stats().added.packets;
+            assert!(likely(added, packets, share), "{added} of {packets} at {share}");
+        }
+    }
+
+    #[test]
+    fn each_copy_follows_its_packet() {
+        let mut stage = duplicate(1.0, 1);
+        let left = pass(&mut stage, 3);
+        let seen: Vec<_> = left.iter().map(|train| (train.ids(), train.copy())).collect();
+        assert_eq!(
+            seen,
+            [(0..1, false), (0..1, true), (1..2, false), (1..2, true), (2..3, false), (2..3, true)]
+        );
+        stage.set(Ratio::default());
+        assert_eq!(pass(&mut stage, 44).len(), 1, "a train without duplicates is not cut");
+    }
+
+    proptest! {
+        #[test]
+        fn keeps_the_laws(arriving in arrivals(), share in 0.0..=1.0, seed: u64) {
+            check(&arriving, Laws::IN_ORDER, || duplicate(share, seed))?;
+        }
+    }
+}

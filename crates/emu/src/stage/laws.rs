@@ -1,0 +1,400 @@
+//! What the stages' tests share: a train whose packets are numbered, the laws that every stage keeps, and the interval
+//! that counts of independent events fall into.
+
+use std::ops::Range;
+
+use linerate_units::{Span, Timestamp};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use crate::stage::{Count, Stage};
+use crate::train::{Framing, HashFields, Sizes, Train};
+
+/// A train whose packets carry consecutive numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Numbered {
+    first: u64,
+    sizes: Sizes,
+    spread: Span,
+    capable: bool,
+    marked: bool,
+    copy: bool,
+    flow: [u64; 3],
+}
+
+impl Numbered {
+    /// `packets` packets of `length` bytes, numbered from `first` on.
+    pub(crate) fn new(first: u64, packets: u32, length: u32) -> Self {
+        let sizes = Sizes { packets, each: length, last: length };
+        Self { first, sizes, spread: Span::ZERO, capable: false, marked: false, copy: false, flow: [0; 3] }
+    }
+
+    /// The same with a shorter last packet.
+    pub(crate) fn ending_with(mut self, last: u32) -> Self {
+        self.sizes.last = last;
+        if self.sizes.packets == 1 {
+            self.sizes.each = last;
+        }
+        self
+    }
+
+    /// The same, arriving over a time; nothing changes for a single packet.
+    pub(crate) fn spread_over(mut self, spread: Span) -> Self {
+        self.spread = if self.sizes.packets > 1 { spread } else { Span::ZERO };
+        self
+    }
+
+    /// The same, ECN-capable or not.
+    pub(crate) fn ecn(mut self, capable: bool) -> Self {
+        self.capable = capable;
+        self
+    }
+
+    /// The same with these addresses and ports: MAC, IP, ports.
+    pub(crate) fn of_flow(mut self, flow: [u64; 3]) -> Self {
+        self.flow = flow;
+        self
+    }
+
+    /// Numbers of its packets.
+    pub(crate) fn ids(&self) -> Range<u64> {
+        self.first..self.first + u64::from(self.sizes.packets)
+    }
+
+    /// True if it was marked.
+    pub(crate) fn marked(&self) -> bool {
+        self.marked
+    }
+
+    /// True if a network made it from another.
+    pub(crate) fn copy(&self) -> bool {
+        self.copy
+    }
+}
+
+impl Train for Numbered {
+    fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    fn spread(&self) -> Span {
+        self.spread
+    }
+
+    fn set_spread(&mut self, spread: Span) {
+        self.spread = spread;
+    }
+
+    fn split_off(&mut self, packets: u32) -> Self {
+        assert!((1..self.sizes.packets).contains(&packets), "cut {packets} of {}", self.sizes.packets);
+        let mut rest = self.clone();
+        rest.first += u64::from(packets);
+        rest.sizes.packets -= packets;
+        if rest.sizes.packets == 1 {
+            rest.sizes.each = rest.sizes.last;
+        }
+        self.sizes = Sizes { packets, each: self.sizes.each, last: self.sizes.each };
+        rest
+    }
+
+    fn mark(&mut self) -> bool {
+        self.marked |= self.capable;
+        self.capable
+    }
+
+    fn duplicate(&self) -> Self {
+        Self { copy: true, ..self.clone() }
+    }
+
+    fn flow_hash(&self, fields: HashFields, seed: u64) -> u64 {
+        let chosen = [fields.mac, fields.ip, fields.ports];
+        let fields = chosen.iter().zip(self.flow).filter_map(|(chosen, field)| chosen.then_some(field));
+        fields.fold(mixed(seed), |hash, field| mixed(hash ^ field))
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea and Flood 2014), applied after its increment.
+fn mixed(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// Trains and when they arrive, numbered in the order of arrival.
+pub(crate) type Arriving = Vec<(Timestamp, Numbered)>;
+
+/// Any trains at any times, some of them together.
+pub(crate) fn arrivals() -> impl Strategy<Value = Arriving> {
+    let train = (0..400_000_u64, 1..=44_u32, 60..=1514_u32, 60..=1514_u32, 0..600_000_u64, any::<bool>());
+    prop::collection::vec(train, 1..40).prop_map(|trains| {
+        let (mut now, mut first) = (600_000, 0);
+        let mut arriving = Vec::new();
+        for (gap, packets, each, last, spread, capable) in trains {
+            now += if gap < 100_000 { 0 } else { gap };
+            let train = Numbered::new(first, packets, each).ending_with(last.min(each)).ecn(capable);
+            arriving.push((Timestamp::from_ns(now), train.spread_over(Span::from_ns(spread))));
+            first += u64::from(packets);
+        }
+        arriving
+    })
+}
+
+/// What a stage promises beyond conservation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Laws {
+    /// Packets leave in the order in which they came; a copy follows its packet directly.
+    pub(crate) keeps_order: bool,
+    /// No packet leaves earlier than this after it came.
+    pub(crate) floor: Span,
+    /// In which frames the books are kept.
+    pub(crate) framing: Framing,
+}
+
+impl Laws {
+    /// Order is kept and nothing is promised about the delay.
+    pub(crate) const IN_ORDER: Self =
+        Self { keeps_order: true, floor: Span::ZERO, framing: Framing { tags: 0 } };
+    /// Packets may overtake.
+    pub(crate) const ANY_ORDER: Self = Self { keeps_order: false, ..Self::IN_ORDER };
+}
+
+/// Whether a stage keeps the laws: conservation in packets and bytes at every step, identity, order, delay floor, no
+/// lost wake-up, nothing early; the same from the same seed; and the same to whoever looks late.
+pub(crate) fn check<S: Stage<Numbered>>(
+    arriving: &Arriving,
+    laws: Laws,
+    make: impl Fn() -> S,
+) -> Result<(), TestCaseError> {
+    let exact = Driver::new(make(), arriving, laws).run(1)?;
+    let again = Driver::new(make(), arriving, laws).run(1)?;
+    prop_assert_eq!(&exact, &again, "same seed, same result");
+    let trains =
+        |left: &[(Timestamp, Numbered)]| left.iter().map(|(_, train)| train.clone()).collect::<Vec<_>>();
+    for looks_every in [3, usize::MAX] {
+        let late = Driver::new(make(), arriving, laws).run(looks_every)?;
+        prop_assert_eq!(trains(&exact), trains(&late), "looking before each {}. arrival", looks_every);
+    }
+    Ok(())
+}
+
+/// After everything.
+const END: Timestamp = Timestamp::from_ns(u64::MAX);
+
+/// A driver that keeps its own books.
+struct Driver<'a, S> {
+    stage: S,
+    arriving: &'a Arriving,
+    laws: Laws,
+    now: Timestamp,
+    taken: Count,
+    given: Count,
+    /// By number of the packet: when it came, and its length.
+    came: Vec<(Timestamp, u32)>,
+    /// By number of the packet: whether it and its copy have left.
+    gone: Vec<[bool; 2]>,
+    left: Vec<(Timestamp, Numbered)>,
+}
+
+impl<'a, S: Stage<Numbered>> Driver<'a, S> {
+    fn new(stage: S, arriving: &'a Arriving, laws: Laws) -> Self {
+        let (now, taken, given) = (Timestamp::START, Count::default(), Count::default());
+        Self {
+            stage,
+            arriving,
+            laws,
+            now,
+            taken,
+            given,
+            came: Vec::new(),
+            gone: Vec::new(),
+            left: Vec::new(),
+        }
+    }
+
+    /// Pushes everything. Before every `looks_every`th arrival and at the end it pops what has left: with 1 at each
+    /// deadline, otherwise all at once. Returns what left, and when it was seen to.
+    fn run(mut self, looks_every: usize) -> Result<Vec<(Timestamp, Numbered)>, TestCaseError> {
+        self.look()?;
+        for (index, (at, train)) in self.arriving.iter().enumerate() {
+            if looks_every == 1 {
+                self.pop_at_deadlines(*at)?;
+            } else if index % looks_every == looks_every - 1 {
+                self.pop_all(*at)?;
+            }
+            self.push(*at, train)?;
+        }
+        if looks_every == 1 {
+            self.pop_at_deadlines(END)?;
+        } else {
+            self.pop_all(END)?;
+        }
+        prop_assert_eq!(self.stage.stats().held, Count::default(), "everything leaves");
+        prop_assert!(self.stage.pop(END).is_none());
+        let marked = self.left.iter().filter(|(_, train)| train.marked() && !train.copy());
+        let marked: u32 = marked.map(|(_, train)| train.packets()).sum();
+        prop_assert_eq!(self.stage.stats().marked, u64::from(marked));
+        Ok(self.left)
+    }
+
+    fn push(&mut self, now: Timestamp, train: &Numbered) -> Result<(), TestCaseError> {
+        self.now = now;
+        self.taken.add(Count::of(train, self.laws.framing));
+        for index in 0..train.packets() {
+            self.came.push((now, train.sizes().of(index)));
+            self.gone.push([false; 2]);
+        }
+        self.stage.push(now, train.clone());
+        self.look()
+    }
+
+    fn pop_at_deadlines(&mut self, until: Timestamp) -> Result<(), TestCaseError> {
+        while let Some(deadline) = self.stage.deadline().filter(|deadline| *deadline <= until) {
+            prop_assert!(deadline >= self.now, "a deadline passed: {deadline:?}, now {:?}", self.now);
+            if deadline > self.now {
+                let before = Timestamp::from_ns(deadline.as_ns() - 1);
+                prop_assert!(self.stage.pop(before).is_none(), "a train left before the deadline");
+            }
+            let popped = self.left.len();
+            self.pop_all(deadline)?;
+            prop_assert!(self.left.len() > popped, "no train left at the deadline {deadline:?}");
+        }
+        Ok(())
+    }
+
+    fn pop_all(&mut self, now: Timestamp) -> Result<(), TestCaseError> {
+        self.now = now;
+        while let Some(train) = self.stage.pop(now) {
+            self.given.add(Count::of(&train, self.laws.framing));
+            self.left(train)?;
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    fn left(&mut self, train: Numbered) -> Result<(), TestCaseError> {
+        for (index, id) in train.ids().enumerate() {
+            let (came, length) = self.came[id as usize];
+            prop_assert!(self.now >= came + self.laws.floor, "packet {} came at {:?}", id, came);
+            prop_assert_eq!(train.sizes().of(index as u32), length, "length of packet {}", id);
+            let gone = &mut self.gone[id as usize][usize::from(train.copy())];
+            prop_assert!(!*gone, "packet {} left twice", id);
+            *gone = true;
+        }
+        if self.laws.keeps_order
+            && let Some((_, before)) = self.left.last()
+        {
+            if train.copy() {
+                prop_assert_eq!(before.ids(), train.ids(), "a copy follows its packet");
+            } else {
+                prop_assert!(before.ids().end <= train.first, "{} behind {:?}", train.first, before.ids());
+            }
+        }
+        self.left.push((self.now, train));
+        Ok(())
+    }
+
+    /// The books after every step.
+    fn look(&self) -> Result<(), TestCaseError> {
+        let stats = self.stage.stats();
+        prop_assert!(stats.balanced(), "{stats:?}");
+        prop_assert_eq!((stats.taken, stats.given), (self.taken, self.given));
+        prop_assert_eq!(stats.held.packets > 0, self.stage.deadline().is_some(), "held, but no deadline");
+        Ok(())
+    }
+}
+
+/// Whether `successes` of `trials` lie in the 99 % interval of the binomial distribution, which is normal where both
+/// outcomes are many.
+pub(crate) fn likely(successes: u64, trials: u64, probability: f64) -> bool {
+    let (trials, mean) = (trials as f64, trials as f64 * probability);
+    within_99(successes as f64, mean, (trials * probability * (1.0 - probability)).sqrt())
+}
+
+/// Whether a normal variable lies in its 99 % interval.
+pub(crate) fn within_99(value: f64, mean: f64, deviation: f64) -> bool {
+    (value - mean).abs() <= 2.5758 * deviation
+}
+
+/// Pushes full-sized trains with `packets` packets in all, one train a millisecond, and pops everything at once. Returns
+/// what left.
+pub(crate) fn pass(stage: &mut impl Stage<Numbered>, packets: u64) -> Vec<Numbered> {
+    let mut left = Vec::new();
+    let mut first = 0;
+    while first < packets {
+        let now = Timestamp::from_ns(1_000_000 * (1 + first / 44));
+        let train = Numbered::new(first, (packets - first).min(44) as u32, 1514);
+        first = train.ids().end;
+        stage.push(now, train);
+        left.extend(std::iter::from_fn(|| stage.pop(now)));
+    }
+    left
+}
+
+/// By number of the packet, up to `packets`: whether it is missing in `left`.
+pub(crate) fn missing(left: &[Numbered], packets: u64) -> Vec<bool> {
+    let mut missing = vec![true; packets as usize];
+    for train in left {
+        missing[train.first as usize..train.ids().end as usize].fill(false);
+    }
+    missing
+}
+
+mod tests {
+    use linerate_units::{Bitrate, Bytes, Ratio};
+
+    use super::*;
+    use crate::stage::delay::Delay;
+    use crate::stage::duplicate::Duplicate;
+    use crate::stage::loss::Losses;
+    use crate::stage::policer::Policer;
+    use crate::stage::reorder::Overtake;
+    use crate::way::{Bucket, Jitter, Loss, Reorder};
+
+    #[test]
+    fn of_ten_million_packets_none_is_unaccounted_for() {
+        let framing = Framing::default();
+        let share = |value| Ratio::new(value).unwrap();
+        // Trains of 44 full frames a millisecond are 534 Mb/s, of which the policer passes most.
+        let bucket = Bucket { rate: Bitrate::from_bps(5e8).unwrap(), burst: Bytes::new(100_000) };
+        let reorder = Reorder { probability: share(0.001), by: Span::from_ms(3) };
+        let jitter = Jitter { most: Span::from_ms(2), may_overtake: true };
+        let mut stages: [Box<dyn Stage<Numbered>>; 5] = [
+            Box::new(Policer::new(bucket, framing)),
+            Box::new(Losses::new(&Loss::Random(share(0.001)), framing, 1)),
+            Box::new(Duplicate::new(share(0.001), framing, 2)),
+            Box::new(Overtake::new(reorder, framing, 3)),
+            Box::new(Delay::new(Span::from_ms(10), jitter, framing, 4)),
+        ];
+        let (packets, mut first, mut received) = (10_000_000, 0, 0);
+        while first < packets {
+            let now = Timestamp::from_ns(1_000_000 * (1 + first / 44));
+            let train = Numbered::new(first, (packets - first).min(44) as u32, 1514);
+            first = train.ids().end;
+            stages[0].push(now, train);
+            received += drain(&mut stages, now);
+        }
+        // Everything that is on its way is out 15 ms later.
+        for late in 1..=20 {
+            received += drain(&mut stages, Timestamp::from_ns(1_000_000 * (packets / 44 + 1 + late)));
+        }
+
+        let stats = stages.each_ref().map(|stage| stage.stats());
+        assert!(stats.iter().all(|stats| stats.balanced() && stats.held == Count::default()), "{stats:?}");
+        assert!(stats.windows(2).all(|pair| pair[0].given == pair[1].taken), "{stats:?}");
+        let sum = |of: fn(&crate::stage::Stats) -> u64| stats.iter().map(of).sum::<u64>();
+        let (dropped, added) = (sum(|stats| stats.dropped.packets), sum(|stats| stats.added.packets));
+        assert!(dropped > 0 && added > 0);
+        assert_eq!(packets + added, received + dropped);
+    }
+
+    /// Hands on what leaves each stage by `now`, and counts the packets that leave the last.
+    fn drain(stages: &mut [Box<dyn Stage<Numbered>>; 5], now: Timestamp) -> u64 {
+        for index in 0..4 {
+            while let Some(train) = stages[index].pop(now) {
+                stages[index + 1].push(now, train);
+            }
+        }
+        std::iter::from_fn(|| stages[4].pop(now)).map(|train| u64::from(train.packets())).sum()
+    }
+}
