@@ -7,6 +7,7 @@
 //!
 //! Waiting, serialising and propagating are three stages: a buffer holds only what waits.
 
+mod codel;
 mod cut;
 pub mod delay;
 mod departures;
@@ -15,7 +16,10 @@ pub mod duplicate;
 pub(crate) mod laws;
 pub mod loss;
 pub mod policer;
+pub mod queue;
+mod red;
 pub mod reorder;
+mod store;
 mod trials;
 pub mod trunk;
 

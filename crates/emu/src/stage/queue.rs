@@ -1,0 +1,360 @@
+//! The queue: what waits in front of a line, and who is dropped or marked when it grows.
+//!
+//! A queue is no stage by itself. Trains are offered to it with the room that they may take; the line takes the next
+//! when it is free. What the line has taken no longer waits here, so the room and what waits ahead are the line's to say.
+
+use linerate_units::{Span, Timestamp};
+
+use crate::stage::codel::{self, CoDel};
+use crate::stage::red::{self, Red};
+use crate::stage::store::Store;
+use crate::stage::{Count, Stats};
+use crate::train::{Framing, Sizes, Train};
+use crate::way::Discipline;
+
+/// The room that a train finds.
+///
+/// # Units
+/// bytes of frames, as [`Framing::frame`] counts
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// What may still be taken.
+    pub free: u64,
+    /// What waits outside the queue: packets of the train on the line that have not started.
+    pub ahead: u64,
+}
+
+/// The train that waits first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// When its last packet arrived: not later than it was offered.
+    pub arrived: Timestamp,
+    /// Time from the arrival of its first packet to that of its last.
+    pub spread: Span,
+    /// Lengths of its packets.
+    pub sizes: Sizes,
+}
+
+/// What waits in front of a line.
+#[derive(Debug)]
+pub struct Queue<T> {
+    store: Store<T>,
+    control: Control,
+    seed: u64,
+}
+
+/// A discipline at work.
+#[derive(Debug)]
+enum Control {
+    TailDrop,
+    Red(Box<Red>),
+    CoDel(CoDel),
+}
+
+impl Control {
+    fn new(discipline: Discipline, seed: u64) -> Self {
+        match discipline {
+            Discipline::TailDrop => Self::TailDrop,
+            Discipline::Red(settings) => Self::Red(Box::new(Red::new(settings, seed))),
+            Discipline::CoDel(settings) => Self::CoDel(CoDel::new(settings)),
+        }
+    }
+}
+
+impl<T: Train> Queue<T> {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(discipline: Discipline, framing: Framing, seed: u64) -> Self {
+        Self { store: Store::new(framing), control: Control::new(discipline, seed), seed }
+    }
+
+    /// Changes discipline and framing. What waits stays; so does what the discipline has learnt, if it is the same with
+    /// other settings. The books count what waits as if it had come in its new frames.
+    pub fn reconfigure(&mut self, discipline: Discipline, framing: Framing) {
+        match (&mut self.control, discipline) {
+            (Control::Red(red), Discipline::Red(settings)) => red.set(settings),
+            (Control::CoDel(codel), Discipline::CoDel(settings)) => codel.set(settings),
+            (control, discipline) => *control = Control::new(discipline, self.seed),
+        }
+        self.store.reframe(framing);
+    }
+
+    /// Offers a train whose last packet arrives `now`: its packets that find room and are not dropped by the discipline
+    /// wait.
+    pub fn offer(&mut self, now: Timestamp, train: T, room: Room) {
+        self.store.arrived(&train);
+        match &mut self.control {
+            Control::Red(red) => red::offer(red, &mut self.store, now, train, room),
+            Control::TailDrop | Control::CoDel(_) => self.store.keep_fitting(now, train, room.free),
+        }
+    }
+
+    /// The train that waits first. What [`Queue::take`] gives may be a part of it, or another: the discipline decides.
+    #[must_use]
+    pub fn head(&self) -> Option<Head> {
+        let (arrived, train) = self.store.head()?;
+        Some(Head { arrived, spread: train.spread(), sizes: train.sizes() })
+    }
+
+    /// Takes the next train for the line. Its first packet starts at `start`, each further one when the one before has
+    /// taken its time; `packet_time` says how long the line takes for a packet of a length.
+    ///
+    /// What arrives before `start` must have been offered. The train ends before a packet whose fate depends on what may
+    /// yet arrive, so that each packet is decided at its own start.
+    pub fn take(&mut self, start: Timestamp, packet_time: impl Fn(u32) -> Span) -> Option<T> {
+        let store = &mut self.store;
+        let train = match &mut self.control {
+            Control::TailDrop => store.take_head()?,
+            Control::Red(red) => {
+                let train = store.take_head()?;
+                if store.head().is_none() {
+                    let sizes = train.sizes();
+                    let before_last = packet_time(sizes.each).saturating_mul(u64::from(sizes.packets - 1));
+                    red.emptied(start + before_last, packet_time(sizes.last));
+                }
+                train
+            }
+            Control::CoDel(state) => codel::take(state, store, start, packet_time)?,
+        };
+        store.give(&train);
+        Some(train)
+    }
+
+    /// What waits.
+    #[must_use]
+    pub fn backlog(&self) -> Count {
+        self.store.stats().held
+    }
+
+    /// What went through so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.store.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use linerate_units::{Bytes, Ratio};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::stage::Stage;
+    use crate::stage::cut::{Arrivals, split};
+    use crate::stage::laws::{Laws, Numbered, arrivals, check};
+    use crate::way::{CoDelSettings, RedSettings};
+
+    /// A frame of 1514 bytes with its check sequence.
+    const FRAME: u64 = 1518;
+    const PLAIN: Framing = Framing { tags: 0 };
+
+    fn at(ns: u64) -> Timestamp {
+        Timestamp::from_ns(ns)
+    }
+
+    fn room(free: u64) -> Room {
+        Room { free, ahead: 0 }
+    }
+
+    #[test]
+    fn packets_that_fit_are_kept_to_the_byte() {
+        let kept = |free| {
+            let mut queue = Queue::new(Discipline::TailDrop, PLAIN, 1);
+            let train = Numbered::new(0, 10, 1514).ending_with(100).spread_over(Span::from_ns(900));
+            queue.offer(at(1000), train, room(free));
+            (queue.backlog().packets, queue.backlog().bytes.get(), queue.stats().dropped.packets)
+        };
+        assert_eq!(kept(0), (0, 0, 10));
+        assert_eq!(kept(103), (0, 0, 10));
+        assert_eq!(kept(FRAME - 1), (1, 104, 9), "the short one");
+        assert_eq!(kept(5 * FRAME), (5, 5 * FRAME, 5));
+        assert_eq!(kept(5 * FRAME + 103), (5, 5 * FRAME, 5));
+        assert_eq!(kept(6 * FRAME - 1), (6, 5 * FRAME + 104, 4), "the short one");
+        assert_eq!(kept(6 * FRAME), (6, 6 * FRAME, 4));
+        assert_eq!(kept(9 * FRAME + 103), (9, 9 * FRAME, 1));
+        assert_eq!(kept(9 * FRAME + 104), (10, 9 * FRAME + 104, 0));
+        assert_eq!(kept(u64::MAX), (10, 9 * FRAME + 104, 0));
+    }
+
+    #[test]
+    fn what_is_kept_keeps_its_arrival() {
+        let mut queue = Queue::new(Discipline::TailDrop, PLAIN, 1);
+        queue.offer(at(1000), Numbered::new(0, 10, 1514).spread_over(Span::from_ns(900)), room(4 * FRAME));
+        let head = queue.head().unwrap();
+        assert_eq!(
+            (head.arrived, head.spread),
+            (at(400), Span::from_ns(300)),
+            "packets at 100, 200, 300, 400"
+        );
+        assert_eq!(queue.take(at(1000), |_| Span::from_ns(1)).unwrap().ids(), 0..4);
+        assert_eq!((queue.head(), queue.backlog()), (None, Count::default()));
+    }
+
+    #[test]
+    fn what_waits_stays_when_discipline_and_framing_change() {
+        let mut queue = Queue::new(Discipline::TailDrop, PLAIN, 1);
+        queue.offer(at(0), Numbered::new(0, 10, 1514), room(u64::MAX));
+        queue.take(at(0), |_| Span::from_ns(1));
+        queue.offer(at(0), Numbered::new(10, 10, 1514), room(u64::MAX));
+        let settings = CoDelSettings { target: Span::from_ms(5), interval: Span::from_ms(100), ecn: false };
+        queue.reconfigure(Discipline::CoDel(settings), Framing { tags: 1 });
+        assert_eq!(queue.backlog(), Count { packets: 10, bytes: Bytes::new(10 * (FRAME + 4)) });
+        assert!(queue.stats().balanced());
+        assert_eq!(queue.take(at(1), |_| Span::from_ns(1)).unwrap().ids(), 10..20);
+        assert!(queue.stats().balanced());
+    }
+
+    /// The least that makes a stage of a queue: a line of constant rate behind it, and a buffer of its own.
+    struct Line {
+        queue: Queue<Numbered>,
+        capacity: u64,
+        ns_per_byte: u64,
+        /// Cuts every train into its packets first.
+        singly: bool,
+        pushed: Timestamp,
+        free_at: Timestamp,
+        /// What is on the line: its start, the time of each packet, and the packets.
+        sending: Option<(Timestamp, Span, Sizes)>,
+        sent: VecDeque<(Timestamp, Numbered)>,
+        given: Count,
+        /// Number of each packet that was sent, when it started, and whether it was marked.
+        starts: Vec<(u64, Timestamp, bool)>,
+    }
+
+    impl Line {
+        fn new(discipline: Discipline, capacity: u64, ns_per_byte: u64, singly: bool) -> Self {
+            Self {
+                queue: Queue::new(discipline, PLAIN, 1),
+                capacity,
+                ns_per_byte,
+                singly,
+                pushed: Timestamp::START,
+                free_at: Timestamp::START,
+                sending: None,
+                sent: VecDeque::new(),
+                given: Count::default(),
+                starts: Vec::new(),
+            }
+        }
+
+        fn ahead(&self, now: Timestamp) -> u64 {
+            self.sending.map_or(0, |(start, time, sizes)| {
+                let started = now.since(start).as_ns() / time.as_ns() + 1;
+                let started =
+                    u32::try_from(started).map_or(sizes.packets, |started| started.min(sizes.packets));
+                PLAIN.frames_of(&sizes, sizes.packets) - PLAIN.frames_of(&sizes, started)
+            })
+        }
+
+        fn offer(&mut self, now: Timestamp, arrived: Timestamp, train: Numbered) {
+            let ahead = self.ahead(now);
+            let waits = self.queue.backlog().bytes.get() + ahead;
+            assert!(waits <= self.capacity, "{waits} bytes wait in {}", self.capacity);
+            self.queue.offer(arrived, train, Room { free: self.capacity - waits, ahead });
+        }
+
+        fn advance(&mut self, now: Timestamp) {
+            let time = |length| Span::from_ns(self.ns_per_byte * PLAIN.wire(length));
+            while self.free_at <= now && self.queue.head().is_some() {
+                let start = self.free_at.max(self.pushed);
+                let train = self.queue.take(start, time).expect("something waits");
+                let sizes = train.sizes();
+                for (index, id) in train.ids().enumerate() {
+                    let start = start + time(sizes.each).saturating_mul(index as u64);
+                    self.starts.push((id, start, train.marked()));
+                }
+                let spread = time(sizes.each).saturating_mul(u64::from(sizes.packets - 1));
+                self.free_at = start + spread + time(sizes.last);
+                self.sending = Some((start, time(sizes.each), sizes));
+                self.sent.push_back((self.free_at, train.spread_over(spread)));
+            }
+        }
+    }
+
+    impl Stage<Numbered> for Line {
+        fn push(&mut self, now: Timestamp, train: Numbered) {
+            self.advance(now);
+            self.pushed = now;
+            let arrivals = Arrivals::of(&train, now);
+            if self.singly {
+                let (mut rest, mut index) = (Some(train), 0);
+                while let Some(mut packet) = rest {
+                    rest = (packet.packets() > 1).then(|| split(&mut packet, 1));
+                    self.offer(now, arrivals.at(index), packet);
+                    index += 1;
+                }
+            } else {
+                self.offer(now, now, train);
+            }
+            self.advance(now);
+        }
+
+        fn pop(&mut self, now: Timestamp) -> Option<Numbered> {
+            self.advance(now);
+            let (_, train) = self.sent.pop_front_if(|(at, _)| *at <= now)?;
+            self.given.add(Count::of(&train, PLAIN));
+            Some(train)
+        }
+
+        fn deadline(&self) -> Option<Timestamp> {
+            self.sent.front().map(|(at, _)| *at)
+        }
+
+        fn stats(&self) -> Stats {
+            let mut stats = self.queue.stats();
+            stats.held.add(stats.given);
+            stats.held.take(self.given);
+            Stats { given: self.given, ..stats }
+        }
+    }
+
+    fn discipline() -> impl Strategy<Value = Discipline> {
+        let red = (0..40_000_u64, 1..60_000_u64, 0.0..=0.5, 0.001..=1.0, any::<bool>());
+        let red = red.prop_map(|(min, more, most, weight, ecn)| {
+            Discipline::Red(RedSettings {
+                min: Bytes::new(min),
+                max: Bytes::new(min + more),
+                max_probability: Ratio::new(most).unwrap(),
+                weight: Ratio::new(weight).unwrap(),
+                ecn,
+            })
+        });
+        let codel = (0..1_000_000_u64, 0..1_000_000_u64, any::<bool>());
+        let codel = codel.prop_map(|(target, interval, ecn)| {
+            let (target, interval) = (Span::from_ns(target), Span::from_ns(interval));
+            Discipline::CoDel(CoDelSettings { target, interval, ecn })
+        });
+        prop_oneof![Just(Discipline::TailDrop), red, codel]
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_behind_a_queue_keeps_the_laws(
+            arriving in arrivals(), discipline in discipline(), capacity in 0..500_000_u64, ns_per_byte in 1..40_u64
+        ) {
+            check(&arriving, Laws::IN_ORDER, || Line::new(discipline, capacity, ns_per_byte, false))?;
+        }
+
+        /// That packets travel in trains saves work and changes nothing.
+        #[test]
+        fn a_train_fares_as_its_packets_would(
+            arriving in arrivals(), discipline in discipline(), capacity in 0..500_000_u64, ns_per_byte in 1..40_u64
+        ) {
+            let [whole, singly] = [false, true].map(|singly| {
+                let mut line = Line::new(discipline, capacity, ns_per_byte, singly);
+                for (now, train) in &arriving {
+                    // In whole nanoseconds from packet to packet, so that a part of a train has the times of the whole.
+                    let gaps = u64::from(train.packets() - 1).max(1);
+                    let even = Span::from_ns(train.spread().as_ns() / gaps * gaps);
+                    line.push(*now, train.clone().spread_over(even));
+                }
+                line.advance(at(u64::MAX));
+                (line.starts, line.queue.stats())
+            });
+            prop_assert_eq!(whole.0, singly.0);
+            prop_assert_eq!(whole.1, singly.1);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The memory of a queue: what waits, first in first out.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use linerate_units::Timestamp;
+
+use crate::stage::cut::{Arrivals, runs, split};
+use crate::stage::{Count, Stats};
+use crate::train::{Framing, Train};
+
+/// Trains that wait, and the books about them.
+#[derive(Debug)]
+pub(super) struct Store<T> {
+    waiting: VecDeque<Waiting<T>>,
+    framing: Framing,
+    /// The largest frame that ever waited: what CoDel takes for a full packet.
+    largest: u64,
+    stats: Stats,
+}
+
+#[derive(Debug)]
+struct Waiting<T> {
+    /// When its last packet arrived.
+    arrived: Timestamp,
+    train: T,
+}
+
+impl<T: Train> Store<T> {
+    pub(super) fn new(framing: Framing) -> Self {
+        Self { waiting: VecDeque::new(), framing, largest: 0, stats: Stats::default() }
+    }
+
+    pub(super) fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    pub(super) fn largest(&self) -> u64 {
+        self.largest
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// The train that waits first, and when its last packet arrived.
+    pub(super) fn head(&self) -> Option<(Timestamp, &T)> {
+        self.waiting.front().map(|waiting| (waiting.arrived, &waiting.train))
+    }
+
+    /// Books a train that was offered.
+    pub(super) fn arrived(&mut self, train: &T) {
+        self.stats.taken.add(Count::of(train, self.framing));
+    }
+
+    /// Lets a train wait whose last packet arrived at `arrived`.
+    pub(super) fn keep(&mut self, arrived: Timestamp, train: T) {
+        self.largest = self.largest.max(self.framing.frame(train.sizes().each));
+        self.stats.held.add(Count::of(&train, self.framing));
+        self.waiting.push_back(Waiting { arrived, train });
+    }
+
+    /// Keeps the packets of a train that arrives `now` as long as they fit into `free` bytes, and drops the others. A
+    /// short last packet may fit behind longer ones that did not.
+    pub(super) fn keep_fitting(&mut self, now: Timestamp, train: T, mut free: u64) {
+        let (framing, sizes, arrivals) = (self.framing, train.sizes(), Arrivals::of(&train, now));
+        let fits = |_: &T, index: u32, rest: u32| {
+            let frame = framing.frame(sizes.of(index));
+            let alike = if rest > 1 { rest - 1 } else { 1 };
+            let fitting = (free / frame).min(u64::from(alike));
+            free -= fitting * frame;
+            if fitting > 0 { (fitting as u32, true) } else { (alike, false) }
+        };
+        let mut settled = 0;
+        runs(train, fits, |run, fits| {
+            settled += run.packets();
+            if fits {
+                self.keep(arrivals.at(settled - 1), run);
+            } else {
+                self.lose(&run);
+            }
+        });
+    }
+
+    /// Books a train that is thrown away.
+    pub(super) fn lose(&mut self, train: &T) {
+        self.stats.dropped.add(Count::of(train, self.framing));
+    }
+
+    /// Books a train that goes to the line.
+    pub(super) fn give(&mut self, train: &T) {
+        self.stats.given.add(Count::of(train, self.framing));
+    }
+
+    /// Books packets that were marked.
+    pub(super) fn mark(&mut self, packets: u32) {
+        self.stats.marked += u64::from(packets);
+    }
+
+    /// Takes the head. It is neither given nor lost yet.
+    pub(super) fn take_head(&mut self) -> Option<T> {
+        let train = self.waiting.pop_front()?.train;
+        self.stats.held.take(Count::of(&train, self.framing));
+        Some(train)
+    }
+
+    /// Takes the first `packets` packets of the head, likewise.
+    pub(super) fn take_packets(&mut self, packets: u32) -> Option<T> {
+        let head = self.waiting.front_mut()?;
+        if packets >= head.train.packets() {
+            return self.take_head();
+        }
+        let behind = split(&mut head.train, packets);
+        let train = mem::replace(&mut head.train, behind);
+        self.stats.held.take(Count::of(&train, self.framing));
+        Some(train)
+    }
+
+    /// Counts in other frames from now on, as if what waits had come in them.
+    pub(super) fn reframe(&mut self, framing: Framing) {
+        if framing == self.framing {
+            return;
+        }
+        self.framing = framing;
+        let mut held = Count::default();
+        for waiting in &self.waiting {
+            held.add(Count::of(&waiting.train, framing));
+        }
+        self.stats.taken.take(self.stats.held);
+        self.stats.taken.add(held);
+        self.stats.held = held;
+        self.largest = 0;
+        for waiting in &self.waiting {
+            self.largest = self.largest.max(framing.frame(waiting.train.sizes().each));
+        }
+    }
+}
