@@ -285,11 +285,16 @@ mod tests {
         let left: Vec<_> = std::iter::from_fn(|| stage.pop(at(4000))).collect();
         assert_eq!(numbers(&missing(&left, 10)), [0, 4, 6, 7]);
 
-        // An instant that a packet has answered, or passed before the setting, asks for no other.
-        stage.set(&Loss::AtTimes(vec![at(3999), at(4000), at(4001)]));
-        stage.push(at(5000), Numbered::new(0, 3, 1514).spread_over(Span::from_ns(100)));
-        let left: Vec<_> = std::iter::from_fn(|| stage.pop(at(5000))).collect();
-        assert_eq!(numbers(&missing(&left, 3)), [0]);
+        // An instant that a packet answered before the setting asks for no other.
+        for (instants, expected) in [(vec![at(3999), at(4000)], vec![]), (vec![at(4001)], vec![0])] {
+            let mut stage = losses(&Loss::None, 1);
+            stage.push(at(4000), Numbered::new(0, 1, 1514));
+            assert!(stage.pop(at(4000)).is_some());
+            stage.set(&Loss::AtTimes(instants));
+            stage.push(at(4002), Numbered::new(0, 3, 1514));
+            let left: Vec<_> = std::iter::from_fn(|| stage.pop(at(4002))).collect();
+            assert_eq!(numbers(&missing(&left, 3)), expected);
+        }
     }
 
     fn any_loss() -> impl Strategy<Value = Loss> {

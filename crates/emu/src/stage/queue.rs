@@ -108,8 +108,9 @@ impl<T: Train> Queue<T> {
             Control::Red(red) => {
                 let train = store.take_head()?;
                 if store.head().is_none() {
-                    let time = packet_time(train.sizes().each);
-                    red.emptied(start + time.saturating_mul(u64::from(train.packets() - 1)), time);
+                    let sizes = train.sizes();
+                    let before_last = packet_time(sizes.each).saturating_mul(u64::from(sizes.packets - 1));
+                    red.emptied(start + before_last, packet_time(sizes.last));
                 }
                 train
             }
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_packets_that_fit_are_kept_to_the_byte() {
+    fn packets_that_fit_are_kept_to_the_byte() {
         let kept = |free| {
             let mut queue = Queue::new(Discipline::TailDrop, PLAIN, 1);
             let train = Numbered::new(0, 10, 1514).ending_with(100).spread_over(Span::from_ns(900));
@@ -166,9 +167,12 @@ mod tests {
             (queue.backlog().packets, queue.backlog().bytes.get(), queue.stats().dropped.packets)
         };
         assert_eq!(kept(0), (0, 0, 10));
-        assert_eq!(kept(FRAME - 1), (0, 0, 10));
+        assert_eq!(kept(103), (0, 0, 10));
+        assert_eq!(kept(FRAME - 1), (1, 104, 9), "the short one");
         assert_eq!(kept(5 * FRAME), (5, 5 * FRAME, 5));
-        assert_eq!(kept(6 * FRAME - 1), (5, 5 * FRAME, 5));
+        assert_eq!(kept(5 * FRAME + 103), (5, 5 * FRAME, 5));
+        assert_eq!(kept(6 * FRAME - 1), (6, 5 * FRAME + 104, 4), "the short one");
+        assert_eq!(kept(6 * FRAME), (6, 6 * FRAME, 4));
         assert_eq!(kept(9 * FRAME + 103), (9, 9 * FRAME, 1));
         assert_eq!(kept(9 * FRAME + 104), (10, 9 * FRAME + 104, 0));
         assert_eq!(kept(u64::MAX), (10, 9 * FRAME + 104, 0));
@@ -340,7 +344,12 @@ mod tests {
         ) {
             let [whole, singly] = [false, true].map(|singly| {
                 let mut line = Line::new(discipline, capacity, ns_per_byte, singly);
-                arriving.iter().for_each(|(now, train)| line.push(*now, train.clone()));
+                for (now, train) in &arriving {
+                    // In whole nanoseconds from packet to packet, so that a part of a train has the times of the whole.
+                    let gaps = u64::from(train.packets() - 1).max(1);
+                    let even = Span::from_ns(train.spread().as_ns() / gaps * gaps);
+                    line.push(*now, train.clone().spread_over(even));
+                }
                 line.advance(at(u64::MAX));
                 (line.starts, line.queue.stats())
             });

@@ -84,7 +84,7 @@ impl Red {
         if waiting > 0 {
             self.average += weight * (waiting as f64 - self.average);
         } else if let Some(idle) = &mut self.idle {
-            // As if that many packets had found the queue empty; all of the infinitely many on an endless line.
+            // As if that many packets had found the queue empty; a line without a rate sends one a nanosecond.
             let absent = now.since(idle.since).as_ns() as f64 / idle.packet_time.as_ns().max(1) as f64;
             self.average *= (1.0 - weight).powf(absent);
             idle.since = idle.since.max(now);

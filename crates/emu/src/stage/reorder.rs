@@ -51,8 +51,8 @@ impl<T: Train> Stage<T> for Overtake<T> {
             train,
             |_, _, rest| chosen.next(rest, rng),
             |run, held_back| {
-                if held_back { *overtaken += u64::from(run.packets()); }
-                departures.leave(if held_back { now + *by } else { now }, run)
+                *overtaken += if held_back { u64::from(run.packets()) } else { 0 };
+                departures.leave(if held_back { now + *by } else { now }, run);
             },
         );
     }
@@ -67,5 +67,50 @@ impl<T: Train> Stage<T> for Overtake<T> {
 
     fn stats(&self) -> Stats {
         self.departures.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_units::Ratio;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::stage::laws::{Laws, Numbered, arrivals, check, likely, pass};
+
+    fn overtake(probability: f64, by: Span, seed: u64) -> Overtake<Numbered> {
+        let reorder = Reorder { probability: Ratio::new(probability).unwrap(), by };
+        Overtake::new(reorder, Framing::default(), seed)
+    }
+
+    #[test]
+    fn the_share_is_overtaken() {
+        let packets = 1_000_000;
+        for share in [0.001, 0.3] {
+            // Held back beyond the end of the test, so that only what is not passes.
+            let mut stage = overtake(share, Span::from_secs(1_000_000), 1);
+            pass(&mut stage, packets);
+            let held = stage.stats().held.packets;
+            assert!(likely(held, packets, share), "{held} of {packets} at {share}");
+        }
+    }
+
+    #[test]
+    fn held_back_packets_leave_later_by_the_time() {
+        let at = |ms| Timestamp::START + Span::from_ms(ms);
+        let mut stage = overtake(1.0, Span::from_ms(5), 1);
+        stage.push(at(1), Numbered::new(0, 2, 100));
+        stage.set(Reorder::default());
+        stage.push(at(2), Numbered::new(2, 2, 100));
+        assert_eq!(stage.pop(at(2)).unwrap().ids(), 2..4);
+        assert_eq!((stage.pop(at(5)), stage.deadline()), (None, Some(at(6))));
+        assert_eq!(stage.pop(at(6)).unwrap().ids(), 0..2);
+    }
+
+    proptest! {
+        #[test]
+        fn keeps_the_laws(arriving in arrivals(), share in 0.0..=1.0, by in 0..2_000_000_u64, seed: u64) {
+            check(&arriving, Laws::ANY_ORDER, || overtake(share, Span::from_ns(by), seed))?;
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::mem;
 
 use linerate_units::Timestamp;
 
-use crate::stage::cut::{Arrivals, split};
+use crate::stage::cut::{Arrivals, runs, split};
 use crate::stage::{Count, Stats};
 use crate::train::{Framing, Train};
 
@@ -14,7 +14,7 @@ use crate::train::{Framing, Train};
 pub(super) struct Store<T> {
     waiting: VecDeque<Waiting<T>>,
     framing: Framing,
-    /// The largest frame so far: what CoDel takes for a full packet.
+    /// The largest frame that ever waited: what CoDel takes for a full packet.
     largest: u64,
     stats: Stats,
 }
@@ -50,34 +50,36 @@ impl<T: Train> Store<T> {
 
     /// Books a train that was offered.
     pub(super) fn arrived(&mut self, train: &T) {
-        self.largest = self.largest.max(self.framing.frame(train.sizes().each));
         self.stats.taken.add(Count::of(train, self.framing));
     }
 
     /// Lets a train wait whose last packet arrived at `arrived`.
     pub(super) fn keep(&mut self, arrived: Timestamp, train: T) {
+        self.largest = self.largest.max(self.framing.frame(train.sizes().each));
         self.stats.held.add(Count::of(&train, self.framing));
         self.waiting.push_back(Waiting { arrived, train });
     }
 
-    /// Keeps the first packets of a train that arrives `now`, as many as fit into `free` bytes, and drops the others.
-    pub(super) fn keep_fitting(&mut self, now: Timestamp, mut train: T, free: u64) {
-        let arrivals = Arrivals::of(&train, now);
-        let sizes = train.sizes();
-        let fitting = if self.framing.frames_of(&sizes, sizes.packets) <= free {
-            sizes.packets
-        } else {
-            let before_last = u64::from(sizes.packets - 1);
-            (free / self.framing.frame(sizes.each)).min(before_last) as u32
+    /// Keeps the packets of a train that arrives `now` as long as they fit into `free` bytes, and drops the others. A
+    /// short last packet may fit behind longer ones that did not.
+    pub(super) fn keep_fitting(&mut self, now: Timestamp, train: T, mut free: u64) {
+        let (framing, sizes, arrivals) = (self.framing, train.sizes(), Arrivals::of(&train, now));
+        let fits = |_: &T, index: u32, rest: u32| {
+            let frame = framing.frame(sizes.of(index));
+            let alike = if rest > 1 { rest - 1 } else { 1 };
+            let fitting = (free / frame).min(u64::from(alike));
+            free -= fitting * frame;
+            if fitting > 0 { (fitting as u32, true) } else { (alike, false) }
         };
-        if fitting == 0 {
-            return self.lose(&train);
-        }
-        if fitting < sizes.packets {
-            let rest = split(&mut train, fitting);
-            self.lose(&rest);
-        }
-        self.keep(arrivals.at(fitting - 1), train);
+        let mut settled = 0;
+        runs(train, fits, |run, fits| {
+            settled += run.packets();
+            if fits {
+                self.keep(arrivals.at(settled - 1), run);
+            } else {
+                self.lose(&run);
+            }
+        });
     }
 
     /// Books a train that is thrown away.
