@@ -7,6 +7,8 @@
 //! Outside `shell` there is no clock, no input or output, and no randomness but that of a seed.
 
 pub mod frame;
+#[cfg(feature = "shell")]
+pub mod shell;
 pub mod stage;
 pub mod topology;
 pub mod train;

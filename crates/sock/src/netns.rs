@@ -64,9 +64,19 @@ pub fn create() -> Result<OwnedFd, SockError> {
 /// # Errors
 /// When `/proc` is not mounted, or the process is out of descriptors.
 pub fn of_this_thread() -> Result<OwnedFd, SockError> {
-    File::open("/proc/thread-self/ns/net")
-        .map(OwnedFd::from)
-        .map_err(|source| SockError::new("open a network namespace", source))
+    open(Path::new("/proc/thread-self/ns/net"))
+}
+
+/// The network namespace of a process.
+///
+/// # Errors
+/// `ENOENT` when there is no such process, `EACCES` when it is not ours to look at.
+pub fn of_process(pid: u32) -> Result<OwnedFd, SockError> {
+    open(&Path::new("/proc").join(pid.to_string()).join("ns/net"))
+}
+
+fn open(path: &Path) -> Result<OwnedFd, SockError> {
+    File::open(path).map(OwnedFd::from).map_err(|source| SockError::new("open a network namespace", source))
 }
 
 /// Moves the calling thread into an open namespace, for good: sockets it opens from now on live there. Other threads are
@@ -111,7 +121,10 @@ mod tests {
     fn this_process_and_this_thread_are_in_one_namespace() {
         let here = of_this_thread().unwrap();
         assert_eq!(NetnsId::of_process(std::process::id()), Some(NetnsId::of(&here).unwrap()));
+        let same = of_process(std::process::id()).unwrap();
+        assert_eq!(NetnsId::of(&same).unwrap(), NetnsId::of(&here).unwrap());
         assert_eq!(NetnsId::of_process(u32::MAX), None);
+        assert_eq!(of_process(u32::MAX).unwrap_err().raw_os_error(), Some(libc::ENOENT));
     }
 
     #[test]

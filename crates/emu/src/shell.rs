@@ -1,0 +1,23 @@
+//! The part that touches the system: namespaces and TAP devices for the hosts of a topology, and the journal from which
+//! they can be removed again.
+//!
+//! Every host is a network namespace with a TAP device per link. A program in it sees an ordinary machine; the other ends
+//! of all TAPs are held by one process, the switch. What is made is written down before, so that a switch that was killed
+//! at any moment leaves nothing that the next call cannot clear away.
+
+mod card;
+mod congestion;
+mod folder;
+mod ground;
+mod ground_error;
+mod host;
+mod journal;
+mod standing;
+mod undo;
+
+pub use folder::{LabName, LabNameError, folder_of, is_up, labs, run_dir, switch_pid};
+pub use ground::{Ground, Site};
+pub use ground_error::GroundError;
+pub use host::{HostGround, HostTap};
+pub use standing::Standing;
+pub use undo::{Swept, sweep, undo};

@@ -1,0 +1,80 @@
+//! The default congestion control of a host.
+//!
+//! Each namespace has its own default, but takes only algorithms that the whole system allows to ordinary users. Root
+//! extends that list for the moment of setting the default, and puts it back.
+
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use linerate_sock::netns::with_netns_fd;
+use linerate_sock::{SockError, proc, sockopt};
+
+use super::ground::{Notes, Record};
+use super::journal::Entry;
+use super::{GroundError, Standing};
+use crate::topology::Host;
+
+const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
+const ALLOWED: &str = "net.ipv4.tcp_allowed_congestion_control";
+const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
+
+/// Sets the default congestion control that the topology asks for, if it does. Where it may not be set, a note says so.
+///
+/// `lock` is a folder common to all labs of this user: two that extend the list at once would put back each other's.
+pub(super) fn set_default(
+    host: &Host,
+    netns: &OwnedFd,
+    standing: Standing,
+    lock: &Path,
+    record: &mut Record<'_>,
+    notes: &mut Notes,
+) -> Result<(), GroundError> {
+    let Some(wanted) = host.congestion.as_deref() else { return Ok(()) };
+    let failed = || GroundError::host(&host.name, "setting the congestion control");
+    let set = || with_netns_fd(netns, || proc::set_sysctl(DEFAULT, wanted)).and_then(|result| result);
+    let mut outcome = set();
+    if is(&outcome, io::ErrorKind::NotFound) && load(wanted) {
+        outcome = set();
+    }
+    if is(&outcome, io::ErrorKind::PermissionDenied) && standing == Standing::Root {
+        let held = File::open(lock).and_then(|folder| folder.lock().map(|()| folder));
+        let _held = held.map_err(GroundError::folder(lock, "locking"))?;
+        let before = proc::sysctl(ALLOWED).unwrap_or_default();
+        let ours = format!("{before} {wanted}");
+        record(&Entry::Sysctl { name: ALLOWED.to_owned(), before: before.clone(), ours: ours.clone() })?;
+        if proc::set_sysctl(ALLOWED, &ours).is_ok() {
+            outcome = set();
+            proc::set_sysctl(ALLOWED, &before).map_err(failed())?;
+        }
+    }
+    match outcome {
+        Err(error) if error.source.kind() == io::ErrorKind::NotFound => Err(GroundError::UnknownCongestion {
+            host: host.name.clone(),
+            wanted: wanted.to_owned(),
+            available: proc::sysctl(AVAILABLE).unwrap_or_default(),
+        }),
+        Err(error) if error.source.kind() == io::ErrorKind::PermissionDenied => {
+            let allowed = proc::sysctl(ALLOWED).unwrap_or_default();
+            notes.add(&format!(
+                "the congestion control {wanted} of host {} could not be made its default, because this system keeps it \
+                 for root (`sysctl {ALLOWED}`: {allowed}); name it to each program, or bring the lab up as root",
+                host.name
+            ));
+            Ok(())
+        }
+        other => other.map_err(failed()),
+    }
+}
+
+fn is(outcome: &Result<(), SockError>, kind: io::ErrorKind) -> bool {
+    outcome.as_ref().is_err_and(|error| error.source.kind() == kind)
+}
+
+/// Has the kernel load the module of an algorithm, as it does when a socket asks for it.
+fn load(wanted: &str) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .is_ok_and(|socket| sockopt::set_congestion(&socket, wanted).is_ok())
+}

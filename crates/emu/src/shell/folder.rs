@@ -1,0 +1,294 @@
+//! The folder that a lab keeps while it is up, and the lock in it that says whether it is.
+
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use linerate_sock::clock;
+use linerate_sock::userns::effective_user;
+
+use super::{GroundError, journal};
+
+const LOCK: &str = "lock";
+/// Readable by nobody else: whoever writes here decides what the next call removes.
+const OURS_ALONE: u32 = 0o700;
+
+/// Name of a lab: it is part of file names and of names of namespaces.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LabName(String);
+
+/// A text that is no name of a lab.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is no name of a lab; use 1 to 32 of a-z, 0-9 and -, with a letter or digit in front")]
+pub struct LabNameError(String);
+
+impl LabName {
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Name of the namespace of a host.
+    pub(super) fn netns(&self, host: &str) -> String {
+        format!("linerate-{self}-{host}")
+    }
+}
+
+impl FromStr for LabName {
+    type Err = LabNameError;
+
+    fn from_str(text: &str) -> Result<Self, LabNameError> {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let good = (1..=32).contains(&text.len())
+            && text.bytes().all(|byte| plain(byte) || byte == b'-')
+            && text.bytes().next().is_some_and(plain);
+        if good { Ok(Self(text.to_owned())) } else { Err(LabNameError(text.to_owned())) }
+    }
+}
+
+impl fmt::Display for LabName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where this user's labs keep their folders: `/run/linerate` for root, else `linerate` in the user's runtime folder,
+/// else a folder of the user's own in the one for temporary files.
+///
+/// # Errors
+/// When that last one is open to others.
+pub fn run_dir() -> Result<PathBuf, GroundError> {
+    let user = effective_user();
+    if user == 0 {
+        return Ok("/run/linerate".into());
+    }
+    let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    if let Some(runtime) = given.filter(|path| path.is_absolute() && path.is_dir()) {
+        return Ok(runtime.join("linerate"));
+    }
+    let path = std::env::temp_dir().join(format!("linerate-{user}"));
+    make(&path)?;
+    check_ours(&path, user)?;
+    Ok(path)
+}
+
+/// In a folder that everybody may write to, a stranger could have been first.
+fn check_ours(path: &Path, user: u32) -> Result<(), GroundError> {
+    let about = fs::symlink_metadata(path).map_err(GroundError::folder(path, "looking at the folder"))?;
+    let ours = about.is_dir() && about.uid() == user && about.mode() & 0o077 == 0;
+    if ours { Ok(()) } else { Err(GroundError::NotOurs(path.to_owned())) }
+}
+
+fn make(path: &Path) -> Result<(), GroundError> {
+    let made = DirBuilder::new().recursive(true).mode(OURS_ALONE).create(path);
+    made.map_err(GroundError::folder(path, "making the folder"))
+}
+
+/// Folder of all labs.
+pub(super) fn labs_dir(run_dir: &Path) -> PathBuf {
+    run_dir.join("labs")
+}
+
+/// Folder of a lab, whether it is up or not.
+#[must_use]
+pub fn folder_of(run_dir: &Path, lab: &LabName) -> PathBuf {
+    labs_dir(run_dir).join(lab.as_str())
+}
+
+/// Names of the labs that have a folder: those that are up, and those whose switch was killed.
+///
+/// # Errors
+/// When the folder may not be read.
+pub fn labs(run_dir: &Path) -> Result<Vec<LabName>, GroundError> {
+    let path = labs_dir(run_dir);
+    let entries = match fs::read_dir(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(GroundError::folder(&path, "reading the folder"))?,
+    };
+    let mut names: Vec<LabName> =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// True if the switch of the lab runs.
+#[must_use]
+pub fn is_up(run_dir: &Path, lab: &LabName) -> bool {
+    let lock = File::open(folder_of(run_dir, lab).join(LOCK));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// Number of the process that is, or was, the switch of the lab; `None` when there is no such lab.
+#[must_use]
+pub fn switch_pid(run_dir: &Path, lab: &LabName) -> Option<u32> {
+    Some(journal::read(&folder_of(run_dir, lab)).ok()?.opening()?.switch_pid)
+}
+
+/// The folder of a lab, held by this process. The lock goes with the value, at the latest when the process ends.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    lab: LabName,
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes the folder if there is none, and takes it.
+    pub(super) fn claim(run_dir: &Path, lab: &LabName) -> Result<Self, GroundError> {
+        loop {
+            make(&folder_of(run_dir, lab))?;
+            // None: the one who had it has just removed it.
+            if let Some(folder) = Self::take(run_dir, lab)? {
+                return Ok(folder);
+            }
+        }
+    }
+
+    /// Takes the folder of a lab that is not up; `None` when there is none.
+    pub(super) fn take(run_dir: &Path, lab: &LabName) -> Result<Option<Self>, GroundError> {
+        let path = folder_of(run_dir, lab);
+        let place = path.join(LOCK);
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&place);
+        let lock = match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(GroundError::folder(&place, "opening the lock"))?,
+        };
+        if !lock_soon(&lock).map_err(GroundError::folder(&place, "locking"))? {
+            return Err(GroundError::Running(lab.clone()));
+        }
+        // A lock on a file that has been removed meanwhile holds nothing.
+        let held = lock.metadata().map_err(GroundError::folder(&place, "looking at the lock"))?;
+        let there = fs::metadata(&place).is_ok_and(|now| (now.dev(), now.ino()) == (held.dev(), held.ino()));
+        Ok(there.then(|| Self { path, lab: lab.clone(), _lock: lock }))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn lab(&self) -> &LabName {
+        &self.lab
+    }
+
+    /// Removes all that is in the folder but the lock.
+    pub(super) fn empty(&self) -> Result<(), GroundError> {
+        let reading = || GroundError::folder(&self.path, "reading the folder");
+        for entry in fs::read_dir(&self.path).map_err(reading())? {
+            let path = entry.map_err(reading())?.path();
+            if path.ends_with(LOCK) {
+                continue;
+            }
+            let removed = if path.is_dir() && !path.is_symlink() {
+                fs::remove_dir_all(&path)
+            } else {
+                fs::remove_file(&path)
+            };
+            removed.map_err(GroundError::folder(&path, "removing"))?;
+        }
+        Ok(())
+    }
+
+    /// Removes the folder and all that is in it, the lock last: who finds leftovers finds them with a free lock.
+    pub(super) fn remove(self) -> Result<(), GroundError> {
+        self.empty()?;
+        let lock = self.path.join(LOCK);
+        fs::remove_file(&lock).map_err(GroundError::folder(&lock, "removing"))?;
+        fs::remove_dir(&self.path).map_err(GroundError::folder(&self.path, "removing"))
+    }
+}
+
+/// Takes the lock, unless somebody keeps it. One who only looks whether the lab is up ([`is_up`]) has it for a moment, as
+/// has a child of the one who had it until it runs its program.
+fn lock_soon(lock: &File) -> io::Result<bool> {
+    const LOOKS: u32 = 25;
+    const PAUSE: Duration = Duration::from_millis(2);
+    for _ in 0..LOOKS {
+        match lock.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) => clock::sleep_until(clock::now() + PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn lab(name: &str) -> LabName {
+        name.parse().unwrap()
+    }
+
+    #[test]
+    fn names_fit_into_file_names() {
+        for good in ["a", "pair", "science-dmz-2", "4x", &"x".repeat(32)] {
+            assert_eq!(lab(good).as_str(), good);
+        }
+        for bad in ["", "-a", "A", "a b", "a/b", "..", "ä", "a_b", &"x".repeat(33)] {
+            assert!(bad.parse::<LabName>().is_err(), "{bad}");
+        }
+        assert_eq!(lab("pair").netns("a"), "linerate-pair-a");
+    }
+
+    #[test]
+    fn a_folder_is_held_by_one_and_free_when_that_one_is_gone() {
+        let run = tempfile::tempdir().unwrap();
+        let pair = lab("pair");
+        assert!(Folder::take(run.path(), &pair).unwrap().is_none());
+        assert!(!is_up(run.path(), &pair) && labs(run.path()).unwrap().is_empty());
+        let held = Folder::claim(run.path(), &pair).unwrap();
+        assert!(is_up(run.path(), &pair));
+        let error = Folder::claim(run.path(), &pair).unwrap_err();
+        assert!(matches!(&error, GroundError::Running(name) if *name == pair), "{error}");
+        assert_eq!(error.to_string().matches("lab down pair").count(), 1);
+        drop(held);
+        // A test beside this one may just have forked, and its child has the lock too until it runs its program.
+        while is_up(run.path(), &pair) {
+            std::thread::yield_now();
+        }
+        assert_eq!(labs(run.path()).unwrap(), vec![pair.clone()]);
+        let left = Folder::take(run.path(), &pair).unwrap().unwrap();
+        fs::create_dir_all(left.path().join("deep/er")).unwrap();
+        fs::write(left.path().join("journal"), "x").unwrap();
+        left.remove().unwrap();
+        assert!(!folder_of(run.path(), &pair).exists());
+        assert_eq!(labs(run.path()).unwrap(), []);
+    }
+
+    #[test]
+    fn a_lock_of_a_removed_folder_holds_nothing() {
+        let run = tempfile::tempdir().unwrap();
+        let pair = lab("pair");
+        let held = Folder::claim(run.path(), &pair).unwrap();
+        fs::remove_dir_all(held.path()).unwrap();
+        let again = Folder::claim(run.path(), &pair).unwrap();
+        assert!(is_up(run.path(), &pair));
+        drop(held);
+        assert!(is_up(run.path(), &pair), "the old lock is not the new one");
+        again.remove().unwrap();
+    }
+
+    #[test]
+    fn folders_are_closed_to_others_and_one_that_is_not_is_refused() {
+        let run = tempfile::tempdir().unwrap();
+        let user = effective_user();
+        let folder = Folder::claim(run.path(), &lab("pair")).unwrap();
+        check_ours(folder.path(), user).unwrap();
+        assert!(matches!(check_ours(folder.path(), user + 1), Err(GroundError::NotOurs(_))));
+        let open = run.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+        let link = run.path().join("link");
+        symlink(folder.path(), &link).unwrap();
+        for path in [open, link] {
+            assert!(matches!(check_ours(&path, user), Err(GroundError::NotOurs(_))), "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,417 @@
+use super::super::{GroundError, sweep, switch_pid};
+use super::*;
+use crate::topology::Link;
+use crate::train::HashFields;
+use crate::way::Way;
+use linerate_sock::routing::{LinkChange, RoutingSocket, index_of};
+use linerate_units::Bitrate;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
+
+/// Tests that look at the whole system take turns.
+static SYSTEM: Mutex<()> = Mutex::new(());
+
+/// Two hosts on a switch, at 1 Gb/s with long packets and at 100 Mb/s without a card, and a cable between them.
+fn topology() -> Topology {
+    let host = |name: &str, number: u8, sysctl: &[(&str, &str)]| Host {
+        name: name.to_owned(),
+        v4: ([10, 77, 0, number].into(), 24),
+        v6: ([0xfd77, 0, 0, 0, 0, 0, 0, u16::from(number)].into(), 64),
+        congestion: Some("cubic".to_owned()),
+        sysctl: sysctl.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+    };
+    let way = |bps, mtu| Way { rate: Bitrate::from_bps(bps), mtu, ..Way::default() };
+    let link = |name: &str, ends: [&str; 2], ways, card| Link {
+        name: name.to_owned(),
+        ends: ends.map(str::to_owned),
+        ways,
+        members: 1,
+        hash: HashFields::default(),
+        card,
+    };
+    Topology {
+        name: "two".to_owned(),
+        about: String::new(),
+        seed: 1,
+        hosts: vec![host("a", 1, &[("ipv4.tcp_rmem", "4096 131072 7654321")]), host("b", 2, &[])],
+        switches: vec![],
+        links: vec![
+            link("a", ["a", "s"], [way(1e9, 9000), way(2e9, 1500)], true),
+            link("b", ["s", "b"], [way(2e9, 1500), way(100e6, 1500)], false),
+            link("direct", ["b", "a"], [Way::default(), way(10e9, 1400)], true),
+        ],
+    }
+}
+
+/// A lab that no other test has; what is left of it goes with the value.
+struct Bench {
+    run: tempfile::TempDir,
+    lab: LabName,
+    standing: Standing,
+}
+
+impl Bench {
+    fn new(name: &str, standing: Standing) -> Self {
+        let lab = format!("t-{name}-{}", std::process::id()).parse().unwrap();
+        Self { run: tempfile::tempdir().unwrap(), lab, standing }
+    }
+
+    fn lay(&self) -> Result<Ground, GroundError> {
+        self.lay_with(&topology())
+    }
+
+    fn lay_with(&self, topology: &Topology) -> Result<Ground, GroundError> {
+        let site = Site { run_dir: self.run.path().to_owned(), standing: self.standing };
+        Ground::lay(topology, &self.lab, &site)
+    }
+
+    fn sweep(&self) -> usize {
+        let swept = sweep(self.run.path()).unwrap();
+        swept.into_iter().map(|one| one.outcome.unwrap()).filter(Vec::is_empty).count()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = sweep(self.run.path());
+    }
+}
+
+/// Everything that a lab could leave behind in the system.
+#[derive(Debug, PartialEq, Eq)]
+struct System {
+    names: BTreeSet<String>,
+    mounts: Vec<String>,
+    links: String,
+    allowed: Option<String>,
+}
+
+impl System {
+    /// Only names of this process's labs: other tests make namespaces too.
+    fn now(_turn: &MutexGuard<'_, ()>) -> Self {
+        let mine = format!("-{}-", std::process::id());
+        let names = fs::read_dir("/run/netns").into_iter().flatten();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        Self {
+            names: names.filter(|name| name.contains(&mine)).collect(),
+            mounts: mounts.lines().filter(|line| line.contains(&mine)).map(str::to_owned).collect(),
+            links: output("ip", "-o link"),
+            allowed: proc::sysctl("net.ipv4.tcp_allowed_congestion_control"),
+        }
+    }
+}
+
+fn turn() -> MutexGuard<'static, ()> {
+    SYSTEM.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn output(program: &str, arguments: &str) -> String {
+    let output = Command::new(program).args(arguments.split_whitespace()).output().unwrap();
+    assert!(output.status.success(), "{program} {arguments}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A program in a namespace that ends when it is told to, with the `/sys` that programs in a lab are given.
+fn start(netns: &OwnedFd) -> Child {
+    with_netns_fd(netns, || {
+        linerate_sock::mount::fresh_sys().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo; read line"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        child
+    })
+    .unwrap()
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn hosts_are_as_the_topology_says() {
+    let _turn = turn();
+    let bench = Bench::new("as", Standing::Root);
+    let ground = bench.lay().unwrap();
+    assert_eq!(ground.notes, [] as [&str; 0]);
+    assert_eq!(switch_pid(bench.run.path(), &bench.lab), Some(std::process::id()));
+    let [a, b] = ground.hosts.as_slice() else { unreachable!() };
+    let name = format!("linerate-{}-a", bench.lab);
+    assert_eq!((a.name.as_str(), a.netns_name.as_deref()), ("a", Some(name.as_str())));
+    assert_eq!(a.path(), Path::new("/run/netns").join(&name));
+    let places: Vec<_> =
+        ground.taps.iter().map(|tap| (tap.host, tap.link, tap.end, tap.tap.name())).collect();
+    assert_eq!(places, [(0, 0, 0, "eth0"), (0, 2, 1, "eth1"), (1, 1, 1, "eth0"), (1, 2, 0, "eth1")]);
+
+    let shown = |arguments: &str| output("ip", &format!("-n {name} {arguments}"));
+    let eth0 = shown("-d addr show eth0");
+    for wanted in ["mtu 9000", ",UP", "qlen 8192", "alias linerate-lab", "inet 10.77.0.1/24", "fd77::1/64"] {
+        assert!(eth0.contains(wanted), "{wanted}: {eth0}");
+    }
+    let mac: Vec<String> = ground.taps[0].mac.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(eth0.contains(&mac.join(":")), "{eth0}");
+    assert!(!eth0.contains("tentative"), "addresses are usable at once: {eth0}");
+    let eth1 = shown("addr show eth1");
+    assert!(eth1.contains("mtu 1400") && !eth1.contains("inet 10"), "only the first has an address: {eth1}");
+    assert!(shown("addr show lo").contains("inet 127.0.0.1/8"));
+
+    with_netns_fd(&a.netns, || {
+        let speed = output("ethtool", "eth0");
+        assert!(speed.contains("Speed: 1000Mb/s") && speed.contains("Duplex: Full"), "{speed}");
+        // 125 MB/s of line, 9014 in 9038 bytes of it counted, less 200 ppm: 124.6431 MB/s, 997.145 Mb/s.
+        let pace = output("tc", "-r qdisc show dev eth0");
+        assert!(pace.contains("qdisc tbf") && pace.contains("rate 997145Kbit"), "{pace}");
+        let setting = |name: &str| proc::sysctl(name).unwrap();
+        assert_eq!(setting("net.ipv4.tcp_rmem"), "4096\t131072\t7654321");
+        assert_eq!(setting("net.ipv4.tcp_congestion_control"), "cubic");
+        assert_eq!(setting("net.ipv6.conf.eth0.router_solicitations"), "0");
+    })
+    .unwrap();
+    with_netns_fd(&b.netns, || {
+        assert!(!output("tc", "qdisc show dev eth0").contains("tbf"), "it has no card");
+        assert!(output("ethtool", "eth0").contains("Speed: 100Mb/s"));
+        assert!(!output("tc", "qdisc show dev eth1").contains("tbf"), "its line is infinitely fast");
+    })
+    .unwrap();
+    ground.remove().unwrap();
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn nothing_is_left_of_a_lab_that_was_removed_or_whose_switch_is_gone() {
+    let turn = turn();
+    let before = System::now(&turn);
+    for standing in [Standing::Root, Standing::UserNamespace] {
+        let bench = Bench::new("left", standing);
+        let ground = bench.lay().unwrap();
+        let mut child = start(&ground.hosts[1].netns);
+        fs::write(ground.folder().join("control"), "").unwrap();
+        assert!(matches!(bench.lay(), Err(GroundError::Running(_))));
+        assert_eq!(ground.remove().unwrap(), [] as [&str; 0]);
+        assert_eq!(child.wait().unwrap().signal(), Some(15), "programs in it are ended");
+        assert_eq!(fs::read_dir(bench.run.path().join("labs")).unwrap().count(), 0);
+        assert_eq!(System::now(&turn), before);
+
+        let ground = bench.lay().unwrap();
+        let mut child = start(&ground.hosts[0].netns);
+        drop(ground);
+        assert_eq!(bench.sweep(), 1, "{standing:?}");
+        assert_eq!(child.wait().unwrap().signal(), Some(15));
+        assert_eq!(bench.sweep(), 0, "once");
+        assert_eq!(System::now(&turn), before);
+        // A killed lab is no obstacle to one of its name.
+        drop(bench.lay().unwrap());
+        bench.lay().unwrap().remove().unwrap();
+        assert_eq!(System::now(&turn), before);
+    }
+}
+
+/// Lays the ground until the entry of that number, and stops there as if killed: before the line is written, or after it
+/// and before the thing it names is made. False if there are not so many entries.
+fn kill_at(bench: &Bench, number: usize, written: bool) -> bool {
+    let folder = Folder::claim(bench.run.path(), &bench.lab).unwrap();
+    let mut journal = Journal::create(folder.path()).unwrap();
+    let mut count = 0;
+    let mut record = |entry: &Entry| {
+        if count == number && !written {
+            return Err(GroundError::NotOurs(PathBuf::new()));
+        }
+        journal.note(entry)?;
+        if count == number {
+            return Err(GroundError::NotOurs(PathBuf::new()));
+        }
+        count += 1;
+        Ok(())
+    };
+    let site = Site { run_dir: bench.run.path().to_owned(), standing: bench.standing };
+    Built::make(&topology(), &bench.lab, &site, &mut record).is_err()
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_kill_at_any_entry_of_the_journal_leaves_nothing() {
+    let turn = turn();
+    let before = System::now(&turn);
+    for standing in [Standing::Root, Standing::UserNamespace] {
+        let bench = Bench::new("kill", standing);
+        let mut kills = 0;
+        for number in 0.. {
+            let killed = [false, true].map(|written| {
+                let killed = kill_at(&bench, number, written);
+                assert_eq!(bench.sweep(), 1);
+                assert_eq!(System::now(&turn), before, "{standing:?}, entry {number}, written: {written}");
+                killed
+            });
+            if killed == [false, false] {
+                break;
+            }
+            kills += 1;
+        }
+        // The opening; for each host a namespace, with root its name and a setting too.
+        assert!(kills >= if standing == Standing::Root { 5 } else { 3 }, "{kills}");
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_kill_between_the_file_of_a_name_and_its_mount_leaves_nothing() {
+    let _turn = turn();
+    let bench = Bench::new("file", Standing::Root);
+    // The second entry is the first host's name.
+    assert!(kill_at(&bench, 1, true));
+    let path = netns::path_of(&bench.lab.netns("a")).unwrap();
+    fs::write(&path, "").unwrap();
+    assert_eq!(bench.sweep(), 1);
+    assert!(!path.exists());
+    // With something in it, it is not what we make.
+    assert!(kill_at(&bench, 1, true));
+    fs::write(&path, "x").unwrap();
+    let swept = sweep(bench.run.path()).unwrap();
+    assert!(swept[0].outcome.as_ref().unwrap()[0].contains("was left alone"));
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_taken_name_is_an_error_and_what_is_behind_it_is_never_touched() {
+    let turn = turn();
+    let bench = Bench::new("taken", Standing::Root);
+    let name = bench.lab.netns("b");
+    for mounted in [true, false] {
+        let foreign = netns::create().unwrap();
+        let mut inhabitant = start(&foreign);
+        if mounted {
+            netns::pin(&foreign, &name).unwrap();
+        } else {
+            fs::write(netns::path_of(&name).unwrap(), "").unwrap();
+        }
+        let before = System::now(&turn);
+        let error = bench.lay().unwrap_err();
+        assert!(error.to_string().contains(&format!("ip netns delete {name}")), "{error}");
+        assert_eq!(System::now(&turn), before, "all of ours is gone, all of theirs is there");
+        assert!(inhabitant.try_wait().unwrap().is_none());
+        netns::unpin(&name).unwrap();
+        inhabitant.kill().unwrap();
+        inhabitant.wait().unwrap();
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_namespace_without_our_token_is_left_alone_and_told() {
+    let _turn = turn();
+    for alias in [None, Some("linerate of another day")] {
+        let bench = Bench::new("token", Standing::Root);
+        drop(bench.lay().unwrap());
+        // Somebody removed ours and made one of the same name.
+        let name = bench.lab.netns("a");
+        netns::unpin(&name).unwrap();
+        let foreign = netns::create().unwrap();
+        with_netns_fd(&foreign, || {
+            let change = LinkChange { alias, ..LinkChange::default() };
+            RoutingSocket::open().unwrap().change(index_of("lo").unwrap(), &change).unwrap();
+        })
+        .unwrap();
+        netns::pin(&foreign, &name).unwrap();
+        let mut inhabitant = start(&foreign);
+        let swept = sweep(bench.run.path()).unwrap();
+        let left = swept[0].outcome.as_ref().unwrap();
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert!(left[0].contains(&name));
+        assert!(inhabitant.try_wait().unwrap().is_none());
+        assert!(matches!(netns::open_named(&name).unwrap(), Named::Namespace(_)));
+        assert!(matches!(netns::open_named(&bench.lab.netns("b")).unwrap(), Named::Free));
+        netns::unpin(&name).unwrap();
+        inhabitant.kill().unwrap();
+        inhabitant.wait().unwrap();
+    }
+}
+
+/// The journal names the number of a namespace; another one may have it by then.
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_program_in_a_namespace_that_only_has_the_same_number_lives_on() {
+    let _turn = turn();
+    let bench = Bench::new("number", Standing::UserNamespace);
+    let foreign = netns::create().unwrap();
+    let mut inhabitant = start(&foreign);
+    let NetnsId { device, inode } = NetnsId::of(&foreign).unwrap();
+    let folder = Folder::claim(bench.run.path(), &bench.lab).unwrap();
+    let mut journal = Journal::create(folder.path()).unwrap();
+    let opening = Opening::new(proc::sysctl(undo::BOOT_ID).unwrap(), "our token".to_owned(), 1);
+    journal.note(&Entry::Opening(opening)).unwrap();
+    journal.note(&Entry::Namespace { name: None, device, inode }).unwrap();
+    drop((folder, journal));
+    assert_eq!(bench.sweep(), 1);
+    assert!(inhabitant.try_wait().unwrap().is_none());
+    inhabitant.kill().unwrap();
+    inhabitant.wait().unwrap();
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_setting_is_put_back_unless_somebody_else_has_changed_it() {
+    let _turn = turn();
+    // In a namespace of its own, where nobody else looks.
+    let own = netns::create().unwrap();
+    with_netns_fd(&own, || {
+        let name = "net.ipv4.tcp_rmem";
+        let value = || proc::sysctl(name).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        let (before, ours, theirs) = ("4096 5000 6000", "4096 5000 7000", "4096 5000 8000");
+        for (boot_id, now, expected) in [
+            (proc::sysctl(undo::BOOT_ID), ours, before),
+            (proc::sysctl(undo::BOOT_ID), theirs, theirs),
+            (Some("another day".to_owned()), ours, ours),
+        ] {
+            let bench = Bench::new("setting", Standing::Root);
+            let folder = Folder::claim(bench.run.path(), &bench.lab).unwrap();
+            let mut journal = Journal::create(folder.path()).unwrap();
+            journal.note(&Entry::Opening(Opening::new(boot_id.unwrap(), "t".into(), 1))).unwrap();
+            let [name, before, ours] = [name, before, ours].map(str::to_owned);
+            journal.note(&Entry::Sysctl { name: name.clone(), before, ours }).unwrap();
+            drop((folder, journal));
+            proc::set_sysctl(&name, now).unwrap();
+            assert_eq!(bench.sweep(), 1);
+            assert_eq!(value(), expected);
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn what_a_host_cannot_have_is_named_and_nothing_is_left() {
+    let turn = turn();
+    let before = System::now(&turn);
+    let bench = Bench::new("cannot", Standing::Root);
+    let mut wrong = topology();
+    wrong.hosts[1].congestion = Some("nosuch".to_owned());
+    let error = bench.lay_with(&wrong).unwrap_err().to_string();
+    assert!(
+        error.contains("host \"b\"") && error.contains("\"nosuch\"") && error.contains("reno"),
+        "{error}"
+    );
+    let mut wrong = topology();
+    wrong.hosts[0].sysctl.insert("ipv4.tcp_window_scaling".to_owned(), "wide".to_owned());
+    let error = bench.lay_with(&wrong).unwrap_err().to_string();
+    assert!(error.contains("the setting net.ipv4.tcp_window_scaling = wide is not"), "{error}");
+    assert_eq!(System::now(&turn), before);
+    assert_eq!(fs::read_dir(bench.run.path().join("labs")).unwrap().count(), 0);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_restricted_congestion_control_is_a_note_where_the_system_is_not_ours_to_change() {
+    let _turn = turn();
+    let allowed = proc::sysctl("net.ipv4.tcp_allowed_congestion_control").unwrap();
+    assert!(!allowed.contains("cubic"), "this test needs a system that keeps cubic for root");
+    let bench = Bench::new("note", Standing::UserNamespace);
+    let ground = bench.lay().unwrap();
+    assert_eq!(ground.notes.len(), 2, "{:?}", ground.notes);
+    assert!(ground.notes[0].contains("congestion control cubic of host a"), "{:?}", ground.notes);
+    assert!(ground.hosts[0].path().starts_with(format!("/proc/{}/fd", std::process::id())));
+    assert!(ground.hosts[0].path().exists());
+    ground.remove().unwrap();
+}

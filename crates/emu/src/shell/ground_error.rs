@@ -1,0 +1,133 @@
+//! Why a lab's ground cannot be laid or cleared, and what helps.
+
+use std::io;
+use std::path::PathBuf;
+
+use linerate_sock::SockError;
+use linerate_sock::tap::TapError;
+
+use super::LabName;
+
+/// A lab that could not be made or removed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GroundError {
+    /// A switch of that name runs.
+    #[error("the lab \"{0}\" is up; end it with `linerate lab down {0}`, or choose another name")]
+    Running(LabName),
+    /// Somebody else's namespace has the name.
+    #[error(
+        "there is a network namespace \"{name}\" that is not of this lab; choose another name for the lab, or remove it \
+         with `ip netns delete {name}`"
+    )]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// Root, but not allowed what root is usually allowed.
+    #[error(
+        "this process may not make network namespaces; run as root (`sudo`), in a container with CAP_SYS_ADMIN and \
+         CAP_NET_ADMIN"
+    )]
+    NotPermitted(#[source] SockError),
+    /// Not root, and the system keeps user namespaces from its users.
+    #[error("a lab without root needs a user namespace, which this system refuses; {remedy}")]
+    NoUserNamespace {
+        /// What helps.
+        remedy: String,
+        /// What was refused.
+        source: SockError,
+    },
+    /// No TAP device.
+    #[error(transparent)]
+    Tap(#[from] TapError),
+    /// An interface or namespace of a host.
+    #[error("host \"{host}\": {what} failed")]
+    Host {
+        /// Name of the host.
+        host: String,
+        /// What was attempted.
+        what: String,
+        /// What was refused.
+        source: SockError,
+    },
+    /// A setting of a host, as the topology asks for it.
+    #[error("host \"{host}\": the setting {setting} is not to be had here; correct it in the topology")]
+    Sysctl {
+        /// Name of the host.
+        host: String,
+        /// Full name of the setting, and what it was to become: "net.ipv4.tcp_sack = 2".
+        setting: String,
+        /// What was refused.
+        source: SockError,
+    },
+    /// A congestion control that this kernel does not have.
+    #[error("host \"{host}\": this kernel has no congestion control \"{wanted}\"; it has {available}")]
+    UnknownCongestion {
+        /// Name of the host.
+        host: String,
+        /// As asked.
+        wanted: String,
+        /// Those there are.
+        available: String,
+    },
+    /// A name, program or setting that could not be removed; the journal is kept, a later try may succeed.
+    #[error("the lab \"{lab}\": {what} could not be removed; end it by hand, or try again")]
+    Stuck {
+        /// Name of the lab.
+        lab: String,
+        /// What stays.
+        what: String,
+        /// What was refused.
+        source: SockError,
+    },
+    /// A file of the lab's folder.
+    #[error("{path}: {what} failed", path = .path.display())]
+    Folder {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was attempted.
+        what: &'static str,
+        /// What the operating system answered.
+        source: io::Error,
+    },
+    /// A folder that others could have prepared.
+    #[error(
+        "{path} is open to others or not of this user; remove it, or set XDG_RUNTIME_DIR to a folder of your own",
+        path = .0.display()
+    )]
+    NotOurs(PathBuf),
+    /// A journal that no version of this program wrote.
+    #[error(
+        "{path} line {line}: not an entry that this version knows; remove the lab with the version that made it",
+        path = .path.display()
+    )]
+    Journal {
+        /// The journal.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+}
+
+impl GroundError {
+    /// For a file of the folder.
+    pub(super) fn folder(
+        path: &std::path::Path,
+        what: &'static str,
+    ) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Folder { path, what, source }
+    }
+
+    /// For a step in the making of a host. Being refused as such has a remedy of its own.
+    pub(super) fn host(host: &str, what: &str) -> impl FnOnce(SockError) -> Self + use<> {
+        let (host, what) = (host.to_owned(), what.to_owned());
+        move |source| match source.source.kind() {
+            io::ErrorKind::PermissionDenied => Self::NotPermitted(source),
+            _ => Self::Host { host, what, source },
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! One host: its namespace, the interfaces in it, and their settings.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+
+use linerate_sock::routing::{LinkChange, RoutingSocket, index_of, set_speed};
+use linerate_sock::tap::Tap;
+use linerate_sock::{SockError, netns, proc};
+
+use super::ground::Notes;
+use super::{GroundError, LabName, card};
+use crate::topology::{Host, Topology};
+use crate::way::Way;
+
+/// Frames that may wait between the kernel and a switch that is late, for each interface: some milliseconds of small
+/// packets. Behind a card's own pace next to nothing waits here.
+const QUEUE_PACKETS: u32 = 8192;
+/// The smallest MTU with which the kernel speaks IPv6 on an interface (RFC 8200 §5).
+const LEAST_V6_MTU: u32 = 1280;
+/// The alias of every interface of a lab, by which programs know that its speed is an emulated line's.
+const ALIAS: &str = "linerate-lab";
+
+/// A host of a lab as it was made.
+#[derive(Debug)]
+pub struct HostGround {
+    /// Name of the host.
+    pub name: String,
+    /// Its IPv4 address and the length of the network's prefix.
+    pub v4: (Ipv4Addr, u8),
+    /// Its IPv6 address and the length of the network's prefix.
+    pub v6: (Ipv6Addr, u8),
+    /// Its namespace.
+    pub netns: OwnedFd,
+    /// Name of the namespace under `/run/netns`; `None` in a lab without root.
+    pub netns_name: Option<String>,
+}
+
+impl HostGround {
+    /// A path through which other processes can enter the namespace, as long as this process lives: that of its name, or
+    /// of this process's descriptor.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        let named = self.netns_name.as_deref().and_then(|name| netns::path_of(name).ok());
+        let number = self.netns.as_raw_fd();
+        named.unwrap_or_else(|| format!("/proc/{}/fd/{number}", std::process::id()).into())
+    }
+}
+
+/// An interface of a host, and the end of its cable.
+#[derive(Debug)]
+pub struct HostTap {
+    /// Number of the host in the topology.
+    pub host: usize,
+    /// Number of the link in the topology.
+    pub link: usize,
+    /// Which end of the link the host is: an index of `ends` and `ways`.
+    pub end: usize,
+    /// Ethernet address of the interface.
+    pub mac: [u8; 6],
+    /// Where its frames are read and written.
+    pub tap: Tap,
+}
+
+/// Marks a new namespace as this lab's: the alias of its `lo`. To be called inside.
+pub(super) fn mark(host: &str, token: &str) -> Result<(), GroundError> {
+    let lo = index_of("lo").map_err(GroundError::host(host, "looking at lo"))?;
+    let change = LinkChange { up: Some(true), alias: Some(token), ..LinkChange::default() };
+    RoutingSocket::open()
+        .and_then(|routing| routing.change(lo, &change))
+        .map_err(GroundError::host(host, "switching lo on"))
+}
+
+/// Makes the interfaces of a host, `eth0` and so on in the order of its links, and applies its settings. To be called
+/// inside its namespace.
+pub(super) fn furnish(
+    topology: &Topology,
+    number: usize,
+    lab: &LabName,
+    notes: &mut Notes,
+) -> Result<Vec<HostTap>, GroundError> {
+    let host = &topology.hosts[number];
+    let has_v6 = silence_v6();
+    if !has_v6 {
+        notes.add("this kernel has no IPv6: hosts have IPv4 addresses only");
+    }
+    let ends = topology.links.iter().enumerate().flat_map(|(link, described)| {
+        described
+            .ends
+            .iter()
+            .enumerate()
+            .filter(|(_, end)| **end == host.name)
+            .map(move |(end, _)| (link, end))
+    });
+    let mut taps = Vec::new();
+    for (count, (link, end)) in ends.enumerate() {
+        let name = format!("eth{count}");
+        let described = &topology.links[link];
+        let cable = Cable { host, name: &name, way: &described.ways[end], card: described.card };
+        let mac = card::mac(lab, &host.name, link);
+        let tap = cable.plug(mac, notes)?;
+        // Two addresses of one network on two interfaces would make replies leave through the wrong one.
+        if count == 0 {
+            cable.address(has_v6)?;
+        }
+        taps.push(HostTap { host: number, link, end, mac, tap });
+    }
+    for (name, value) in &host.sysctl {
+        proc::set_sysctl(&format!("net.{name}"), value).map_err(|source| GroundError::Sysctl {
+            host: host.name.clone(),
+            setting: format!("net.{name} = {value}"),
+            source,
+        })?;
+    }
+    Ok(taps)
+}
+
+/// Has interfaces yet to be made speak IPv6 only when spoken to: no asking for routers, no test of addresses that are
+/// unique by construction. False if there is no IPv6.
+fn silence_v6() -> bool {
+    const OFF: [&str; 5] = ["accept_ra", "autoconf", "router_solicitations", "accept_dad", "dad_transmits"];
+    let settings = ["all", "default"].into_iter().flat_map(|which| OFF.map(|name| (which, name)));
+    settings.fold(true, |all, (which, name)| {
+        all & proc::set_sysctl(&format!("net.ipv6.conf.{which}.{name}"), "0").is_ok()
+    })
+}
+
+/// One end of a link at a host.
+struct Cable<'a> {
+    host: &'a Host,
+    name: &'a str,
+    way: &'a Way,
+    card: bool,
+}
+
+impl Cable<'_> {
+    /// Makes the interface as a card on that line would be, and switches it on.
+    fn plug(&self, mac: [u8; 6], notes: &mut Notes) -> Result<Tap, GroundError> {
+        let tap = Tap::create(self.name)?;
+        if !tap.has_udp_segments() {
+            notes.add(
+                "this kernel hands over UDP packets one by one (Linux before 6.2): UDP costs the switch more",
+            );
+        }
+        let (index, routing) = self.routing()?;
+        if let Some(mbps) = card::speed_mbps(self.way)
+            && set_speed(self.name, mbps).is_err()
+        {
+            notes.add(
+                "this kernel's TAP devices take no speed: programs see 10 Mb/s, whatever the line's rate is",
+            );
+        }
+        let change = LinkChange {
+            up: None,
+            mac: Some(mac),
+            mtu: Some(self.way.mtu),
+            queue_packets: Some(QUEUE_PACKETS),
+            alias: Some(ALIAS),
+        };
+        routing.change(index, &change).map_err(self.failed("setting MTU and address"))?;
+        if let Some(discipline) = card::discipline(self.way).filter(|_| self.card)
+            && routing.replace_root_discipline(index, &discipline).is_err()
+        {
+            notes.add(
+                "this kernel has no tbf queueing discipline (sch_tbf): hosts send faster than a card would, and their \
+                 programs learn of a full line from losses only",
+            );
+        }
+        let up = LinkChange { up: Some(true), ..LinkChange::default() };
+        routing.change(index, &up).map_err(self.failed("switching it on"))?;
+        Ok(tap)
+    }
+
+    /// Gives the interface the host's addresses.
+    fn address(&self, has_v6: bool) -> Result<(), GroundError> {
+        let (index, routing) = self.routing()?;
+        let (v4, v6) = (self.host.v4, self.host.v6);
+        let add = |address: IpAddr, prefix| {
+            routing
+                .add_address(index, address, prefix)
+                .map_err(self.failed(&format!("adding {address}/{prefix}")))
+        };
+        add(v4.0.into(), v4.1)?;
+        if has_v6 && self.way.mtu >= LEAST_V6_MTU {
+            add(v6.0.into(), v6.1)?;
+        }
+        Ok(())
+    }
+
+    fn routing(&self) -> Result<(u32, RoutingSocket), GroundError> {
+        let index = index_of(self.name).map_err(self.failed("finding it"))?;
+        let routing = RoutingSocket::open().map_err(self.failed("opening a routing socket"))?;
+        Ok((index, routing))
+    }
+
+    fn failed(&self, what: &str) -> impl FnOnce(SockError) -> GroundError + use<> {
+        GroundError::host(&self.host.name, &format!("interface {}: {what}", self.name))
+    }
+}

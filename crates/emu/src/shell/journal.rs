@@ -1,0 +1,206 @@
+//! The journal of a lab: what was made, written down before it was made.
+//!
+//! One JSON object a line, each on the disk before the thing it names exists. From it alone a later process removes
+//! everything, wherever the switch was killed: what is in the journal may not exist yet, but nothing exists that is not
+//! in the journal.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::GroundError;
+
+const NAME: &str = "journal";
+/// Raised when an entry changes its meaning.
+const FORMAT: u32 = 1;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum Entry {
+    /// The first line.
+    Opening(Opening),
+    /// A name under `/run/netns` is about to be taken.
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// It turned out to be taken already: not ours after all.
+    NotOurs {
+        /// The name.
+        name: String,
+    },
+    /// A namespace has been made, and its `lo` carries the token as its alias. Nothing else is in it yet.
+    Namespace {
+        /// Its name, if it is about to have one.
+        name: Option<String>,
+        /// Its identity, good as long as it exists.
+        device: u64,
+        /// See `device`.
+        inode: u64,
+    },
+    /// A setting of the whole system is about to be changed, for a moment.
+    Sysctl {
+        /// Its name.
+        name: String,
+        /// What it is.
+        before: String,
+        /// What it is about to be.
+        ours: String,
+    },
+}
+
+/// What all the other lines rely on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Opening {
+    format: u32,
+    /// Nothing of a lab outlives the system it was made in.
+    pub(super) boot_id: String,
+    /// By this alias of its `lo` a namespace is known as this lab's.
+    pub(super) token: String,
+    /// Number of the process that makes the lab.
+    pub(super) switch_pid: u32,
+}
+
+impl Opening {
+    pub(super) fn new(boot_id: String, token: String, switch_pid: u32) -> Self {
+        Self { format: FORMAT, boot_id, token, switch_pid }
+    }
+}
+
+/// A journal that is being written.
+#[derive(Debug)]
+pub(super) struct Journal {
+    file: File,
+    path: PathBuf,
+}
+
+impl Journal {
+    /// Begins a journal in a folder that has none.
+    pub(super) fn create(folder: &Path) -> Result<Self, GroundError> {
+        let path = folder.join(NAME);
+        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
+        let file = file.map_err(GroundError::folder(&path, "beginning the journal"))?;
+        // The file's name must be on the disk too.
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(GroundError::folder(folder, "writing"))?;
+        Ok(Self { file, path })
+    }
+
+    /// Writes a line and waits until it is on the disk.
+    pub(super) fn note(&mut self, entry: &Entry) -> Result<(), GroundError> {
+        let line = serde_json::to_string(entry).map_err(io::Error::from).map(|line| line + "\n");
+        let written = line.and_then(|line| self.file.write_all(line.as_bytes()));
+        let synced = written.and_then(|()| self.file.sync_data());
+        synced.map_err(GroundError::folder(&self.path, "writing the journal"))
+    }
+}
+
+/// A journal as it was found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found(pub(super) Vec<Entry>);
+
+impl Found {
+    /// The first line; without it nothing has been made.
+    pub(super) fn opening(&self) -> Option<&Opening> {
+        match self.0.first()? {
+            Entry::Opening(opening) => Some(opening),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the journal of a folder; none is an empty one. A last line that was cut off is left out: what it was to name was
+/// not made.
+pub(super) fn read(folder: &Path) -> Result<Found, GroundError> {
+    let path = folder.join(NAME);
+    let text = match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::default()),
+        other => other.map_err(GroundError::folder(&path, "reading the journal"))?,
+    };
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let entries = whole.lines().enumerate().map(|(index, line)| {
+        serde_json::from_str(line).map_err(|source| GroundError::Journal {
+            path: path.clone(),
+            line: index + 1,
+            source,
+        })
+    });
+    let found = Found(entries.collect::<Result<_, _>>()?);
+    check_format(&found, &path)?;
+    Ok(found)
+}
+
+fn check_format(found: &Found, path: &Path) -> Result<(), GroundError> {
+    match found.opening() {
+        Some(opening) if opening.format != FORMAT => {
+            let text = format!("format {} is not {FORMAT}", opening.format);
+            let source = serde::de::Error::custom(text);
+            Err(GroundError::Journal { path: path.to_owned(), line: 1, source })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    fn entries() -> Vec<Entry> {
+        vec![
+            Entry::Opening(Opening::new("b".into(), "t".into(), 7)),
+            Entry::Name { name: "linerate-x-a".into() },
+            Entry::Namespace { name: Some("linerate-x-a".into()), device: 4, inode: 5 },
+            Entry::Namespace { name: None, device: 4, inode: 6 },
+            Entry::NotOurs { name: "linerate-x-b".into() },
+            Entry::Sysctl { name: "net.x".into(), before: "1".into(), ours: "1 2".into() },
+        ]
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_its_form_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(read(folder.path()).unwrap(), Found::default());
+        let mut journal = Journal::create(folder.path()).unwrap();
+        for entry in entries() {
+            journal.note(&entry).unwrap();
+        }
+        assert_eq!(read(folder.path()).unwrap().0, entries());
+        expect![[r#"
+            {"entry":"opening","format":1,"boot_id":"b","token":"t","switch_pid":7}
+            {"entry":"name","name":"linerate-x-a"}
+            {"entry":"namespace","name":"linerate-x-a","device":4,"inode":5}
+            {"entry":"namespace","name":null,"device":4,"inode":6}
+            {"entry":"not-ours","name":"linerate-x-b"}
+            {"entry":"sysctl","name":"net.x","before":"1","ours":"1 2"}
+        "#]]
+        .assert_eq(&fs::read_to_string(folder.path().join(NAME)).unwrap());
+        assert!(Journal::create(folder.path()).is_err(), "an old journal is never written over");
+    }
+
+    #[test]
+    fn a_cut_off_line_is_left_out_and_a_strange_one_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        let line = r#"{"entry":"name","name":"a"}"#;
+        for cut in 0..=line.len() {
+            fs::write(&path, format!("{line}\n{}", &line[..cut])).unwrap();
+            assert_eq!(read(folder.path()).unwrap().0, [Entry::Name { name: "a".into() }], "{cut}");
+        }
+        for strange in ["{}", "", "\u{0}", r#"{"entry":"roof"}"#, r#"{"entry":"name","name":"a","why":1}"#] {
+            fs::write(&path, format!("{line}\n{strange}\n{line}\n")).unwrap();
+            let error = read(folder.path()).unwrap_err();
+            assert!(error.to_string().contains("journal line 2"), "{error}");
+        }
+        fs::write(
+            &path,
+            r#"{"entry":"opening","format":2,"boot_id":"","token":"","switch_pid":1}"#.to_owned() + "\n",
+        )
+        .unwrap();
+        assert!(read(folder.path()).unwrap_err().to_string().contains("the version that made it"));
+    }
+}

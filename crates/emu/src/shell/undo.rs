@@ -1,0 +1,175 @@
+//! Removing a lab by its journal alone: after an error, after a kill, as often as one likes.
+//!
+//! Nothing is touched for its name only. A namespace is ours if its `lo` carries the token of the journal, a process if
+//! it is in such a namespace.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use linerate_sock::netns::{self, Named, NetnsId, with_netns_fd};
+use linerate_sock::{SockError, iface, proc, process};
+
+use super::folder::{Folder, labs};
+use super::journal::{self, Entry, Opening};
+use super::{GroundError, LabName};
+
+/// A number that the system draws when it starts.
+pub(super) const BOOT_ID: &str = "kernel.random.boot_id";
+/// How long programs in a lab have to end by themselves.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// A lab that was found without its switch.
+#[derive(Debug)]
+pub struct Swept {
+    /// Its name.
+    pub lab: LabName,
+    /// What was left alone because it is somebody else's, or why the lab could not be removed.
+    pub outcome: Result<Vec<String>, GroundError>,
+}
+
+/// Removes every lab whose switch does not run any more; says which there were.
+///
+/// # Errors
+/// When the folder of labs may not be read.
+pub fn sweep(run_dir: &Path) -> Result<Vec<Swept>, GroundError> {
+    let mut swept = Vec::new();
+    for lab in labs(run_dir)? {
+        match undo(run_dir, &lab) {
+            Ok(None) | Err(GroundError::Running(_)) => {}
+            Ok(Some(left)) => swept.push(Swept { lab, outcome: Ok(left) }),
+            Err(error) => swept.push(Swept { lab, outcome: Err(error) }),
+        }
+    }
+    Ok(swept)
+}
+
+/// Removes a lab whose switch does not run any more. Returns what was left alone because it is somebody else's, `None`
+/// when there is no such lab.
+///
+/// # Errors
+/// When its switch runs, or something cannot be removed; the journal is kept then.
+pub fn undo(run_dir: &Path, lab: &LabName) -> Result<Option<Vec<String>>, GroundError> {
+    let Some(folder) = Folder::take(run_dir, lab)? else { return Ok(None) };
+    let left = clear(&folder)?;
+    folder.remove()?;
+    Ok(Some(left))
+}
+
+/// Removes all that the journal in a folder names, then the journal. Returns what was left alone.
+pub(super) fn clear(folder: &Folder) -> Result<Vec<String>, GroundError> {
+    let found = journal::read(folder.path())?;
+    let mut clearing = Clearing { lab: folder.lab(), left: Vec::new(), failed: None };
+    if let Some(opening) =
+        found.opening().filter(|opening| proc::sysctl(BOOT_ID).as_ref() == Some(&opening.boot_id))
+    {
+        clearing.all(opening, &found.0);
+    }
+    match clearing.failed {
+        Some(error) => Err(error),
+        None => folder.empty().map(|()| clearing.left),
+    }
+}
+
+/// A clearing goes on after a failure, and reports the first.
+struct Clearing<'a> {
+    lab: &'a LabName,
+    left: Vec<String>,
+    failed: Option<GroundError>,
+}
+
+impl Clearing<'_> {
+    /// Last made, first removed: the programs of a namespace end before its name goes.
+    fn all(&mut self, opening: &Opening, entries: &[Entry]) {
+        let withdrawn: BTreeSet<&str> = entries
+            .iter()
+            .filter_map(|entry| if let Entry::NotOurs { name } = entry { Some(name.as_str()) } else { None })
+            .collect();
+        for entry in entries.iter().rev() {
+            match entry {
+                Entry::Opening(_) | Entry::NotOurs { .. } => {}
+                Entry::Sysctl { name, before, ours } => self.restore(name, before, ours),
+                Entry::Namespace { name, device, inode } => {
+                    let id = NetnsId { device: *device, inode: *inode };
+                    self.end_programs(id, name.as_deref(), &opening.token);
+                }
+                Entry::Name { name } if withdrawn.contains(name.as_str()) => {}
+                Entry::Name { name } => self.free_name(name, &opening.token),
+            }
+        }
+    }
+
+    fn keep(&mut self, what: String, result: Result<(), SockError>) {
+        if let Err(source) = result {
+            let lab = self.lab.to_string();
+            self.failed.get_or_insert(GroundError::Stuck { lab, what, source });
+        }
+    }
+
+    /// Only if it still is what we made it: later changes are somebody else's.
+    fn restore(&mut self, name: &str, before: &str, ours: &str) {
+        // The kernel gives lists back in an order of its own.
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<String>>();
+        if proc::sysctl(name).is_some_and(|now| words(&now) == words(ours)) {
+            self.keep(format!("a change of the setting {name}"), proc::set_sysctl(name, before));
+        }
+    }
+
+    fn end_programs(&mut self, id: NetnsId, name: Option<&str>, token: &str) {
+        // As long as the namespace is open here, its number is not another one's.
+        let open =
+            name.and_then(|name| ours(name, token)).filter(|fd| NetnsId::of(fd).is_ok_and(|open| open == id));
+        let ended = process::end_in_netns(id, GRACE, |pid| {
+            open.is_some() || token_of_process(pid).as_deref() == Some(token)
+        });
+        self.keep("a program in it".to_owned(), ended.map(|_| ()));
+    }
+
+    fn free_name(&mut self, name: &str, token: &str) {
+        let found = match netns::open_named(name) {
+            Ok(found) => found,
+            Err(error) => return self.keep(format!("the namespace {name}"), Err(error)),
+        };
+        let free = match found {
+            Named::Free => return,
+            Named::Namespace(fd) => token_of(&fd).is_ok_and(|found| found.as_deref() == Some(token)),
+            // We had been about to mount on it. One with something in it is no such file.
+            Named::Unmounted => netns::path_of(name)
+                .ok()
+                .and_then(|path| fs::symlink_metadata(path).ok())
+                .is_some_and(|about| about.is_file() && about.len() == 0),
+        };
+        if free {
+            self.keep(format!("the namespace {name}"), netns::unpin(name));
+        } else {
+            self.left
+                .push(format!("the network namespace {name} is somebody else's by now and was left alone"));
+        }
+    }
+}
+
+/// The namespace of that name, if it carries the token.
+fn ours(name: &str, token: &str) -> Option<OwnedFd> {
+    match netns::open_named(name).ok()? {
+        Named::Namespace(fd) if token_of(&fd).ok()?.as_deref() == Some(token) => Some(fd),
+        _ => None,
+    }
+}
+
+fn token_of(netns: &OwnedFd) -> Result<Option<String>, SockError> {
+    with_netns_fd(netns, || iface::link("lo").map(|lo| lo.alias)).and_then(|alias| alias)
+}
+
+/// The token of the namespace that a process is in.
+///
+/// One who may not enter it, the owner of a lab without root for one, can still look at it through the process's own
+/// `/sys`, which programs in a lab are given.
+fn token_of_process(pid: u32) -> Option<String> {
+    let of_process = netns::of_process(pid).ok()?;
+    token_of(&of_process).unwrap_or_else(|_| {
+        let alias = fs::read_to_string(format!("/proc/{pid}/root/sys/class/net/lo/ifalias")).ok()?;
+        Some(alias.trim_end().to_owned())
+    })
+}
