@@ -27,7 +27,8 @@ pub fn run(
     let (host, port) = target(host, None).map_err(ControlError::Local)?;
     let mut listener = Listener(on);
     let mut log = Log::new(run_name().map_err(ControlError::Local)?, vec![&mut listener]);
-    let request = Request { host, port, spec: spec.clone(), world: World::Hosts, started_at: now(), stop };
+    let spec = spec.clone();
+    let request = Request { host, port, spec, world: World::Hosts, started_at: now(), witness: None, stop };
     measure(&request, &mut log)?;
     Ok(log.into_record())
 }

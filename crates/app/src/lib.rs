@@ -32,6 +32,7 @@ mod cmd;
 mod embed;
 mod entry;
 mod exit;
+mod lab_witness;
 mod naming;
 mod say;
 mod signals;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use linerate_model::metrics::{self, Kind};
-use linerate_model::{FlowRecord, RunRecord, Side};
+use linerate_model::{Readings, RunRecord, Side};
+use linerate_units::Span;
 
 use crate::FlowHead;
 
@@ -11,7 +12,8 @@ use crate::FlowHead;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SummaryRow {
     pub(crate) flow: u16,
-    pub(crate) side: &'static str,
+    /// `sender` or `receiver`, or the port of an emulated network that saw the flow.
+    pub(crate) side: String,
     pub(crate) metric: String,
     pub(crate) statistic: &'static str,
     pub(crate) value: f64,
@@ -38,54 +40,76 @@ pub(crate) fn serialised_name<T: serde::Serialize>(value: &T) -> String {
 
 /// Statistics of every metric over the samples inside the window, and the readings of the whole window.
 ///
-/// Counters: `sum`, `min` and `max` per interval. Gauges: `min`, `max`, `last` and `mean` over time. Both: `window`, the
-/// tally's own reading, where there is one.
+/// Counters: `sum`, `min` and `max` per interval. Gauges and means: `min`, `max`, `last` and `mean` over time. Largest
+/// values: `min` and `max`. All: `window`, the tally's own reading, where there is one. What a port counted stands with
+/// the first of the flows that ran meanwhile.
 pub(crate) fn summary(record: &RunRecord) -> Vec<SummaryRow> {
     let mut rows = Vec::new();
     for flow in &record.flows {
         for (side, name) in [(Side::Sender, "sender"), (Side::Receiver, "receiver")] {
-            let mut put = |metric: &str, statistic, value: f64| {
-                if value.is_finite() {
-                    let (flow, metric) = (flow.plan.flow, metric.to_owned());
-                    rows.push(SummaryRow { flow, side: name, metric, statistic, value });
-                }
-            };
-            for (metric, series) in series(flow, side) {
-                for (statistic, value) in statistics(metric, &series) {
-                    put(metric, statistic, value);
-                }
-            }
-            for (metric, value) in flow.tally(side).iter().flat_map(|tally| tally.readings.iter()) {
-                put(metric, "window", value.real());
-            }
+            let inside = flow.samples_of(side).filter(|sample| !sample.outside);
+            let series = series(inside.map(|sample| (sample.span(), &sample.readings)));
+            let window = flow.tally(side).into_iter().flat_map(|tally| tally.readings.iter());
+            let window = window.map(|(metric, value)| (metric, "window", value.real()));
+            rows.extend(of_side(flow.plan.flow, name, series.chain(window)));
         }
+    }
+    for port in &record.ports {
+        let Some(flow) = port.flows.first() else { continue };
+        let inside = port.samples.iter().filter(|sample| !sample.outside);
+        rows.extend(of_side(
+            *flow,
+            &port.port,
+            series(inside.map(|sample| (sample.span(), &sample.readings))),
+        ));
     }
     rows
 }
 
-/// Seconds and value of each interval, by metric.
-fn series(flow: &FlowRecord, side: Side) -> BTreeMap<&str, Vec<(f64, f64)>> {
+/// Metric, statistic and value as rows; what is not finite is left out.
+fn of_side<'a>(
+    flow: u16,
+    side: &str,
+    numbers: impl Iterator<Item = (&'a str, &'static str, f64)>,
+) -> impl Iterator<Item = SummaryRow> {
+    numbers.filter(|(_, _, value)| value.is_finite()).map(move |(metric, statistic, value)| SummaryRow {
+        flow,
+        side: side.to_owned(),
+        metric: metric.to_owned(),
+        statistic,
+        value,
+    })
+}
+
+/// Every statistic of every metric over intervals.
+fn series<'a>(
+    intervals: impl Iterator<Item = (Span, &'a Readings)>,
+) -> impl Iterator<Item = (&'a str, &'static str, f64)> {
     let mut series: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
-    for sample in flow.samples_of(side).filter(|sample| !sample.outside) {
-        for (metric, value) in sample.readings.iter() {
-            series.entry(metric).or_default().push((sample.span().as_secs_f64(), value.real()));
+    for (span, readings) in intervals {
+        for (metric, value) in readings.iter() {
+            series.entry(metric).or_default().push((span.as_secs_f64(), value.real()));
         }
     }
-    series
+    series.into_iter().flat_map(|(metric, values)| {
+        statistics(metric, &values).into_iter().map(move |(statistic, value)| (metric, statistic, value))
+    })
 }
 
 fn statistics(metric: &str, series: &[(f64, f64)]) -> Vec<(&'static str, f64)> {
     let values = || series.iter().map(|(_, value)| *value);
     let mut statistics =
         vec![("min", values().fold(f64::MAX, f64::min)), ("max", values().fold(f64::MIN, f64::max))];
-    if metrics::find(metric).is_some_and(|entry| entry.kind == Kind::Counter) {
-        statistics.push(("sum", values().sum()));
-    } else {
-        let time: f64 = series.iter().map(|(seconds, _)| seconds).sum();
-        let weighted: f64 = series.iter().map(|(seconds, value)| seconds * value).sum();
-        // Not finite, and so left out, when no time passed.
-        statistics.push(("mean", weighted / time));
-        statistics.extend(values().next_back().map(|last| ("last", last)));
+    match metrics::find(metric).map(|entry| entry.kind) {
+        Some(Kind::Counter) => statistics.push(("sum", values().sum())),
+        Some(Kind::Peak) => {}
+        Some(Kind::Gauge | Kind::Mean) | None => {
+            let time: f64 = series.iter().map(|(seconds, _)| seconds).sum();
+            let weighted: f64 = series.iter().map(|(seconds, value)| seconds * value).sum();
+            // Not finite, and so left out, when no time passed.
+            statistics.push(("mean", weighted / time));
+            statistics.extend(values().next_back().map(|last| ("last", last)));
+        }
     }
     statistics
 }

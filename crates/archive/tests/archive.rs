@@ -7,10 +7,10 @@ use std::path::Path;
 
 use folder::Folder;
 use linerate_archive::{ArchiveError, Filter, Recorder, SqliteArchive, Store, open};
-use linerate_model::metrics::{flow, host};
+use linerate_model::metrics::{flow, host, port};
 use linerate_model::{
-    Body, Cause, Confidence, Direction, Event, Finding, FlowPlan, Outcome, Readings, RunRecord, RunStart,
-    Sample, Side, Tally, TestSpec, Transport, World,
+    Body, Cause, Confidence, Direction, Event, Finding, FlowPlan, Outcome, PortSample, Readings, RunRecord,
+    RunStart, Sample, Side, Tally, TestSpec, Transport, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
@@ -69,6 +69,18 @@ fn sample(run: &str, seq: u64, from_ms: u64, to_ms: u64, bytes: u64, busy: f64) 
         readings,
     };
     event(run, seq, to_ms, Body::Sample { flow: 0, sample })
+}
+
+/// What the port `a>s` of an emulated network counted beside the flow.
+fn port(run: &str, seq: u64, from_ms: u64, to_ms: u64, dropped: u64, queue_max: u64) -> Event {
+    let mut readings = Readings::default();
+    readings.put(port::DROPPED, dropped);
+    readings.put(port::QUEUE_MAX, Bytes::new(queue_max));
+    readings.put_some(port::BUSY, Ratio::new(dropped as f64 / 10.0));
+    let instant = |ms| Timestamp::START + Span::from_ms(ms);
+    let (start_ns, end_ns) = (instant(from_ms), instant(to_ms));
+    let sample = PortSample { start_ns, end_ns, outside: false, readings };
+    event(run, seq, to_ms, Body::Port { flows: vec![0], port: "a>s".into(), sample })
 }
 
 /// A run from its start to its end: 3000 bytes in 2 s.
@@ -160,6 +172,29 @@ fn derived_tables_are_rebuilt_from_the_log_by_the_kind_of_each_metric() {
     assert_eq!(summary("host.busy", "last"), 0.6);
     let sums_of_gauges = "SELECT count(*) FROM summary WHERE metric = 'host.busy' AND statistic = 'sum'";
     assert_eq!(number(&path, sums_of_gauges), 0.0);
+}
+
+#[test]
+fn what_the_ports_of_an_emulated_network_counted_comes_back_and_can_be_queried() {
+    let folder = Folder::new();
+    let path = folder.file("archive.sqlite");
+    let mut log = whole_run("r", "server");
+    let end = log.len() - 1;
+    log.splice(end..end, [port("r", 6, 0, 500, 1, 900), port("r", 7, 500, 2000, 5, 400)]);
+    log[end + 2].seq = 8;
+    record_all(&path, &log);
+    let archive = SqliteArchive::open(&path).unwrap();
+    assert_eq!(archive.events("r").unwrap(), log);
+    let summary = |metric: &str, statistic: &str| {
+        let which = format!("side = 'a>s' AND metric = '{metric}' AND statistic = '{statistic}'");
+        number(&path, &format!("SELECT value FROM summary WHERE flow = 0 AND {which}"))
+    };
+    assert_eq!((summary("port.dropped", "sum"), summary("port.queue_max", "max")), (6.0, 900.0));
+    // (0.1 * 0.5 s + 0.5 * 1.5 s) / 2 s
+    assert!((summary("port.busy", "mean") - 0.4).abs() < 1e-12);
+    let means_of_peaks =
+        "SELECT count(*) FROM summary WHERE metric = 'port.queue_max' AND statistic = 'mean'";
+    assert_eq!(number(&path, means_of_peaks), 0.0);
 }
 
 #[test]
@@ -400,6 +435,12 @@ fn any_event() -> impl Strategy<Value = Body> {
             let (start, end) = (u64::from(start), u64::from(start) + u64::from(length));
             sample("r", 0, start, end, bytes, busy).body
         }),
+        (any::<u32>(), any::<u16>(), any::<u64>(), any::<u64>()).prop_map(
+            |(start, length, dropped, queue)| {
+                let (start, end) = (u64::from(start), u64::from(start) + u64::from(length));
+                port("r", 0, start, end, dropped, queue).body
+            }
+        ),
         (".*", any::<f64>().prop_filter("finite", |f| f.is_finite())).prop_map(|(text, value)| {
             let finding = Finding {
                 cause: Cause::Unknown,

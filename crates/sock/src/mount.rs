@@ -27,6 +27,15 @@ pub fn fresh_sys() -> Result<(), SockError> {
 /// and these are the usual ones.
 const SYS_FLAGS: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 
+/// Shows a file in the place of another one, to this process and those it starts, if it has a file system of its own
+/// ([`fresh_sys`]).
+///
+/// # Errors
+/// `ENOENT` when one of them is not there, `EPERM` without `CAP_SYS_ADMIN`.
+pub fn show(file: &Path, place: &Path) -> Result<(), SockError> {
+    mount("show a file in the place of another", Some(file), place, None, libc::MS_BIND)
+}
+
 /// Shows `source` at `place` too.
 pub(crate) fn bind(source: &Path, place: &Path) -> Result<(), SockError> {
     mount("mount a network namespace", Some(source), place, None, libc::MS_BIND)

@@ -4,13 +4,14 @@ mod sinks;
 
 use std::path::Path;
 
-use linerate_control::{Log, Request, Sink, measure};
+use linerate_control::{Log, Request, Sink, Witness, measure};
 use linerate_model::{Outcome, RunRecord, TestSpec, World};
 use linerate_units::Bitrate;
 
 use super::format;
 use crate::args::{FormatName, TestArgs};
 use crate::exit::Exit;
+use crate::lab_witness::LabWitness;
 use crate::naming::{now, run_name, target};
 use crate::signals::Signals;
 use crate::{say, terminal};
@@ -55,12 +56,14 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
     sinks.push(&mut screen);
     sinks.extend(stream.as_mut().map(|sink| sink as &mut dyn Sink));
     let mut log = Log::new(id.clone(), sinks);
+    let lab = LabWitness::from_environment();
     let request = Request {
         host,
         port,
         spec: args.spec.clone(),
-        world: World::Hosts,
+        world: if lab.is_some() { World::Lab } else { World::Hosts },
         started_at: now(),
+        witness: lab.as_ref().map(|lab| lab as &dyn Witness),
         stop: signals.stop(),
     };
     let result = measure(&request, &mut log);

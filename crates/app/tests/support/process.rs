@@ -11,10 +11,11 @@ use serde_json::Value;
 
 use super::pause;
 
-/// The program under test, keeping nothing on this machine.
+/// The program under test, keeping nothing on this machine, and on a real host wherever the tests run.
 pub(crate) fn linerate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.env("LINERATE_ARCHIVE", ":memory:").env("NO_COLOR", "1").env_remove("RUST_LOG");
+    command.env_remove("LINERATE_LAB");
     command
 }
 

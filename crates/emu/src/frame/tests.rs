@@ -242,6 +242,7 @@ fn what_cannot_be_cut_is_refused() {
     assert!(refused(&[(1, 4)]) && refused(&[(1, 5)]), "it is not TCP over IPv6, nor UDP");
     assert!(refused(&[(size_low, 0), (size_high, 0)]), "packets of nothing");
     assert!(refused(&[(6, 33)]) && refused(&[(8, 6)]), "a checksum at another place");
+    assert!(refused(&[(58, 0x40)]), "a TCP header of four words");
     assert!(refused(&[(24, 0x08), (25, 0x06)]), "ARP");
     assert!(refused(&[(28, 1)]), "an IP packet that ends before the frame");
     assert!(refused(&[(32, 0x20)]), "a fragment");

@@ -105,3 +105,34 @@ pub(super) fn set_header_length(buffer: &mut [u8], length: u16) {
 fn write(buffer: &mut [u8], at: usize, value: u16) {
     buffer[at..at + 2].copy_from_slice(&value.to_ne_bytes());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checksum_is_made_once_and_never_zero() {
+        // From byte 2 on, written at byte 4, over 1234 and the sum so far.
+        let [start, offset] = [2_u16, 2].map(u16::to_ne_bytes);
+        let header = [&[1, 0, 0, 0, 0, 0][..], &start, &offset, &[0, 0]].concat();
+        for (so_far, made) in [([0x00, 0x01], [0xed, 0xca]), ([0xed, 0xcb], [0xff, 0xff])] {
+            let mut buffer = [&header[..], &[9, 9, 0x12, 0x34], &so_far].concat();
+            complete_checksum(&mut buffer);
+            assert_eq!((buffer[0], &buffer[16..]), (0, &made[..]));
+            let done = buffer.clone();
+            complete_checksum(&mut buffer);
+            assert_eq!(buffer, done);
+        }
+    }
+
+    #[test]
+    fn a_checksum_outside_the_frame_is_left_alone() {
+        for (start, offset) in [(2_u16, 3_u16), (20, 0), (0xffff, 0xffff)] {
+            let words = [start, offset, 0].map(u16::to_ne_bytes).concat();
+            let mut buffer = [&[1, 0, 0, 0, 0, 0][..], &words, &[9; 6]].concat();
+            let before = buffer.clone();
+            complete_checksum(&mut buffer);
+            assert_eq!(buffer, before);
+        }
+    }
+}

@@ -26,6 +26,7 @@ pub(super) struct Desk {
     pub(super) topology: Mutex<Topology>,
     pub(super) hosts: Vec<HostStatus>,
     pub(super) notes: Vec<String>,
+    pub(super) rootless: bool,
     pub(super) epoch: Mono,
     pub(super) orders: Mutex<Sender<Order>>,
     pub(super) bell: Arc<EventFd>,
@@ -104,18 +105,19 @@ impl Desk {
     /// Changes all or, at the first mistake, nothing.
     fn set(&self, target: &str, changes: &[(String, String)]) -> Result<(), String> {
         let mut topology = self.topology.lock().unwrap_or_else(PoisonError::into_inner);
-        let target = topology::parse_target(target, &topology).map_err(|error| error.to_string())?;
-        let mut link = topology.links[target.link].clone();
+        let target = topology::parse_target(target).map_err(|error| error.to_string())?;
+        let (number, sides) = target.find(&topology).map_err(|error| error.to_string())?;
+        let mut link = topology.links[number].clone();
         for (key, value) in changes {
-            for &side in target.sides() {
+            for &side in sides {
                 topology::set_way(&mut link.ways[side], key, value).map_err(|error| error.to_string())?;
             }
         }
-        for &side in target.sides() {
+        for &side in sides {
             let way = Box::new(link.ways[side].clone());
-            self.order(Order::Set { link: Box::new(link.clone()), number: target.link, side, way });
+            self.order(Order::Set { link: Box::new(link.clone()), number, side, way });
         }
-        topology.links[target.link] = link;
+        topology.links[number] = link;
         Ok(())
     }
 
@@ -148,6 +150,7 @@ impl Desk {
             topology: topology.name.clone(),
             seed: topology.seed,
             pid: std::process::id(),
+            rootless: self.rootless,
             up_ns: clock::now().as_ns().saturating_sub(self.epoch.as_ns()),
             hosts: self.hosts.clone(),
             ports: report.ports.into_iter().enumerate().map(port).collect(),

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
-use hdrhistogram::Histogram;
 use linerate_sock::clock::{self, Mono};
 use linerate_sock::poll::{Events, EventFd, Interest, Poller};
 use linerate_sock::tap::Tap;
@@ -12,6 +11,7 @@ use linerate_sock::SockError;
 use linerate_units::Timestamp;
 
 use super::history::{History, Reading};
+use super::lateness::Lateness;
 use super::wire::KeepingUp;
 use crate::fabric::{Books, Ethernet, Fabric, Plug, PortCounts, Router};
 use crate::frame::Frame;
@@ -35,6 +35,7 @@ const NEARLY_FULL: usize = 52_000;
 const SPARE: usize = 64;
 
 /// What the control thread wants of the switch.
+#[derive(Debug)]
 pub(super) enum Order {
     /// Change one direction of a link.
     Set { link: Box<Link>, number: usize, side: usize, way: Box<Way> },
@@ -45,6 +46,7 @@ pub(super) enum Order {
 }
 
 /// How the switch stands.
+#[derive(Debug)]
 pub(super) struct Report {
     pub(super) ports: Vec<PortCounts>,
     pub(super) books: Books,
@@ -52,6 +54,7 @@ pub(super) struct Report {
 }
 
 /// The moving part of a lab.
+#[derive(Debug)]
 pub(super) struct Switch {
     pub(super) fabric: Fabric<Frame>,
     pub(super) taps: Vec<(Plug, Tap)>,
@@ -61,7 +64,7 @@ pub(super) struct Switch {
     pub(super) history: Arc<Mutex<History>>,
     tap_of: BTreeMap<Plug, usize>,
     spare: Vec<Vec<u8>>,
-    lateness: Histogram<u64>,
+    lateness: Lateness,
     worst_ns: u64,
     counts: KeepingUp,
 }
@@ -86,9 +89,6 @@ impl Ethernet for Frame {
 
 impl Switch {
     /// A switch at rest.
-    ///
-    /// # Errors
-    /// The histogram's bounds are wrong, which they are not.
     pub(super) fn new(
         fabric: Fabric<Frame>,
         taps: Vec<(Plug, Tap)>,
@@ -96,11 +96,10 @@ impl Switch {
         orders: Receiver<Order>,
         bell: Arc<EventFd>,
         history: Arc<Mutex<History>>,
-    ) -> Result<Self, hdrhistogram::CreationError> {
+    ) -> Self {
         let counts = KeepingUp { bound_ns: LATE_BOUND_NS, ..KeepingUp::default() };
-        let lateness = Histogram::new_with_bounds(1, 60_000_000_000, 2)?;
         let tap_of = taps.iter().enumerate().map(|(number, (plug, _))| (*plug, number)).collect();
-        Ok(Self {
+        Self {
             fabric,
             taps,
             epoch,
@@ -109,10 +108,10 @@ impl Switch {
             history,
             tap_of,
             spare: Vec::new(),
-            lateness,
+            lateness: Lateness::default(),
             worst_ns: 0,
             counts,
-        })
+        }
     }
 
     /// Moves frames until it is told to stop.
@@ -184,7 +183,7 @@ impl Switch {
     fn deliver(&mut self) {
         while let Some(delivery) = self.fabric.output() {
             let late = self.now().since(delivery.at).as_ns();
-            self.lateness.saturating_record(late.max(1));
+            self.lateness.add(late);
             self.worst_ns = self.worst_ns.max(late);
             self.counts.late += u64::from(late > LATE_BOUND_NS);
             self.counts.frames += 1;
@@ -250,11 +249,10 @@ impl Switch {
     }
 
     fn report(&mut self, now: Timestamp) -> Report {
-        let quantile = |q: f64| self.lateness.value_at_quantile(q);
         let keeping_up = KeepingUp {
-            late_p50_ns: quantile(0.5),
-            late_p99_ns: quantile(0.99),
-            late_max_ns: if self.lateness.is_empty() { 0 } else { self.lateness.max() },
+            late_p50_ns: self.lateness.quantile(0.5),
+            late_p99_ns: self.lateness.quantile(0.99),
+            late_max_ns: self.lateness.worst(),
             ..self.counts
         };
         Report { ports: self.fabric.ports(now), books: self.fabric.books(), keeping_up }

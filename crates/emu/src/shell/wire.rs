@@ -57,6 +57,8 @@ pub struct Status {
     pub seed: u64,
     /// The switch's process.
     pub pid: u32,
+    /// True if the lab was made without root: its namespaces have no names, and live in a user namespace of that process.
+    pub rootless: bool,
     /// Time since it began.
     pub up_ns: u64,
     /// The hosts.

@@ -156,8 +156,18 @@ fn no_error_answers_to_errors_groups_or_nobody() {
     );
     assert!(answer_to(&v4, &[plain, (ip + 6, 0x60)]).is_some(), "the first fragment");
     assert!(answer_to(&v4, &[plain, (ip + 7, 1)]).is_none(), "a later fragment");
-    assert!(answer_to(&v4, &[plain, (ip + 12, 127)]).is_none(), "from the loopback");
-    assert!(answer_to(&v4, &[plain, (ip + 12, 240), (ip + 13, 255)]).is_some());
-    assert!(answer_to(&v4, &[plain, (ip + 12, 239)]).is_none(), "from a multicast address");
-    assert!(answer_to(&v6, &[plain, (ip + 8, 0xff)]).is_none(), "from a multicast address");
+    // The address is in four bytes from 12 on, or in 16 from 8 on; the destination follows.
+    let to_v4 = |place: usize, address: [u8; 4]| {
+        let changes: Vec<_> = (ip + place..).zip(address).chain([plain]).collect();
+        answer_to(&v4, &changes).is_some()
+    };
+    for nobody in [[0, 0, 0, 0], [127, 0, 0, 1], [239, 1, 2, 3], [255, 255, 255, 255]] {
+        assert!(!to_v4(12, nobody), "from {nobody:?}");
+    }
+    assert!(to_v4(12, [192, 0, 2, 1]) && !to_v4(16, [255, 255, 255, 255]));
+    let from_v6 = |address: [u8; 16]| {
+        let changes: Vec<_> = (ip + 8..).zip(address).chain([plain]).collect();
+        answer_to(&v6, &changes).is_some()
+    };
+    assert!(from_v6(CLIENT_V6) && !from_v6([0; 16]) && !from_v6([0xff; 16]));
 }

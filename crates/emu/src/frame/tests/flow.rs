@@ -99,9 +99,10 @@ impl Flow {
         let field = if self.udp { 6 } else { 16 };
         transport[field..field + 2].copy_from_slice(&ones_sum(&pseudo).to_be_bytes());
         let link = self.link();
-        let headers = link.len() + ip.len() + transport.len();
+        // The kernel tells how much of it is in one piece of its memory: some payload too.
+        let linear = link.len() + ip.len() + transport.len() + payload.len().min(100);
         let mut buffer = vec![1, self.gso_type()];
-        for word in [headers, usize::from(self.gso_size), link.len() + ip.len(), field, 0] {
+        for word in [linear, usize::from(self.gso_size), link.len() + ip.len(), field, 0] {
             buffer.extend((word as u16).to_ne_bytes());
         }
         [buffer, link, ip, transport, payload].concat()
@@ -125,7 +126,7 @@ impl Flow {
     fn ip(&self, protocol: u8, length: usize) -> (Vec<u8>, Vec<u8>) {
         let ecn = IpEcn::try_new(self.ecn).unwrap();
         if self.v6 {
-            let extension = [protocol, 0, 1, 4, 0, 0, 0, 0];
+            let extension = [protocol, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
             let extension = if self.extended { &extension[..] } else { &[] };
             let mut header = Ipv6Header {
                 flow_label: Ipv6FlowLabel::try_new(0xabcde).unwrap(),

@@ -10,12 +10,12 @@ pub(super) fn segment(buffer: &[u8]) -> Vec<Vec<u8>> {
     let (frame, gso_size) = (&buffer[12..], word(4));
     let start = (buffer[0] & 1 == 1).then(|| (word(6), word(6) + word(8)));
     let complete = start.map_or(frame.to_vec(), |(start, field)| complete(frame, start, field));
+    assert!(word(2) <= frame.len(), "the kernel refuses more headers than bytes");
     if buffer[1] & 0x7f == 0 {
         assert_eq!(gso_size, 0);
         assert_eq!(rebuilt(&complete), complete, "every length and checksum is right");
         return vec![complete];
     }
-    assert!(word(2) <= frame.len(), "no more headers than bytes");
     assert_eq!(rebuilt(&complete), complete, "the sum of the pseudo header is that of the super-frame");
     let parts = PacketHeaders::from_ethernet_slice(frame).unwrap();
     let payload = parts.payload.slice();

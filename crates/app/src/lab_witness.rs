@@ -1,0 +1,89 @@
+//! What the switch of an emulated network says to who runs in it: its control socket, seen from the client.
+
+mod answer;
+
+use std::io::{ErrorKind, Read, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linerate_control::{Testimony, Witness, WitnessError};
+use linerate_sock::{Mono, clock, local};
+use linerate_units::Span;
+
+use answer::Answer;
+
+/// Names the control socket of the emulated network that this program runs in; set by `linerate lab exec`.
+pub(crate) const VARIABLE: &str = "LINERATE_LAB";
+
+/// Longest wait for an answer, connecting included.
+const PATIENCE: Span = Span::from_secs(2);
+
+/// Longest answer: some hundred ports with an interval every tenth of a second for minutes.
+const LONGEST: u64 = 32 << 20;
+
+/// The switch behind a control socket. Each question has a connection of its own, so that one that went wrong leaves
+/// nothing behind.
+#[derive(Debug)]
+pub(crate) struct LabWitness {
+    socket: PathBuf,
+}
+
+impl LabWitness {
+    /// The emulated network that this program runs in; absent on a real host.
+    pub(crate) fn from_environment() -> Option<Self> {
+        let socket = std::env::var_os(VARIABLE).filter(|value| !value.is_empty())?;
+        Some(Self { socket: socket.into() })
+    }
+
+    /// Sends one line and reads one line, within [`PATIENCE`].
+    fn ask(&self, question: &str) -> Result<Vec<u8>, WitnessError> {
+        let deadline = clock::now() + PATIENCE.as_duration();
+        let mut stream = local::connect(&self.socket, PATIENCE.as_duration())
+            .map_err(|error| trouble(&error.source, &format!("{}: ", self.socket.display())))?;
+        stream.write_all(format!("{question}\n").as_bytes()).map_err(|error| trouble(&error, ""))?;
+        let mut line = Vec::new();
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            if deadline.has_passed() {
+                return Err(WitnessError::Silent(PATIENCE));
+            }
+            // A zero would be without limit.
+            let left = deadline.remaining().max(Duration::from_millis(1));
+            stream.set_read_timeout(Some(left)).map_err(|error| trouble(&error, ""))?;
+            let read = match stream.read(&mut piece) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                read => read.map_err(|error| trouble(&error, ""))?,
+            };
+            if read == 0 {
+                return Err(WitnessError::Gone("it left before its answer was complete".to_owned()));
+            }
+            let fresh = &piece[..read];
+            let end = fresh.iter().position(|byte| *byte == b'\n');
+            line.extend_from_slice(&fresh[..end.unwrap_or(read)]);
+            if line.len() as u64 > LONGEST {
+                return Err(WitnessError::Garbled(format!("it is longer than {} MiB", LONGEST >> 20)));
+            }
+            if end.is_some() {
+                return Ok(line);
+            }
+        }
+    }
+}
+
+/// An error of the socket; one that only says that time is up is no error of the system.
+fn trouble(error: &std::io::Error, place: &str) -> WitnessError {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => WitnessError::Silent(PATIENCE),
+        _ => WitnessError::Gone(format!("{place}{error}")),
+    }
+}
+
+impl Witness for LabWitness {
+    fn witness(&self, from: Mono, to: Mono) -> Result<Testimony, WitnessError> {
+        let question = serde_json::json!({ "ask": "witness", "from_ns": from.as_ns(), "to_ns": to.as_ns() });
+        let line = self.ask(&question.to_string())?;
+        let answer: Answer =
+            serde_json::from_slice(&line).map_err(|error| WitnessError::Garbled(error.to_string()))?;
+        answer.testimony()
+    }
+}

@@ -1,0 +1,163 @@
+//! The answer of a switch, as it stands in JSON.
+
+use linerate_control::{Lateness, PacketRate, PortInterval, Testimony, WitnessError};
+use linerate_model::Readings;
+use linerate_model::metrics::port;
+use linerate_sock::Mono;
+use linerate_units::{Bitrate, Bytes, Ratio, Span};
+use serde::Deserialize;
+
+/// Everything the switch saw in the time that it was asked for. Times are those of `CLOCK_MONOTONIC`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Answer {
+    ports: Vec<Port>,
+    late: Option<Late>,
+    packet_rate: Option<Rate>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Port {
+    name: String,
+    intervals: Vec<Interval>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Interval {
+    start_ns: u64,
+    end_ns: u64,
+    packets: u64,
+    bytes: u64,
+    wire_bytes: u64,
+    dropped: u64,
+    marked: u64,
+    queue_bytes: u64,
+    queue_max_bytes: u64,
+    /// Absent for a port that is infinitely fast.
+    busy: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Late {
+    count: u64,
+    worst_ns: u64,
+    bound_ns: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Rate {
+    max_pps: f64,
+    limit_pps: f64,
+}
+
+impl Answer {
+    /// The same in the terms of a run.
+    ///
+    /// # Errors
+    /// An interval ends before it begins, or not after the one before it.
+    pub(super) fn testimony(self) -> Result<Testimony, WitnessError> {
+        let mut intervals = Vec::new();
+        for Port { name, intervals: of_port } in self.ports {
+            let mut last_end = 0;
+            for interval in of_port {
+                if interval.start_ns < last_end || interval.end_ns <= interval.start_ns {
+                    let text = format!("the intervals of port {name} are not one after the other");
+                    return Err(WitnessError::Garbled(text));
+                }
+                last_end = interval.end_ns;
+                intervals.push(PortInterval {
+                    port: name.clone(),
+                    start: Mono(interval.start_ns),
+                    end: Mono(interval.end_ns),
+                    readings: interval.readings(),
+                });
+            }
+        }
+        let late = self.late.map(|late| Lateness {
+            count: late.count,
+            worst: Span::from_ns(late.worst_ns),
+            bound: Span::from_ns(late.bound_ns),
+        });
+        let packet_rate =
+            self.packet_rate.map(|rate| PacketRate { max_pps: rate.max_pps, limit_pps: rate.limit_pps });
+        Ok(Testimony { intervals, late, packet_rate })
+    }
+}
+
+impl Interval {
+    fn readings(&self) -> Readings {
+        let span = Span::from_ns(self.end_ns - self.start_ns);
+        let mut readings = Readings::default();
+        readings.put(port::PACKETS, self.packets);
+        readings.put(port::BYTES, Bytes::new(self.bytes));
+        readings.put_some(port::RATE, Bitrate::of(Bytes::new(self.wire_bytes), span));
+        readings.put(port::DROPPED, self.dropped);
+        readings.put(port::MARKED, self.marked);
+        readings.put(port::QUEUE, Bytes::new(self.queue_bytes));
+        readings.put(port::QUEUE_MAX, Bytes::new(self.queue_max_bytes));
+        readings.put_some(port::BUSY, self.busy.and_then(Ratio::new));
+        readings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(start_ns: u64, end_ns: u64) -> serde_json::Value {
+        serde_json::json!({
+            "start_ns": start_ns, "end_ns": end_ns, "packets": 8127, "bytes": 8127 * 1518,
+            "wire_bytes": 8127 * 1538, "dropped": 3, "marked": 2, "queue_bytes": 100, "queue_max_bytes": 500,
+            "busy": 0.9999, "colour": "of a later version"
+        })
+    }
+
+    fn testimony(answer: &serde_json::Value) -> Result<Testimony, WitnessError> {
+        serde_json::from_value::<Answer>(answer.clone()).unwrap().testimony()
+    }
+
+    #[test]
+    fn an_answer_becomes_readings_with_the_rate_on_the_wire() {
+        let mut second = interval(200_000_000, 300_000_000);
+        second.as_object_mut().unwrap().remove("busy");
+        let answer = serde_json::json!({
+            "ports": [
+                { "name": "s>b", "intervals": [interval(100_000_000, 200_000_000), second] },
+                { "name": "s>a", "intervals": [] }
+            ],
+            "late": { "count": 4, "worst_ns": 250_000, "bound_ns": 100_000 },
+            "packet_rate": { "max_pps": 81_270.0, "limit_pps": 400_000.0 }
+        });
+        let told = testimony(&answer).unwrap();
+        assert_eq!(told.intervals.len(), 2);
+        let first = &told.intervals[0];
+        assert_eq!(
+            (first.port.as_str(), first.start, first.end),
+            ("s>b", Mono(100_000_000), Mono(200_000_000))
+        );
+        let readings = &first.readings;
+        // 8127 x 1538 x 8 bits in 0.1 s.
+        assert_eq!(readings.get(port::RATE).unwrap().bps(), 999_946_080.0);
+        assert_eq!((readings.get(port::PACKETS), readings.get(port::DROPPED)), (Some(8127), Some(3)));
+        assert_eq!(
+            (readings.get(port::MARKED), readings.get(port::BYTES)),
+            (Some(2), Some(Bytes::new(12_336_786)))
+        );
+        assert_eq!(readings.get(port::QUEUE), Some(Bytes::new(100)));
+        assert_eq!(readings.get(port::QUEUE_MAX), Some(Bytes::new(500)));
+        assert_eq!(readings.get(port::BUSY), Ratio::new(0.9999));
+        assert_eq!(told.intervals[1].readings.get(port::BUSY), None, "not measured is absent");
+        let late = Lateness { count: 4, worst: Span::from_ns(250_000), bound: Span::from_ns(100_000) };
+        assert_eq!(told.late, Some(late));
+        assert_eq!(told.packet_rate, Some(PacketRate { max_pps: 81_270.0, limit_pps: 400_000.0 }));
+    }
+
+    #[test]
+    fn intervals_that_overlap_or_go_back_are_not_believed() {
+        for (first, second) in [((5, 9), (8, 12)), ((5, 5), (6, 7)), ((9, 5), (10, 12))] {
+            let intervals = [interval(first.0, first.1), interval(second.0, second.1)];
+            let answer = serde_json::json!({ "ports": [{ "name": "a>s", "intervals": intervals }] });
+            let error = testimony(&answer).unwrap_err();
+            assert!(error.to_string().contains("port a>s"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Going to a host of a lab: for a process that is about to become a program there.
+
+use std::fs::File;
+use std::path::Path;
+
+use linerate_sock::{SockError, mount, netns, userns};
+
+use super::place::LabHandle;
+use super::wire::{HostStatus, Status};
+
+/// Moves this process, which must have a single thread, to a host: its network, its `/sys`, its names.
+///
+/// # Errors
+/// The host is gone, or belongs to another user.
+pub fn enter(lab: &LabHandle, host: &HostStatus, status: &Status) -> Result<(), SockError> {
+    if status.rootless {
+        userns::enter(&userns::of_process(status.pid)?)?;
+    }
+    // A path stands for itself, a name for an entry of /run/netns.
+    if host.netns.starts_with('/') {
+        let open = File::open(&host.netns).map_err(|source| SockError::new("go to the host", source))?;
+        netns::enter_fd(&open)?;
+    } else {
+        netns::enter(&host.netns)?;
+    }
+    mount::fresh_sys()?;
+    mount::show(&lab.names(), Path::new("/etc/hosts"))
+}

@@ -1,0 +1,172 @@
+//! A lab in the process that is its switch.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::net::UnixListener;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use linerate_sock::poll::EventFd;
+use linerate_sock::{SockError, clock, process};
+
+use super::control::{Desk, serve};
+use super::history::History;
+use super::place::Place;
+use super::switch::{Order, Switch};
+use super::wire::HostStatus;
+use super::{Ground, GroundError, HostGround, LabName, Site, Standing};
+use crate::fabric::{Fabric, Plug, Router};
+use crate::topology::Topology;
+
+/// Why a lab cannot be, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// Its hosts cannot be made or removed.
+    #[error(transparent)]
+    Ground(#[from] GroundError),
+    /// The system refuses something else.
+    #[error(transparent)]
+    System(#[from] SockError),
+    /// Its control socket cannot be made.
+    #[error("the control socket of the lab cannot be made in {path}")]
+    Control {
+        /// Its folder.
+        path: std::path::PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// A lab whose hosts stand and whose switch is about to run.
+#[derive(Debug)]
+pub struct Lab {
+    ground: Ground,
+    switch: Switch,
+    stopper: Stopper,
+}
+
+/// Ends the switch of a lab, from any thread.
+#[derive(Debug, Clone)]
+pub struct Stopper {
+    orders: Sender<Order>,
+    bell: Arc<EventFd>,
+}
+
+impl Stopper {
+    /// The switch ends as soon as it has done what it is at.
+    pub fn stop(&self) {
+        // A switch that has ended already takes no orders.
+        let _ = self.orders.send(Order::Stop);
+        self.bell.ring();
+    }
+}
+
+impl Lab {
+    /// Makes hosts and control socket of a lab. The process must have a single thread: without root it becomes root in a
+    /// user namespace first.
+    ///
+    /// # Errors
+    /// A name is taken, or the system does not permit it; nothing is left then.
+    pub fn lay(topology: Topology, name: &LabName, place: &Place) -> Result<Self, LabError> {
+        let standing = Standing::rise()?;
+        // Its own session: what ends the terminal that it was started from does not end the lab.
+        let _ = process::new_session();
+        clock::set_timer_slack_ns(1)?;
+        let site = Site { run_dir: place.run_dir().to_owned(), standing };
+        let mut ground = Ground::lay(&topology, name, &site)?;
+        match furnish(topology, name, place, standing, &mut ground) {
+            Ok((switch, stopper)) => Ok(Self { ground, switch, stopper }),
+            Err(error) => {
+                let _ = ground.remove();
+                Err(error)
+            }
+        }
+    }
+
+    /// What ends it.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Carries packets until it is stopped, then removes everything.
+    ///
+    /// # Errors
+    /// The kernel refuses to poll, or something cannot be removed.
+    pub fn run(self) -> Result<(), LabError> {
+        let Self { ground, mut switch, .. } = self;
+        let ran = switch.run();
+        drop(switch);
+        ground.remove()?;
+        Ok(ran?)
+    }
+}
+
+fn furnish(
+    topology: Topology,
+    name: &LabName,
+    place: &Place,
+    standing: Standing,
+    ground: &mut Ground,
+) -> Result<(Switch, Stopper), LabError> {
+    let handle = place.lab(name.clone());
+    let names: Vec<(String, Vec<IpAddr>)> = topology
+        .hosts
+        .iter()
+        .map(|host| (host.name.clone(), vec![host.v4.0.into(), host.v6.0.into()]))
+        .collect();
+    handle.write_names(&names)?;
+    let path = handle.socket();
+    let listener =
+        UnixListener::bind(&path).map_err(|source| LabError::Control { path: path.clone(), source })?;
+    let epoch = clock::now();
+    let (orders, taken) = channel();
+    let bell = Arc::new(EventFd::new()?);
+    let history = Arc::new(Mutex::new(History::default()));
+    let fabric = Fabric::new(&topology, router(&topology));
+    let plugged =
+        ground.taps.drain(..).map(|cable| (Plug { host: cable.host, link: cable.link }, cable.tap)).collect();
+    let switch = Switch::new(fabric, plugged, epoch, taken, Arc::clone(&bell), Arc::clone(&history));
+    let desk = Arc::new(Desk {
+        name: name.to_string(),
+        hosts: ground.hosts.iter().map(status_of).collect(),
+        notes: ground.notes.clone(),
+        rootless: standing == Standing::UserNamespace,
+        topology: Mutex::new(topology),
+        epoch,
+        orders: Mutex::new(orders.clone()),
+        bell: Arc::clone(&bell),
+        history,
+    });
+    let served = thread::Builder::new().name("lab-control".into()).spawn(move || serve(&listener, &desk));
+    served.map_err(|source| LabError::Control { path: path.clone(), source })?;
+    let _ = fs::metadata(&path);
+    Ok((switch, Stopper { orders, bell }))
+}
+
+fn status_of(host: &HostGround) -> HostStatus {
+    HostStatus {
+        name: host.name.clone(),
+        address: format!("{}/{}", host.v4.0, host.v4.1),
+        address6: format!("{}/{}", host.v6.0, host.v6.1),
+        netns: host.netns_name.clone().unwrap_or_else(|| host.path().display().to_string()),
+    }
+}
+
+/// The addresses as which the network itself speaks: the highest of the hosts' network that no host has.
+fn router(topology: &Topology) -> Router {
+    let taken4: Vec<Ipv4Addr> = topology.hosts.iter().map(|host| host.v4.0).collect();
+    let taken6: Vec<Ipv6Addr> = topology.hosts.iter().map(|host| host.v6.0).collect();
+    let first = topology.hosts.first();
+    let last4 = first.map_or(0, |host| u32::from(host.v4.0) | u32::MAX.checked_shr(host.v4.1.into()).unwrap_or(0));
+    let last6 = first.map_or(0, |host| u128::from(host.v6.0) | u128::MAX.checked_shr(host.v6.1.into()).unwrap_or(0));
+    let below4 = (1..256).map(|down| Ipv4Addr::from(last4.wrapping_sub(down)));
+    let below6 = (1..256).map(|down| Ipv6Addr::from(last6.wrapping_sub(down)));
+    Router {
+        // Locally administered; hosts' addresses are made otherwise.
+        mac: [0x02, 0x6c, 0x72, 0xff, 0xff, 0xfe],
+        v4: below4.into_iter().find(|address| !taken4.contains(address)).unwrap_or(Ipv4Addr::UNSPECIFIED),
+        v6: below6.into_iter().find(|address| !taken6.contains(address)).unwrap_or(Ipv6Addr::UNSPECIFIED),
+    }
+}

@@ -1,0 +1,57 @@
+//! How late frames leave: a histogram that costs a few instructions a frame.
+
+use hdrhistogram::Histogram;
+
+/// The longest lateness that is told apart.
+const LONGEST_NS: u64 = 60_000_000_000;
+/// Two digits: 1 % of a value is what it may be off.
+const DIGITS: u8 = 2;
+
+/// How late frames left so far.
+///
+/// # Units
+/// nanoseconds
+#[derive(Debug, Default)]
+pub(super) struct Lateness {
+    /// Absent until the first frame; its bounds are constants that the crate accepts.
+    seen: Option<Histogram<u64>>,
+}
+
+impl Lateness {
+    pub(super) fn add(&mut self, late_ns: u64) {
+        if self.seen.is_none() {
+            self.seen = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).ok();
+        }
+        if let Some(seen) = &mut self.seen {
+            seen.saturating_record(late_ns);
+        }
+    }
+
+    /// The lateness that a share of the frames did not exceed; 0 before the first.
+    pub(super) fn quantile(&self, share: f64) -> u64 {
+        self.seen.as_ref().map_or(0, |seen| seen.value_at_quantile(share))
+    }
+
+    pub(super) fn worst(&self) -> u64 {
+        self.seen.as_ref().map_or(0, Histogram::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_right_to_a_hundredth() {
+        let mut lateness = Lateness::default();
+        assert_eq!((lateness.quantile(0.99), lateness.worst()), (0, 0));
+        for late in 1..=1000 {
+            lateness.add(late * 1000);
+        }
+        for (share, expected) in [(0.5, 500_000.0), (0.99, 990_000.0)] {
+            let found = lateness.quantile(share) as f64;
+            assert!((found / expected - 1.0).abs() <= 0.01, "{share}: {found}");
+        }
+        assert!(lateness.worst().abs_diff(1_000_000) <= 10_000);
+    }
+}

@@ -1,0 +1,162 @@
+//! The labs of this user, up or killed, as other processes find them.
+
+use std::fs::{self, File, OpenOptions};
+use std::net::IpAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_sock::clock;
+
+use super::client::{AskError, ask};
+use super::wire::{Answer, Ask};
+use super::{GroundError, LabName, folder_of, is_up, labs, run_dir, sweep, undo};
+
+/// The control socket in a lab's folder.
+const SOCKET: &str = "control";
+/// The names of the hosts in a lab's folder, in the form of `/etc/hosts`.
+const NAMES: &str = "hosts";
+/// How long a switch may take to clear everything away: programs that do not want to go get some seconds.
+const FAREWELL: Duration = Duration::from_secs(30);
+
+/// Where this user's labs keep their state.
+#[derive(Debug, Clone)]
+pub struct Place {
+    run_dir: PathBuf,
+}
+
+impl Place {
+    /// The usual folder of this user, or the one given.
+    ///
+    /// # Errors
+    /// The usual folder is open to others.
+    pub fn open(given: Option<&Path>) -> Result<Self, GroundError> {
+        let run_dir = match given {
+            Some(given) => std::path::absolute(given).map_err(GroundError::folder(given, "finding"))?,
+            None => run_dir()?,
+        };
+        Ok(Self { run_dir })
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn run_dir(&self) -> &Path {
+        &self.run_dir
+    }
+
+    /// The labs that have a folder there, in the order of their names.
+    ///
+    /// # Errors
+    /// The folder may not be read.
+    pub fn labs(&self) -> Result<Vec<LabHandle>, GroundError> {
+        Ok(labs(&self.run_dir)?.into_iter().map(|name| self.lab(name)).collect())
+    }
+
+    /// The lab of that name, whether there is one or not.
+    #[must_use]
+    pub fn lab(&self, name: LabName) -> LabHandle {
+        LabHandle { run_dir: self.run_dir.clone(), name }
+    }
+
+    /// Removes what killed labs left behind; says what it did, a line for each.
+    ///
+    /// # Errors
+    /// The folder may not be read.
+    pub fn sweep(&self) -> Result<Vec<String>, GroundError> {
+        Ok(sweep(&self.run_dir)?.into_iter().map(|swept| swept.to_string()).collect())
+    }
+
+    /// A file for what the switch of a lab complains about.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn log(&self, name: &LabName) -> Result<File, GroundError> {
+        let path = self.lab(name.clone()).log();
+        if let Some(folder) = path.parent() {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(GroundError::folder(folder, "making the folder"))?;
+        }
+        let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+        opened.map_err(GroundError::folder(&path, "opening"))
+    }
+}
+
+/// A lab, seen from another process.
+#[derive(Debug, Clone)]
+pub struct LabHandle {
+    run_dir: PathBuf,
+    name: LabName,
+}
+
+impl LabHandle {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    /// True if its switch runs.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        is_up(&self.run_dir, &self.name)
+    }
+
+    /// Its control socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.folder().join(SOCKET)
+    }
+
+    /// Names and addresses of its hosts, and this machine's own names before them.
+    #[must_use]
+    pub fn names(&self) -> PathBuf {
+        self.folder().join(NAMES)
+    }
+
+    pub(super) fn folder(&self) -> PathBuf {
+        folder_of(&self.run_dir, &self.name)
+    }
+
+    /// What its switch complained about, if it did.
+    #[must_use]
+    pub fn log(&self) -> PathBuf {
+        self.run_dir.join("logs").join(format!("{}.log", self.name))
+    }
+
+    /// Asks its switch.
+    ///
+    /// # Errors
+    /// See [`ask`].
+    pub fn ask(&self, question: &Ask, patience: Duration) -> Result<Answer, AskError> {
+        ask(&self.socket(), question, patience)
+    }
+
+    /// Removes it, up or killed, with all that runs in it. Returns what was left alone because it is somebody else's.
+    ///
+    /// # Errors
+    /// Something cannot be removed, or the switch does not end.
+    pub fn down(&self) -> Result<Vec<String>, GroundError> {
+        let asked = self.is_up() && self.ask(&Ask::Down, FAREWELL).is_ok();
+        let deadline = clock::now() + FAREWELL;
+        while asked && self.is_up() && !deadline.has_passed() {
+            clock::sleep_until(clock::now() + Duration::from_millis(2));
+        }
+        let left = undo(&self.run_dir, &self.name)?;
+        let _ = fs::remove_file(self.log());
+        let _ = fs::remove_dir(self.run_dir.join("logs"));
+        Ok(left.unwrap_or_default())
+    }
+
+    /// Writes the file of names.
+    pub(super) fn write_names(&self, hosts: &[(String, Vec<IpAddr>)]) -> Result<(), GroundError> {
+        let mut text = fs::read_to_string("/etc/hosts").unwrap_or_default();
+        text.push_str("\n# hosts of this lab\n");
+        for (name, addresses) in hosts {
+            for address in addresses {
+                text.push_str(&format!("{address} {name}\n"));
+            }
+        }
+        let path = self.names();
+        fs::write(&path, text).map_err(GroundError::folder(&path, "writing"))
+    }
+}
