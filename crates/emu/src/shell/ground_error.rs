@@ -26,7 +26,7 @@ pub enum GroundError {
     },
     /// Root, but not allowed what root is usually allowed.
     #[error(
-        "this process may not make network namespaces; run as root (`sudo`), in a container with CAP_SYS_ADMIN and \
+        "this process may not make network namespaces; run as root (`sudo`), and give a container CAP_SYS_ADMIN and \
          CAP_NET_ADMIN"
     )]
     NotPermitted(#[source] SockError),
