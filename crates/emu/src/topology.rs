@@ -1,4 +1,27 @@
 //! An emulated network as described: hosts, switches and the links between them.
+//!
+//! [`read`] makes a checked [`Topology`] of a file, or says everything that is wrong with it. The keys of such a file are
+//! declared once, in `keys`: reading, settings of the command line ([`Override`]), changes while a lab runs
+//! ([`set_way`]), the [`schema`] and the [`reference`](fn@reference) follow from that table. [`bundled`] descriptions come with the program;
+//! [`kernel`] says how a kernel alone would build a described network.
+
+mod address;
+mod bundled;
+mod check;
+mod document;
+mod graph;
+pub mod kernel;
+mod keys;
+mod kind;
+mod live;
+mod mistake;
+mod overrides;
+mod parameters;
+mod read;
+mod reference;
+mod schema;
+mod suggest;
+mod way_keys;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -7,6 +30,14 @@ use linerate_units::Bytes;
 
 use crate::train::HashFields;
 use crate::way::Way;
+
+pub use bundled::{Bundled, bundled};
+pub use live::{SetError, Target, TargetError, parse_target, set_way};
+pub use mistake::{Mistake, Place, TopologyError};
+pub use overrides::{Override, OverrideError};
+pub use read::read;
+pub use reference::reference;
+pub use schema::schema;
 
 /// A checked description: every link ends at nodes that exist, there is no loop, and names are unique.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,3 +135,6 @@ impl Topology {
         self.links.iter().find(|link| link.name == name)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! The descriptions that come with the program.
+
+/// A description that comes with the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bundled {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is for, one line.
+    pub about: &'static str,
+    /// The file.
+    pub text: &'static str,
+}
+
+/// All of them, the simplest first.
+#[must_use]
+pub fn bundled() -> &'static [Bundled] {
+    BUNDLED
+}
+
+macro_rules! bundled {
+    ($($name:literal: $about:literal,)+) => {
+        &[$(Bundled {
+            name: $name,
+            about: $about,
+            text: include_str!(concat!("../../../../topologies/", $name, ".toml")),
+        }),+]
+    };
+}
+
+const BUNDLED: &[Bundled] = bundled! {
+    "pair": "two hosts on a 1 Gb/s switch",
+    "gigabit-switch-4": "four hosts on a 1 Gb/s switch whose ports share their buffer",
+    "long-haul": "two hosts, 1 Gb/s and 21 ms round trip between them",
+    "science-dmz": "four hosts, two switches, a 10 Gb/s trunk between them, 25 ms each way",
+    "trunk-2x1g": "four hosts, two switches, a trunk of two 1 Gb/s lines that hashes addresses and ports",
+    "black-hole": "a path whose middle takes smaller packets than its ends, and tells nobody",
+    "policed": "a 1 Gb/s path with a policer of 100 Mb/s, 10 ms round trip",
+    "bufferbloat": "a 20 Mb/s bottleneck with 4 MB of buffer, 20 ms round trip",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::read;
+
+    #[test]
+    fn every_bundled_file_reads_and_says_what_the_list_says() {
+        for Bundled { name, about, text } in bundled() {
+            let topology = read(text, &format!("{name}.toml"), &[]).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!((topology.name.as_str(), topology.about.as_str()), (*name, *about));
+        }
+    }
+
+    #[test]
+    fn paths_take_as_long_as_their_files_say() {
+        // One direction of the whole path; the round trip is twice that.
+        let ms = |name: &str| {
+            let found = bundled().iter().find(|bundled| bundled.name == name).unwrap();
+            let topology = read(found.text, name, &[]).unwrap();
+            let ns = |way: usize| topology.links.iter().map(|link| link.ways[way].delay.as_ns()).sum::<u64>();
+            assert_eq!(ns(0), ns(1), "{name}");
+            ns(0) as f64 / 1e6
+        };
+        assert_eq!(ms("pair"), 0.0);
+        assert_eq!(ms("long-haul"), 10.5);
+        assert_eq!(ms("science-dmz"), 25.0);
+        assert_eq!(ms("policed"), 5.0);
+        assert_eq!(ms("bufferbloat"), 10.0);
+    }
+}

@@ -1,0 +1,237 @@
+//! The TOML of a description as a tree in which every key and value knows its place.
+
+use toml::de::{DeTable, DeValue};
+
+use super::mistake::{Lines, Mistakes, Place};
+
+/// A table, in the order of the file.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Table(pub(super) Vec<Entry>);
+
+/// A key and its value.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    /// Place of the key.
+    pub(super) at: Place,
+    pub(super) value: Value,
+}
+
+/// A value and its place.
+#[derive(Debug, Clone)]
+pub(super) struct Value {
+    pub(super) at: Place,
+    pub(super) content: Content,
+}
+
+/// What a value is.
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    /// A string.
+    Text(String),
+    /// A number, as written: passing it through binary floating point would round.
+    Number(String),
+    /// True or false.
+    Flag(bool),
+    /// A list.
+    List(Vec<Value>),
+    /// A table.
+    Table(Table),
+    /// A date or time, which no key takes.
+    Date,
+    /// Typed on the command line, where nothing is quoted.
+    Typed(String),
+}
+
+impl Content {
+    /// What it is, for a message.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Text(text) | Self::Typed(text) => format!("'{text}'"),
+            Self::Number(number) => number.clone(),
+            Self::Flag(flag) => flag.to_string(),
+            Self::List(_) => "a list".to_owned(),
+            Self::Table(_) => "a table".to_owned(),
+            Self::Date => "a date".to_owned(),
+        }
+    }
+}
+
+impl Value {
+    /// The text of a string, a number or something typed.
+    pub(super) fn text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Text(text) | Content::Number(text) | Content::Typed(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl Table {
+    pub(super) fn get(&self, key: &str) -> Option<&Entry> {
+        self.0.iter().find(|entry| entry.key == key)
+    }
+
+    fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+        self.0.iter_mut().find(|entry| entry.key == key)
+    }
+
+    /// The table at `key`, if there is one.
+    pub(super) fn table(&self, key: &str) -> Option<&Self> {
+        match &self.get(key)?.value.content {
+            Content::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// [`Table::table`], to be changed.
+    pub(super) fn table_mut(&mut self, key: &str) -> Option<&mut Self> {
+        match &mut self.get_mut(key)?.value.content {
+            Content::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The entry that a key with dots leads to.
+    pub(super) fn find(&self, path: &str) -> Option<&Entry> {
+        match path.split_once('.') {
+            None => self.get(path),
+            Some((first, rest)) => self.table(first)?.find(rest),
+        }
+    }
+
+    /// Takes away what a key with dots leads to.
+    pub(super) fn remove(&mut self, path: &str) {
+        match path.split_once('.') {
+            None => self.0.retain(|entry| entry.key != path),
+            Some((first, rest)) => {
+                if let Some(table) = self.table_mut(first) {
+                    table.remove(rest);
+                }
+            }
+        }
+    }
+
+    /// Puts a value at the end of a path of keys, in place of what is there; makes the tables on the way.
+    pub(super) fn set(&mut self, path: &[&str], value: Value) {
+        let Some((first, rest)) = path.split_first() else { return };
+        let at = value.at.clone();
+        if rest.is_empty() {
+            self.remove(first);
+            self.0.push(Entry { key: (*first).to_owned(), at, value });
+        } else if let Some(table) = self.table_mut(first) {
+            table.set(rest, value);
+        } else {
+            let mut table = Self::default();
+            table.set(rest, value);
+            let value = Value { at: at.clone(), content: Content::Table(table) };
+            self.remove(first);
+            self.0.push(Entry { key: (*first).to_owned(), at, value });
+        }
+    }
+}
+
+/// Parses TOML; absent if it is none, and then every fault of it is among the mistakes.
+pub(super) fn parse(text: &str, mistakes: &mut Mistakes) -> Option<Table> {
+    let lines = Lines::new(text);
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let span = error.span().unwrap_or_default();
+        let message = if error.message() == "duplicate key" {
+            let name = text.get(span.clone()).unwrap_or_default();
+            format!("'{name}' is declared twice; give each host, switch, link and key one place and one name")
+        } else {
+            format!("not TOML: {}; see toml.io for the syntax", error.message())
+        };
+        mistakes.add(&lines.place(span.start), message);
+    }
+    errors.is_empty().then(|| table(document.into_inner(), &lines))
+}
+
+fn table(from: DeTable<'_>, lines: &Lines<'_>) -> Table {
+    let mut entries: Vec<_> = from.into_iter().collect();
+    // The parser sorts by name.
+    entries.sort_by_key(|(key, _)| key.span().start);
+    let entry = |(key, value): (toml::Spanned<_>, toml::Spanned<_>)| {
+        let at = lines.place(key.span().start);
+        let place = lines.place(value.span().start);
+        let key: std::borrow::Cow<'_, str> = key.into_inner();
+        Entry {
+            key: key.into_owned(),
+            at,
+            value: Value { at: place, content: content(value.into_inner(), lines) },
+        }
+    };
+    Table(entries.into_iter().map(entry).collect())
+}
+
+fn content(from: DeValue<'_>, lines: &Lines<'_>) -> Content {
+    match from {
+        DeValue::String(text) => Content::Text(text.into_owned()),
+        DeValue::Integer(number) => Content::Number(decimal(number.as_str(), number.radix())),
+        DeValue::Float(number) => Content::Number(number.as_str().to_owned()),
+        DeValue::Boolean(flag) => Content::Flag(flag),
+        DeValue::Datetime(_) => Content::Date,
+        DeValue::Array(list) => Content::List(
+            list.into_iter()
+                .map(|value| Value {
+                    at: lines.place(value.span().start),
+                    content: content(value.into_inner(), lines),
+                })
+                .collect(),
+        ),
+        DeValue::Table(inner) => Content::Table(table(inner, lines)),
+    }
+}
+
+/// A whole number in the decimal system; as written where it exceeds what can be converted.
+fn decimal(digits: &str, radix: u32) -> String {
+    match u128::from_str_radix(digits, radix) {
+        Ok(number) if radix != 10 => number.to_string(),
+        _ => digits.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Table {
+        parse(text, &mut Mistakes::default()).unwrap()
+    }
+
+    #[test]
+    fn entries_stand_in_the_order_of_the_file() {
+        let table = parsed("z = 1\nm.y = 2\na = 3\nm.b = 4\n");
+        let keys: Vec<&str> = table.0.iter().map(|entry| entry.key.as_str()).collect();
+        assert_eq!(keys, ["z", "m", "a"]);
+        assert_eq!(table.find("m.b").unwrap().at, Place::File { line: 4, column: 3 });
+        assert_eq!(table.find("m.b").unwrap().value.at, Place::File { line: 4, column: 7 });
+    }
+
+    #[test]
+    fn numbers_keep_their_digits() {
+        let table = parsed("a = 1_000\nb = 0x1F\nc = 1e-4\nd = 99999999999999999999999\n");
+        let text = |key: &str| table.get(key).unwrap().value.text().unwrap().to_owned();
+        assert_eq!(text("a"), "1000");
+        assert_eq!(text("b"), "31");
+        assert_eq!(text("c"), "1e-4");
+        assert_eq!(text("d"), "99999999999999999999999");
+    }
+
+    #[test]
+    fn what_is_set_replaces_what_was_there() {
+        let typed = |text: &str| Value {
+            at: Place::Override(text.to_owned()),
+            content: Content::Typed(text.to_owned()),
+        };
+        let mut table = parsed("[a]\nb = 1\n");
+        table.set(&["a", "b"], typed("2"));
+        table.set(&["a", "c", "d"], typed("3"));
+        table.set(&["a", "b", "e"], typed("4"));
+        assert_eq!(table.find("a.c.d").unwrap().value.text(), Some("3"));
+        assert_eq!(table.find("a.b.e").unwrap().value.text(), Some("4"));
+        table.remove("a.c.d");
+        assert!(table.find("a.c.d").is_none());
+    }
+}

@@ -1,0 +1,165 @@
+//! The same network by the means of the kernel alone: namespaces, veth, bridges, and the queueing disciplines tbf,
+//! netem, red and codel. Pure: the commands are only said, for `ip` and `tc` of iproute2 and for `sysctl`.
+//!
+//! Each node is a namespace `linerate-LAB-NODE`. A host has the device `eth0`, a switch a bridge `br0` with the ports
+//! `p1`, `p2`, … in the order of the links.
+
+mod gaps;
+mod queueing;
+
+use std::fmt;
+
+use linerate_units::{Bitrate, Bytes};
+
+use super::{Host, Link, SharedBuffer, Sharing, Topology};
+use crate::way::Way;
+
+/// One command: a program and its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The program first.
+    pub argv: Vec<String>,
+}
+
+impl fmt::Display for Command {
+    /// A line for a shell.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%+".contains(c);
+        for (index, word) in self.argv.iter().enumerate() {
+            let gap = if index > 0 { " " } else { "" };
+            if !word.is_empty() && word.chars().all(plain) {
+                write!(f, "{gap}{word}")?;
+            } else {
+                write!(f, "{gap}'{}'", word.replace('\'', r"'\''"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes a command of words that hold no spaces, and of whole arguments after them.
+fn command(words: &str, arguments: &[&str]) -> Command {
+    Command { argv: words.split_whitespace().chain(arguments.iter().copied()).map(str::to_owned).collect() }
+}
+
+/// How a kernel builds a network, and takes it down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commands {
+    /// Builds it, in this order.
+    pub up: Vec<Command>,
+    /// Removes all of it, also when only a part was built; then some of these fail.
+    pub down: Vec<Command>,
+    /// What will differ from the description, one sentence each.
+    pub cannot: Vec<String>,
+}
+
+/// The commands for a network in the lab of that name.
+#[must_use]
+pub fn commands(topology: &Topology, lab: &str) -> Commands {
+    let nodes = || {
+        let hosts = topology.hosts.iter().map(|host| &host.name);
+        hosts.chain(topology.switches.iter().map(|switch| &switch.name))
+    };
+    let mut up = Vec::new();
+    for node in nodes() {
+        up.push(command(&format!("ip netns add {}", namespace(lab, node)), &[]));
+    }
+    for switch in &topology.switches {
+        let ns = namespace(lab, &switch.name);
+        up.push(command(&format!("ip -n {ns} link add br0 type bridge stp_state 0 mcast_snooping 0"), &[]));
+        up.push(command(&format!("ip -n {ns} link set br0 up"), &[]));
+    }
+    for link in &topology.links {
+        up.extend(cable(topology, lab, link));
+    }
+    for host in &topology.hosts {
+        up.extend(settle(topology, lab, host));
+    }
+    for link in &topology.links {
+        for (side, way) in link.ways.iter().enumerate() {
+            let [ns, device] = port(topology, lab, link, side);
+            up.extend(queueing::commands(&ns, &device, &as_one_queue(topology, link, side, way)));
+        }
+    }
+    let down =
+        nodes().map(|node| command(&format!("ip netns delete {}", namespace(lab, node)), &[])).collect();
+    Commands { up, down, cannot: gaps::of(topology) }
+}
+
+fn namespace(lab: &str, node: &str) -> String {
+    format!("linerate-{lab}-{node}")
+}
+
+/// Namespace and device of one end of a link.
+fn port(topology: &Topology, lab: &str, link: &Link, side: usize) -> [String; 2] {
+    let node = &link.ends[side];
+    let device = if topology.host(node).is_some() {
+        "eth0".to_owned()
+    } else {
+        let ports = topology.links.iter().filter(|other| other.ends.contains(node));
+        format!("p{}", ports.take_while(|other| other.name != link.name).count() + 1)
+    };
+    [namespace(lab, node), device]
+}
+
+/// A pair of devices, and the ports of switches among them.
+fn cable(topology: &Topology, lab: &str, link: &Link) -> Vec<Command> {
+    let ends = [0, 1].map(|side| port(topology, lab, link, side));
+    let [[ns, device], [peer_ns, peer]] = &ends;
+    let pair = format!("ip link add name {device} netns {ns} type veth peer name {peer} netns {peer_ns}");
+    let mut commands = vec![command(&pair, &[])];
+    for (side, [ns, device]) in ends.iter().enumerate() {
+        let mut set = format!("ip -n {ns} link set dev {device} mtu {}", link.ways[side].mtu);
+        // A super-frame would be counted as one frame, dropped and marked as a whole, and pass an MTU that its packets exceed.
+        let is_host = topology.host(&link.ends[side]).is_some();
+        set.push_str(if is_host { " gso_max_segs 1" } else { " master br0" });
+        commands.push(command(&(set + " up"), &[]));
+    }
+    commands
+}
+
+/// Addresses and settings of a host.
+fn settle(topology: &Topology, lab: &str, host: &Host) -> Vec<Command> {
+    /// RFC 8200 section 5.
+    const LEAST_MTU_V6: u32 = 1280;
+    let ns = namespace(lab, &host.name);
+    let mut commands = vec![command(&format!("ip -n {ns} link set lo up"), &[])];
+    let sysctl = |setting: String| command(&format!("ip netns exec {ns} sysctl -q -w"), &[&setting]);
+    commands
+        .extend(host.congestion.iter().map(|name| sysctl(format!("net.ipv4.tcp_congestion_control={name}"))));
+    commands.extend(host.sysctl.iter().map(|(key, value)| sysctl(format!("net.{key}={value}"))));
+    if let Some(link) = topology.links.iter().find(|link| link.ends.contains(&host.name)) {
+        let (v4, v6) = (host.v4, host.v6);
+        commands.push(command(&format!("ip -n {ns} address add {}/{} dev eth0", v4.0, v4.1), &[]));
+        if link.ways[0].mtu >= LEAST_MTU_V6 {
+            commands.push(command(&format!("ip -n {ns} address add {}/{} dev eth0 nodad", v6.0, v6.1), &[]));
+        }
+    }
+    commands
+}
+
+/// A direction as one device can have it: a trunk as one fast line, a shared buffer as a part for each port.
+fn as_one_queue(topology: &Topology, link: &Link, side: usize, way: &Way) -> Way {
+    let node = &link.ends[side];
+    let members = f64::from(link.members);
+    let shared =
+        topology.switches.iter().find(|switch| switch.name == *node).and_then(|switch| switch.shared);
+    let buffer = match shared {
+        None => way.buffer.get() as f64 * members,
+        Some(SharedBuffer { capacity, policy: Sharing::Static }) => {
+            let links = topology.links.iter().filter(|other| other.ends.contains(node));
+            let ports: u32 = links.map(|other| other.members).sum();
+            capacity.get() as f64 * members / f64::from(ports)
+        }
+        // What the link's ports may take while no other holds anything: x = n alpha (1 - x).
+        Some(SharedBuffer { capacity, policy: Sharing::Dynamic { alpha } }) => {
+            capacity.get() as f64 * (members * alpha / (1.0 + members * alpha))
+        }
+    };
+    let immediate = !link.card && topology.host(node).is_some();
+    let rate = way.rate.filter(|_| !immediate).and_then(|rate| Bitrate::from_bps(rate.bps() * members));
+    Way { rate, buffer: Bytes::new(buffer as u64), ..way.clone() }
+}
+
+#[cfg(test)]
+mod tests;

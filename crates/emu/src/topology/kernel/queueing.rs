@@ -1,0 +1,179 @@
+//! One direction of a link as filters and queueing disciplines of its device.
+//!
+//! From the outside in: the policer at the device's egress hook; netem, which delays, loses and repeats; below it tbf, whose
+//! queue is the buffer, in bytes, and which serialises; below that red or codel, if the queue is one of these. A packet is
+//! delayed before it queues instead of behind, because netem below tbf would take the place of tbf's queue.
+
+use linerate_units::{Bitrate, Ratio, Span};
+
+use super::{Command, command};
+use crate::topology::check::frame;
+use crate::way::{Bucket, Discipline, Loss, Way};
+
+/// What the kernel does not count of a frame: the check sequence; and behind it preamble and gap.
+const CHECK_SEQUENCE: u32 = 4;
+const PREAMBLE_AND_GAP: u32 = 20;
+/// The shortest frame on the wire.
+const SHORTEST: u32 = 84;
+/// Packets that netem may hold if no rate bounds them.
+const MANY_PACKETS: u64 = 1_000_000;
+/// The packet size that red's manual page advises for its averages.
+const AVERAGE_PACKET: u64 = 1000;
+
+/// The commands for the direction that leaves through `device`.
+pub(super) fn commands(ns: &str, device: &str, way: &Way) -> Vec<Command> {
+    let mut commands = Vec::new();
+    if let Some(bucket) = way.police {
+        commands.push(command(&format!("tc -n {ns} qdisc add dev {device} clsact"), &[]));
+        commands.push(police(ns, device, way, bucket));
+    }
+    let mut add = |parent: &str, handle: &str, what: String| {
+        commands.push(command(
+            &format!("tc -n {ns} qdisc add dev {device} {parent} handle {handle} {what}"),
+            &[],
+        ));
+    };
+    let mut parent = "root";
+    if let Some(netem) = netem(way) {
+        add(parent, "1:", netem);
+        parent = "parent 1:1";
+    }
+    let Some(tbf) = tbf(way) else { return commands };
+    add(parent, "10:", tbf);
+    if let Some(discipline) = discipline(way) {
+        add("parent 10:1", "20:", discipline);
+    }
+    commands
+}
+
+fn police(ns: &str, device: &str, way: &Way, bucket: Bucket) -> Command {
+    let (rate, burst) = (bits(bucket.rate), bucket.burst.get());
+    let overhead = CHECK_SEQUENCE + tags(way);
+    command(
+        &format!(
+            "tc -n {ns} filter add dev {device} egress matchall action police rate {rate} burst {burst} \
+             overhead {overhead} conform-exceed drop/ok"
+        ),
+        &[],
+    )
+}
+
+fn tags(way: &Way) -> u32 {
+    4 * u32::from(way.framing.tags)
+}
+
+fn bits(rate: Bitrate) -> String {
+    format!("{:.0}bit", rate.bps())
+}
+
+/// Bytes of the largest frame as the line counts them.
+fn largest(way: &Way) -> u64 {
+    frame(way.mtu, way.framing.tags) + u64::from(PREAMBLE_AND_GAP)
+}
+
+/// The line, the shaper in front of it, and the buffer in front of both.
+fn tbf(way: &Way) -> Option<String> {
+    // A shaper that is no slower than the line shapes nothing.
+    let shape = way.shape.filter(|shape| way.rate.is_none_or(|line| shape.rate < line));
+    let limit = way.buffer.get().min(u64::from(u32::MAX));
+    let overhead = CHECK_SEQUENCE + tags(way);
+    let stab = |overhead: u32| format!("stab overhead {overhead} tbf");
+    match (shape, way.rate) {
+        (None, None) => None,
+        (Some(Bucket { rate, burst }), None) => {
+            let (rate, burst) = (bits(rate), burst.get());
+            Some(format!("{} rate {rate} burst {burst} limit {limit}", stab(overhead)))
+        }
+        (None, Some(line)) => {
+            // Some packets at once, so that a late timer does not lower the rate: a millisecond's worth.
+            let burst = ((line.bps() / 8000.0) as u64).max(2 * largest(way));
+            let (stab, rate) = (stab(overhead + PREAMBLE_AND_GAP), bits(line));
+            Some(format!("{stab} rate {rate} burst {burst} limit {limit} mpu {SHORTEST}"))
+        }
+        (Some(Bucket { rate, burst }), Some(line)) => {
+            let (stab, rate, burst) = (stab(overhead + PREAMBLE_AND_GAP), bits(rate), burst.get());
+            let (line, one) = (bits(line), 2 * largest(way));
+            Some(format!(
+                "{stab} rate {rate} burst {burst} limit {limit} mpu {SHORTEST} peakrate {line} mtu {one}"
+            ))
+        }
+    }
+}
+
+fn discipline(way: &Way) -> Option<String> {
+    let limit = way.buffer.get().min(u64::from(u32::MAX));
+    match way.discipline {
+        Discipline::TailDrop => None,
+        Discipline::Red(red) => {
+            let (min, max) = (red.min.get(), red.max.get());
+            // The burst that the manual page advises, from which tc computes the weight.
+            let burst = (2 * min + max) / (3 * AVERAGE_PACKET) + 1;
+            let slowest = [way.rate, way.shape.map(|shape| shape.rate)].into_iter().flatten();
+            let rate = slowest.reduce(|a, b| if b < a { b } else { a }).map(bits).unwrap_or_default();
+            // tc keeps the probability per byte between the thresholds in steps of 2^-32.
+            let least = (max - min) as f64 / f64::from(1 << 30);
+            let probability = red.max_probability.get().max(least);
+            let ecn = if red.ecn { " ecn" } else { "" };
+            Some(format!(
+                "red limit {limit} min {min} max {max} avpkt {AVERAGE_PACKET} burst {burst} probability {probability} \
+                 bandwidth {rate}{ecn}"
+            ))
+        }
+        Discipline::CoDel(codel) => {
+            let packets = (limit / frame(way.mtu, way.framing.tags)).max(1);
+            let (target, interval) = (microseconds(codel.target), microseconds(codel.interval));
+            let ecn = if codel.ecn { "ecn" } else { "noecn" };
+            Some(format!("codel limit {packets} target {target} interval {interval} {ecn}"))
+        }
+    }
+}
+
+/// A time as tc takes it: it knows no nanoseconds, but parts of microseconds.
+fn microseconds(span: Span) -> String {
+    let (whole, part) = (span.as_ns() / 1000, span.as_ns() % 1000);
+    if part == 0 { format!("{whole}us") } else { format!("{whole}.{part:03}us") }
+}
+
+/// Delay, loss, repetition; absent if there is nothing to do.
+fn netem(way: &Way) -> Option<String> {
+    let mut text = String::new();
+    let (delay, jitter) = (way.delay, way.jitter.most);
+    if delay > Span::ZERO || jitter > Span::ZERO {
+        text.push_str(&format!(" delay {}", microseconds(delay)));
+        if jitter > Span::ZERO {
+            text.push_str(&format!(" {}", microseconds(jitter)));
+        }
+    } else if way.reorder.probability.get() > 0.0 {
+        // netem sends some at once and holds the others; we hold some and send the others.
+        let at_once = Ratio::new(1.0 - way.reorder.probability.get()).unwrap_or_default();
+        text.push_str(&format!(" delay {} reorder {}", microseconds(way.reorder.by), percent(at_once)));
+    }
+    match &way.loss {
+        Loss::Random(probability) => text.push_str(&format!(" loss random {}", percent(*probability))),
+        Loss::Burst(model) => {
+            let [p, r, bad, good] =
+                [model.to_bad, model.to_good, model.loss_bad, model.loss_good].map(percent);
+            text.push_str(&format!(" loss gemodel {p} {r} {bad} {good}"));
+        }
+        Loss::None | Loss::EveryNth(_) | Loss::AtTimes(_) => {}
+    }
+    if way.duplicate.get() > 0.0 {
+        text.push_str(&format!(" duplicate {}", percent(way.duplicate)));
+    }
+    (!text.is_empty()).then(|| format!("netem limit {}{text}", packets_under_way(way)))
+}
+
+/// As many packets as fit into the delay if all are as short as packets can be, and some more.
+fn packets_under_way(way: &Way) -> u64 {
+    const SPARE: u64 = 1000;
+    let longest = (way.delay + way.jitter.most + way.reorder.by).as_secs_f64();
+    let Some(rate) = way.rate else { return MANY_PACKETS };
+    let packets = (rate.bps() * longest / 8.0 / f64::from(SHORTEST)).ceil() as u64;
+    (packets + SPARE).min(u64::from(u32::MAX))
+}
+
+/// A share in percent, with as many digits as netem keeps: it counts in 2^-32.
+fn percent(share: Ratio) -> String {
+    let text = format!("{:.8}", share.get() * 100.0);
+    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+}

@@ -1,0 +1,170 @@
+//! Every key of a description, declared once: its name, kind, default, help, and where its value goes.
+//!
+//! The keys of a table are applied in the order they stand here, so what another key refines comes after it: `red_min`
+//! after `discipline`, `discipline` after `buffer`. Those of a link's directions are in `way_keys`.
+
+use linerate_units::Bytes;
+
+use super::kind::{Kind, Needs};
+use super::{Host, Link, SharedBuffer, Sharing, Switch, Topology};
+use crate::train::HashFields;
+
+/// One key of a table that describes a `T`.
+pub(super) struct Key<T> {
+    /// Its name; a dot leads into a table.
+    pub(super) name: &'static str,
+    /// What it takes, and where that goes.
+    pub(super) kind: Kind<T>,
+    /// What holds without it, as written; in words where that cannot be written.
+    pub(super) default: &'static str,
+    /// True if it may change while a lab runs.
+    pub(super) live: bool,
+    /// What it means.
+    pub(super) help: &'static str,
+}
+
+pub(super) const fn key<T>(
+    name: &'static str,
+    kind: Kind<T>,
+    default: &'static str,
+    help: &'static str,
+) -> Key<T> {
+    Key { name, kind, default, live: false, help }
+}
+
+pub(super) const fn live<T>(
+    name: &'static str,
+    kind: Kind<T>,
+    default: &'static str,
+    help: &'static str,
+) -> Key<T> {
+    Key { name, kind, default, live: true, help }
+}
+
+/// Puts a value where nothing can be in its way.
+macro_rules! put {
+    ($($field:ident).+) => {
+        |target, value| {
+            target.$($field).+ = value;
+            Ok(())
+        }
+    };
+}
+
+pub(super) use put;
+
+/// Keys outside any table.
+pub(super) const HEAD: &[Key<Topology>] = &[
+    key("name", Kind::Name(put!(name)), "the file's name", "Name of the network."),
+    key("about", Kind::Text(put!(about)), "nothing", "What it is for, in one line."),
+    key(
+        "seed",
+        Kind::Whole(0, u64::MAX, put!(seed)),
+        "1",
+        "All randomness comes from it: the same seed gives the same losses.",
+    ),
+];
+
+/// Keys of `[host.NAME]`.
+pub(super) const HOST: &[Key<Host>] = &[
+    key(
+        "address",
+        Kind::Address4(put!(v4)),
+        "`10.77.0.N/24` for the Nth host",
+        "IPv4 address and length of the network's prefix.",
+    ),
+    key(
+        "address6",
+        Kind::Address6(put!(v6)),
+        "`fd77::N/64` for the Nth host",
+        "IPv6 address and length of the network's prefix. Unused where the MTU is below 1280.",
+    ),
+    key(
+        "congestion",
+        Kind::Name(|host, name| {
+            host.congestion = Some(name);
+            Ok(())
+        }),
+        "the system's",
+        "Congestion control of its TCP, as `cubic`.",
+    ),
+    key(
+        "sysctl",
+        Kind::Settings(put!(sysctl)),
+        "none",
+        "Kernel settings below `net.`, as `ipv4.tcp_rmem` to `\"4096 131072 33554432\"`.",
+    ),
+];
+
+/// Keys of `[switch.NAME]`.
+pub(super) const SWITCH: &[Key<Switch>] = &[
+    key(
+        "buffer",
+        Kind::Memory(share),
+        "each port has its link's buffer",
+        "Memory that all ports share, in place of the buffers of the links that leave the switch.",
+    ),
+    key(
+        "sharing",
+        Kind::Choice(&["dynamic", "static"], set_sharing),
+        "\"dynamic\"",
+        "How much of it a port may take: alpha times what is free at the moment, or the same part as each other port.",
+    ),
+    key("alpha", Kind::Factor(set_alpha), "1", "Factor of dynamic sharing (Choudhury and Hahne 1998)."),
+];
+
+/// Keys of `[link.NAME]` that hold for the link as a whole.
+pub(super) const LINK: &[Key<Link>] = &[
+    key("ends", Kind::Ends(put!(ends)), "must be given", "The two nodes that it joins."),
+    key(
+        "members",
+        Kind::Whole(1, 16, |link, count| {
+            link.members = count as u32;
+            Ok(())
+        }),
+        "1",
+        "How many equal lines it consists of, each with a queue of its own (a trunk).",
+    ),
+    key(
+        "hash",
+        Kind::Several(&["mac", "ip", "ports"], set_hash),
+        "[\"ip\", \"ports\"]",
+        "The header fields that choose the member of a trunk; packets alike in them take the same one.",
+    ),
+    key(
+        "card",
+        Kind::Flag(put!(card)),
+        "true",
+        "A host at its end hands over no faster than the link's rate, as a network card does.",
+    ),
+];
+
+fn share(switch: &mut Switch, capacity: Bytes) -> Result<(), Needs> {
+    let policy = switch.shared.map_or(Sharing::Dynamic { alpha: 1.0 }, |shared| shared.policy);
+    switch.shared = Some(SharedBuffer { capacity, policy });
+    Ok(())
+}
+
+fn set_sharing(switch: &mut Switch, sharing: &'static str) -> Result<(), Needs> {
+    let shared = switch.shared.as_mut().ok_or(Needs("buffer"))?;
+    shared.policy = if sharing == "static" { Sharing::Static } else { Sharing::Dynamic { alpha: 1.0 } };
+    Ok(())
+}
+
+fn set_alpha(switch: &mut Switch, factor: f64) -> Result<(), Needs> {
+    match switch.shared.as_mut().map(|shared| &mut shared.policy) {
+        Some(Sharing::Dynamic { alpha }) => {
+            *alpha = factor;
+            Ok(())
+        }
+        Some(Sharing::Static) => Err(Needs("sharing = \"dynamic\"")),
+        None => Err(Needs("buffer")),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "every setter takes its value")]
+fn set_hash(link: &mut Link, fields: Vec<&'static str>) -> Result<(), Needs> {
+    let has = |name| fields.contains(&name);
+    link.hash = HashFields { mac: has("mac"), ip: has("ip"), ports: has("ports") };
+    Ok(())
+}

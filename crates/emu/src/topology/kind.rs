@@ -1,0 +1,321 @@
+//! The kinds of values that keys take: how each is read, which bounds it has, and what it is called.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span, Timestamp};
+
+use super::address;
+use super::document::{Content, Table, Value};
+
+/// A slower or faster line is more likely a slip of the pen.
+const RATES: RangeInclusive<f64> = 1e3..=1e12;
+const MOST_MEMORY: Bytes = Bytes::new(1 << 40);
+const LONGEST: Span = Span::from_secs(3600);
+const LONGEST_NAME: usize = 32;
+
+/// Puts a value into what is described; says what else must be set for the value to mean anything.
+pub(super) type Set<T, V> = fn(&mut T, V) -> Result<(), Needs>;
+
+/// The setting without which another one means nothing, as it would be written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needs(pub(super) &'static str);
+
+impl Needs {
+    /// The key of that setting.
+    pub(super) fn key(self) -> &'static str {
+        self.0.split_once(' ').map_or(self.0, |(key, _)| key)
+    }
+}
+
+/// Why a value was not taken.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// It is no value of this kind: the text says what is wrong and what would be right.
+    Wrong(String),
+    /// Something else is missing.
+    Needs(Needs),
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Self {
+        Self::Wrong(text)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wrong(text) => f.write_str(text),
+            Self::Needs(Needs(other)) => {
+                write!(f, "means nothing without {other}; add that or leave this out")
+            }
+        }
+    }
+}
+
+/// The kind of a key's value, with the place in a `T` that it goes to.
+pub(super) enum Kind<T> {
+    /// Free text of one line.
+    Text(Set<T, String>),
+    /// Small letters, digits and hyphens.
+    Name(Set<T, String>),
+    /// Names of two nodes.
+    Ends(Set<T, [String; 2]>),
+    /// Some of the words.
+    Several(&'static [&'static str], Set<T, Vec<&'static str>>),
+    /// One of the words.
+    Choice(&'static [&'static str], Set<T, &'static str>),
+    /// True or false.
+    Flag(Set<T, bool>),
+    /// A whole number between two bounds.
+    Whole(u64, u64, Set<T, u64>),
+    /// A number above zero.
+    Factor(Set<T, f64>),
+    /// A rate, or none.
+    Rate(Set<T, Option<Bitrate>>),
+    /// An amount of memory.
+    Memory(Set<T, Bytes>),
+    /// A span of time.
+    Time(Set<T, Span>),
+    /// Instants since the start.
+    Instants(Set<T, Vec<Timestamp>>),
+    /// A share of the whole.
+    Probability(Set<T, Ratio>),
+    /// An IPv4 address with its prefix length.
+    Address4(Set<T, (Ipv4Addr, u8)>),
+    /// An IPv6 address with its prefix length.
+    Address6(Set<T, (Ipv6Addr, u8)>),
+    /// Kernel settings by name.
+    Settings(Set<T, BTreeMap<String, String>>),
+}
+
+impl<T> Kind<T> {
+    /// Reads `value` and puts it into `target`.
+    ///
+    /// # Errors
+    /// A text that goes behind the key's name and says what is wrong and what would be right.
+    pub(super) fn apply(&self, target: &mut T, value: &Value) -> Result<(), Refusal> {
+        let done = match self {
+            Self::Text(set) => set(target, text(value)?),
+            Self::Name(set) => set(target, name(value)?),
+            Self::Ends(set) => set(target, ends(value)?),
+            Self::Several(words, set) => set(target, several(value, words)?),
+            Self::Choice(words, set) => set(target, choice(value, words)?),
+            Self::Flag(set) => set(target, flag(value)?),
+            Self::Whole(from, to, set) => set(target, whole(value, *from, *to)?),
+            Self::Factor(set) => set(target, factor(value)?),
+            Self::Rate(set) => set(target, rate(value)?),
+            Self::Memory(set) => set(target, memory(value)?),
+            Self::Time(set) => set(target, span(value)?),
+            Self::Instants(set) => set(target, instants(value)?),
+            Self::Probability(set) => set(target, probability(value)?),
+            Self::Address4(set) => set(target, address::parse_v4(want(value, ADDRESS4)?)?),
+            Self::Address6(set) => set(target, address::parse_v6(want(value, ADDRESS6)?)?),
+            Self::Settings(set) => set(target, settings(value)?),
+        };
+        done.map_err(Refusal::Needs)
+    }
+
+    /// What the value is, for the reference.
+    pub(super) fn describe(&self) -> String {
+        let quoted = |words: &[&str]| words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>();
+        match self {
+            Self::Text(_) => "text".to_owned(),
+            Self::Name(_) => "name".to_owned(),
+            Self::Ends(_) => "list of two names".to_owned(),
+            Self::Several(words, _) => format!("list of some of {}", quoted(words).join(", ")),
+            Self::Choice(words, _) => quoted(words).join(" or "),
+            Self::Flag(_) => "`true` or `false`".to_owned(),
+            Self::Whole(from, u64::MAX, _) => format!("whole number from {from}"),
+            Self::Whole(from, to, _) => format!("whole number, {from} to {to}"),
+            Self::Factor(_) => "number above 0".to_owned(),
+            Self::Rate(_) => "rate or `\"none\"`".to_owned(),
+            Self::Memory(_) => "amount of memory".to_owned(),
+            Self::Time(_) => "time".to_owned(),
+            Self::Instants(_) => "list of times".to_owned(),
+            Self::Probability(_) => "probability".to_owned(),
+            Self::Address4(_) => "IPv4 address with prefix length".to_owned(),
+            Self::Address6(_) => "IPv6 address with prefix length".to_owned(),
+            Self::Settings(_) => "table of names and values".to_owned(),
+        }
+    }
+}
+
+const ADDRESS4: &str = "an address such as \"10.77.0.1/24\"";
+const ADDRESS6: &str = "an address such as \"fd77::1/64\"";
+
+/// The text of a value, where one is needed.
+fn want<'v>(value: &'v Value, what: &str) -> Result<&'v str, String> {
+    value.text().ok_or_else(|| expected(what, value))
+}
+
+fn expected(what: &str, value: &Value) -> String {
+    format!("{} is not {what}", value.content.describe())
+}
+
+fn quantity<V: FromStr<Err = ParseError>>(value: &Value, what: &str) -> Result<V, String> {
+    want(value, what)?.parse().map_err(|error: ParseError| error.to_string())
+}
+
+fn text(value: &Value) -> Result<String, String> {
+    match &value.content {
+        Content::Text(text) | Content::Typed(text) if !text.contains(char::is_control) => Ok(text.clone()),
+        Content::Text(_) | Content::Typed(_) => Err("holds a control character; write one line".to_owned()),
+        _ => Err(expected("a text in quotes", value)),
+    }
+}
+
+fn name(value: &Value) -> Result<String, String> {
+    let name = text(value)?;
+    check_name(&name)?;
+    Ok(name)
+}
+
+/// Says what is wrong with a name, if anything: it becomes a part of the names of namespaces.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    let small = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if name.is_empty() || !name.chars().all(|c| small(c) || c == '-') || !name.starts_with(small) {
+        return Err(format!(
+            "'{name}' cannot be a name; use small letters, digits and hyphens, and no hyphen first"
+        ));
+    }
+    if name.len() > LONGEST_NAME {
+        return Err(format!("'{name}' has {} letters; use at most {LONGEST_NAME}", name.len()));
+    }
+    Ok(())
+}
+
+/// The items of a list; on the command line they stand between commas.
+fn items<'v>(value: &'v Value, what: &str) -> Result<Vec<&'v str>, String> {
+    match &value.content {
+        Content::List(items) => items.iter().map(|item| want(item, what)).collect(),
+        Content::Typed(typed) => Ok(typed.split(',').map(str::trim).collect()),
+        _ => Err(expected(what, value)),
+    }
+}
+
+fn ends(value: &Value) -> Result<[String; 2], String> {
+    const WHAT: &str = "a list of two nodes, as [\"a\", \"s\"]";
+    let ends = items(value, WHAT)?;
+    let count = ends.len();
+    let ends: [&str; 2] = ends.try_into().map_err(|_| format!("{count} ends are not {WHAT}"))?;
+    Ok(ends.map(str::to_owned))
+}
+
+fn several(value: &Value, words: &'static [&'static str]) -> Result<Vec<&'static str>, String> {
+    let what = format!("a list of some of {}", words.join(", "));
+    let chosen = items(value, &what)?;
+    if chosen.is_empty() {
+        return Err(format!("an empty list chooses nothing; write {what}"));
+    }
+    chosen.into_iter().map(|item| word(item, words)).collect()
+}
+
+fn choice(value: &Value, words: &'static [&'static str]) -> Result<&'static str, String> {
+    word(want(value, &format!("one of {}", words.join(", ")))?, words)
+}
+
+fn word(typed: &str, words: &'static [&'static str]) -> Result<&'static str, String> {
+    let known = words.iter().find(|word| **word == typed);
+    known.copied().ok_or_else(|| format!("'{typed}' is unknown; choose from {}", words.join(", ")))
+}
+
+fn flag(value: &Value) -> Result<bool, String> {
+    match &value.content {
+        Content::Flag(flag) => Ok(*flag),
+        Content::Typed(typed) if typed == "true" => Ok(true),
+        Content::Typed(typed) if typed == "false" => Ok(false),
+        _ => Err(expected("true or false", value)),
+    }
+}
+
+fn whole(value: &Value, from: u64, to: u64) -> Result<u64, String> {
+    let outside = || match to {
+        u64::MAX => format!("{} is no whole number from {from}", value.content.describe()),
+        _ => format!("{} is no whole number from {from} to {to}", value.content.describe()),
+    };
+    let number: u64 = value.text().and_then(|text| text.parse().ok()).ok_or_else(outside)?;
+    if (from..=to).contains(&number) { Ok(number) } else { Err(outside()) }
+}
+
+fn factor(value: &Value) -> Result<f64, String> {
+    let number: Option<f64> = value.text().and_then(|text| text.parse().ok());
+    number
+        .filter(|number| number.is_finite() && *number > 0.0)
+        .ok_or_else(|| format!("{} is no number above 0", value.content.describe()))
+}
+
+fn rate(value: &Value) -> Result<Option<Bitrate>, String> {
+    if value.text() == Some("none") {
+        return Ok(None);
+    }
+    let rate: Bitrate = quantity(value, "a rate such as \"100M\"")?;
+    if RATES.contains(&rate.bps()) {
+        return Ok(Some(rate));
+    }
+    Err(format!("{rate} is outside 1 kb/s to 1 Tb/s; write \"none\" for no limit"))
+}
+
+fn memory(value: &Value) -> Result<Bytes, String> {
+    let bytes: Bytes = quantity(value, "an amount of memory such as \"64MB\"")?;
+    if bytes <= MOST_MEMORY { Ok(bytes) } else { Err(format!("{bytes} is above {MOST_MEMORY}; use less")) }
+}
+
+fn span(value: &Value) -> Result<Span, String> {
+    let span: Span = quantity(value, "a time such as \"25ms\"")?;
+    if span <= LONGEST { Ok(span) } else { Err(format!("{span} is above {LONGEST}; use less")) }
+}
+
+fn instants(value: &Value) -> Result<Vec<Timestamp>, String> {
+    const WHAT: &str = "a list of times, as [\"1s\", \"2.5s\"]";
+    let instant = |text: &str| text.parse::<Span>().map_err(|error| error.to_string());
+    let mut instants = items(value, WHAT)?
+        .into_iter()
+        .map(|text| Ok(Timestamp::START + instant(text)?))
+        .collect::<Result<Vec<_>, String>>()?;
+    instants.sort_unstable();
+    Ok(instants)
+}
+
+fn probability(value: &Value) -> Result<Ratio, String> {
+    let ratio: Ratio = quantity(value, "a probability such as 1e-4 or \"0.01%\"")?;
+    if ratio.get() <= 1.0 {
+        return Ok(ratio);
+    }
+    Err(format!("{ratio} is above 100 %; a probability is 0 to 1, or with % 0 to 100"))
+}
+
+/// Kernel settings: `a.b = 1` as `"a.b" = 1`.
+fn settings(value: &Value) -> Result<BTreeMap<String, String>, String> {
+    let Content::Table(table) = &value.content else {
+        return Err(expected("a table such as { \"ipv4.tcp_rmem\" = \"4096 131072 33554432\" }", value));
+    };
+    let mut settings = BTreeMap::new();
+    flatten(table, "", &mut settings)?;
+    Ok(settings)
+}
+
+fn flatten(table: &Table, prefix: &str, into: &mut BTreeMap<String, String>) -> Result<(), String> {
+    for entry in &table.0 {
+        let key = format!("{prefix}{}", entry.key);
+        if let Content::Table(inner) = &entry.value.content {
+            flatten(inner, &format!("{key}."), into)?;
+            continue;
+        }
+        let right = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let parts = || key.split('.');
+        if !key.chars().all(right) || parts().any(str::is_empty) || parts().count() < 2 {
+            return Err(format!("'{key}' is no setting below net.; write it as ipv4.tcp_rmem"));
+        }
+        let setting = want(&entry.value, &format!("a value for {key}"))?;
+        if setting.is_empty() || setting.contains(char::is_control) {
+            return Err(format!("the value of {key} is empty or holds a control character"));
+        }
+        into.insert(key, setting.to_owned());
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! Changes while a lab runs.
+
+use super::document::{Content, Value};
+use super::keys::{Key, LINK};
+use super::mistake::Place;
+use super::way_keys::WAY;
+use super::{Topology, check, suggest};
+use crate::way::Way;
+
+/// A setting that a running lab does not take.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SetError {
+    /// No link has such a key.
+    #[error("unknown key '{key}'{hint}")]
+    Unknown {
+        /// As typed.
+        key: String,
+        /// What was probably meant.
+        hint: String,
+    },
+    /// The key holds as long as the lab is up.
+    #[error(
+        "{key} cannot change while the lab is up; set it in the file or with --set, and bring the lab up again"
+    )]
+    Fixed {
+        /// Its name.
+        key: &'static str,
+    },
+    /// The value is none of this key, or does not go with the others.
+    #[error("{key}: {text}")]
+    Wrong {
+        /// Its name.
+        key: &'static str,
+        /// What is wrong, and what to do.
+        text: String,
+    },
+}
+
+/// Sets one key of one direction, as `delay` to `25ms`; for a whole link it is called for both. A model of loss replaces
+/// the one that was there, and `none` as a rate takes line rate, policer or shaper away.
+///
+/// # Errors
+/// [`SetError`]; then `way` is as it was.
+pub fn set_way(way: &mut Way, key: &str, value: &str) -> Result<(), SetError> {
+    let Some(found) = WAY.iter().find(|known| known.name == key) else {
+        if let Some(fixed) = LINK.iter().find(|known| known.name == key) {
+            return Err(SetError::Fixed { key: fixed.name });
+        }
+        let live = WAY.iter().filter(|known| known.live).map(|known| known.name);
+        return Err(SetError::Unknown { key: key.to_owned(), hint: suggest::hint(key, live) });
+    };
+    let Key { name: key, kind, live, .. } = found;
+    if !live {
+        return Err(SetError::Fixed { key });
+    }
+    let typed = Value { at: Place::Override(value.to_owned()), content: Content::Typed(value.to_owned()) };
+    let mut changed = way.clone();
+    kind.apply(&mut changed, &typed).map_err(|refusal| SetError::Wrong { key, text: refusal.to_string() })?;
+    if let Some(fault) = check::way_faults(&changed).into_iter().next() {
+        return Err(SetError::Wrong { key, text: fault.text });
+    }
+    *way = changed;
+    Ok(())
+}
+
+/// What a change is for: a link, or one direction of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Name of the link.
+    pub link: String,
+    /// The node that the direction leads away from; absent for both directions.
+    pub from: Option<String>,
+}
+
+/// A target that is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// The text has another form.
+    #[error("'{0}' is not of the form link.NAME or link.NAME.from.NODE")]
+    Form(String),
+    /// There is no such link.
+    #[error("there is no link '{link}'{hint}")]
+    NoLink {
+        /// As typed.
+        link: String,
+        /// What was probably meant.
+        hint: String,
+    },
+    /// The link does not end there.
+    #[error("link '{link}' does not end at '{from}'; it joins '{}' and '{}'", .ends[0], .ends[1])]
+    NoEnd {
+        /// The link.
+        link: String,
+        /// As typed.
+        from: String,
+        /// Where it ends.
+        ends: [String; 2],
+    },
+}
+
+/// Reads `link.ab` or `link.ab.from.a`.
+///
+/// # Errors
+/// [`TargetError::Form`]
+pub fn parse_target(text: &str) -> Result<Target, TargetError> {
+    let parts: Vec<&str> = text.split('.').collect();
+    match parts[..] {
+        ["link", link] if !link.is_empty() => Ok(Target { link: link.to_owned(), from: None }),
+        ["link", link, "from", from] if !link.is_empty() && !from.is_empty() => {
+            Ok(Target { link: link.to_owned(), from: Some(from.to_owned()) })
+        }
+        _ => Err(TargetError::Form(text.to_owned())),
+    }
+}
+
+impl Target {
+    /// Index of the link in the topology, and of the directions among its ways.
+    ///
+    /// # Errors
+    /// [`TargetError::NoLink`], [`TargetError::NoEnd`]
+    pub fn find(&self, topology: &Topology) -> Result<(usize, &'static [usize]), TargetError> {
+        let names = || topology.links.iter().map(|link| link.name.as_str());
+        let index = names().position(|name| name == self.link).ok_or_else(|| TargetError::NoLink {
+            link: self.link.clone(),
+            hint: suggest::hint(&self.link, names()),
+        })?;
+        let ends = &topology.links[index].ends;
+        let ways: &[usize] = match &self.from {
+            None => &[0, 1],
+            Some(from) if *from == ends[0] => &[0],
+            Some(from) if *from == ends[1] => &[1],
+            Some(from) => {
+                return Err(TargetError::NoEnd {
+                    link: self.link.clone(),
+                    from: from.clone(),
+                    ends: ends.clone(),
+                });
+            }
+        };
+        Ok((index, ways))
+    }
+}

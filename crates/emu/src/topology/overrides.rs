@@ -1,0 +1,136 @@
+//! Settings of the command line that replace what a file says.
+
+use std::str::FromStr;
+
+use super::document::{Content, Table, Value};
+use super::keys::HEAD;
+use super::mistake::{Mistakes, Place};
+use super::suggest;
+use super::way_keys::LOSS_MODELS;
+
+/// A setting as typed: `buffer=36MB` for a parameter that the file declares, `link.trunk.delay=5ms`,
+/// `link.trunk.from.s2.loss=1e-3`, `host.a.congestion=reno`, `switch.s1.alpha=2` or `seed=7` for any key.
+///
+/// A later one wins over an earlier one, and all of them over the file: one for a whole link also over what the file
+/// says for a direction of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    typed: String,
+    path: Vec<String>,
+    value: String,
+}
+
+/// A text that is no setting.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not of the form key=value (examples: buffer=36MB, link.ab.delay=5ms)")]
+pub struct OverrideError(String);
+
+impl FromStr for Override {
+    type Err = OverrideError;
+
+    fn from_str(typed: &str) -> Result<Self, OverrideError> {
+        let wrong = || OverrideError(typed.to_owned());
+        let (path, value) = typed.split_once('=').ok_or_else(wrong)?;
+        let path: Vec<String> = path.trim().split('.').map(str::to_owned).collect();
+        if path.iter().any(String::is_empty) {
+            return Err(wrong());
+        }
+        Ok(Self { typed: typed.to_owned(), path, value: value.trim().to_owned() })
+    }
+}
+
+/// Puts settings into a document.
+pub(super) fn apply(document: &mut Table, overrides: &[Override], mistakes: &mut Mistakes) {
+    for setting in overrides {
+        let place = Place::Override(setting.typed.clone());
+        let value = Value { at: place.clone(), content: Content::Typed(setting.value.clone()) };
+        let path: Vec<&str> = setting.path.iter().map(String::as_str).collect();
+        if let Err(text) = put(document, &path, value) {
+            mistakes.add(&place, text);
+        }
+    }
+}
+
+fn put(document: &mut Table, path: &[&str], value: Value) -> Result<(), String> {
+    match path {
+        [name] if document.table("parameters").is_some_and(|declared| declared.get(name).is_some()) => {
+            document.set(&["parameters", name], value);
+        }
+        [name] if HEAD.iter().any(|key| key.name == *name) => document.set(path, value),
+        [kind @ ("host" | "switch" | "link"), name, rest @ ..] if !rest.is_empty() => {
+            let Some(described) = document.table_mut(kind).and_then(|table| table.table_mut(name)) else {
+                let known = names(document, kind);
+                return Err(format!("there is no {kind} '{name}'{}", suggest::hint(name, known)));
+            };
+            match rest {
+                ["sysctl", setting @ ..] if *kind == "host" && !setting.is_empty() => {
+                    described.set(&["sysctl", &setting.join(".")], value);
+                }
+                _ if *kind == "link" => put_link(described, rest, value),
+                _ => described.set(rest, value),
+            }
+        }
+        _ => {
+            let known = HEAD.iter().map(|key| key.name).chain(names(document, "parameters"));
+            return Err(format!(
+                "'{}' is neither a parameter of this file nor a key such as link.NAME.delay{}",
+                path.join("."),
+                suggest::hint(path[0], known)
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn names<'d>(document: &'d Table, kind: &str) -> impl Iterator<Item = &'d str> {
+    document.table(kind).into_iter().flat_map(|table| table.0.iter().map(|entry| entry.key.as_str()))
+}
+
+/// Puts a setting into a link, and out of its way what says the same thing otherwise.
+fn put_link(link: &mut Table, rest: &[&str], value: Value) {
+    if let ["from", node, key, ..] = rest
+        && let Some(way) = link.table_mut("from").and_then(|from| from.table_mut(node))
+    {
+        forget_other_models(way, key);
+    }
+    if rest[0] != "from" {
+        forget_other_models(link, rest[0]);
+        let path = rest.join(".");
+        for entry in link.table_mut("from").into_iter().flat_map(|from| &mut from.0) {
+            if let Content::Table(way) = &mut entry.value.content {
+                forget_other_models(way, rest[0]);
+                if LOSS_MODELS.contains(&rest[0]) {
+                    way.remove(rest[0]);
+                }
+                way.remove(&path);
+            }
+        }
+    }
+    link.set(rest, value);
+}
+
+/// A model of loss replaces the others.
+fn forget_other_models(table: &mut Table, key: &str) {
+    if LOSS_MODELS.contains(&key) {
+        for other in LOSS_MODELS.into_iter().filter(|model| *model != key) {
+            table.remove(other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_a_key_and_a_value() {
+        let setting: Override = "host.a.sysctl.ipv4.tcp_rmem=1 2 3".parse().unwrap();
+        assert_eq!(setting.path, ["host", "a", "sysctl", "ipv4", "tcp_rmem"]);
+        assert_eq!(setting.value, "1 2 3");
+        for wrong in ["", "buffer", "=3", "a..b=1", ".a=1", "a.=1"] {
+            let error = wrong.parse::<Override>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("'{wrong}'")), "{error}");
+        }
+        assert_eq!("a=b=c".parse::<Override>().unwrap().value, "b=c");
+    }
+}

@@ -1,0 +1,101 @@
+//! Values that a file declares once, to be used as `"$name"` and set from the command line.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::document::{Content, Table, Value};
+use super::mistake::Mistakes;
+use super::{kind, suggest};
+
+/// Checks what is declared in `[parameters]`; it must happen before settings take the place of uses.
+pub(super) fn check(document: &Table, mistakes: &mut Mistakes) {
+    let Some(entry) = document.get("parameters") else { return };
+    let Content::Table(declared) = &entry.value.content else {
+        mistakes.add(&entry.at, "parameters is a table; write [parameters] and name = value below it");
+        return;
+    };
+    let mut used = BTreeSet::new();
+    for other in document.0.iter().filter(|other| other.key != "parameters") {
+        collect_uses(&other.value, &mut used);
+    }
+    for entry in &declared.0 {
+        if let Err(text) = kind::check_name(&entry.key) {
+            mistakes.add(&entry.at, text);
+        } else if matches!(entry.value.content, Content::Table(_) | Content::Date) {
+            let text = format!("parameter '{}' is {}", entry.key, entry.value.content.describe());
+            mistakes.add(&entry.at, text + "; give it a text or a number");
+        } else if !used.contains(entry.key.as_str()) {
+            let name = &entry.key;
+            mistakes.add(
+                &entry.at,
+                format!("parameter '{name}' is not used; write \"${name}\" where it belongs or remove it"),
+            );
+        }
+    }
+}
+
+/// The name that a value uses.
+fn used_name(value: &Value) -> Option<&str> {
+    match &value.content {
+        Content::Text(text) | Content::Typed(text) => text.strip_prefix('$'),
+        _ => None,
+    }
+}
+
+fn collect_uses<'v>(value: &'v Value, used: &mut BTreeSet<&'v str>) {
+    match &value.content {
+        Content::List(items) => items.iter().for_each(|item| collect_uses(item, used)),
+        Content::Table(table) => table.0.iter().for_each(|entry| collect_uses(&entry.value, used)),
+        _ => used.extend(used_name(value)),
+    }
+}
+
+/// Puts the values of parameters where they are used.
+pub(super) fn resolve(document: &mut Table, mistakes: &mut Mistakes) {
+    let declared: BTreeMap<String, Value> = document
+        .table("parameters")
+        .into_iter()
+        .flat_map(|table| table.0.iter().map(|entry| (entry.key.clone(), entry.value.clone())))
+        .collect();
+    for entry in document.0.iter_mut().filter(|entry| entry.key != "parameters") {
+        if let Content::Table(table) = &mut entry.value.content {
+            resolve_table(table, &declared, mistakes);
+        } else {
+            resolve_value(&mut entry.value, &declared, mistakes);
+        }
+    }
+}
+
+/// An entry whose parameter is unknown goes away: that is one mistake, not two.
+fn resolve_table(table: &mut Table, declared: &BTreeMap<String, Value>, mistakes: &mut Mistakes) {
+    table.0.retain_mut(|entry| resolve_value(&mut entry.value, declared, mistakes));
+}
+
+/// False if a parameter is unknown.
+fn resolve_value(value: &mut Value, declared: &BTreeMap<String, Value>, mistakes: &mut Mistakes) -> bool {
+    match &mut value.content {
+        Content::Table(table) => {
+            resolve_table(table, declared, mistakes);
+            return true;
+        }
+        Content::List(items) => {
+            let mut known = true;
+            for item in items {
+                known &= resolve_value(item, declared, mistakes);
+            }
+            return known;
+        }
+        _ => {}
+    }
+    let Some(name) = used_name(value) else { return true };
+    if let Some(found) = declared.get(name) {
+        *value = found.clone();
+        return true;
+    }
+    let known = declared.keys().map(String::as_str);
+    let text = match declared.is_empty() {
+        true => format!("parameter '{name}' is not declared; add [parameters] with {name} = …"),
+        false => format!("parameter '{name}' is not declared in [parameters]{}", suggest::hint(name, known)),
+    };
+    mistakes.add(&value.at, text);
+    false
+}

@@ -1,0 +1,346 @@
+//! From the text of a file to a checked topology.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::document::{Content, Entry, Table};
+use super::keys::{HEAD, HOST, Key, LINK, SWITCH};
+use super::kind::{self, Refusal};
+use super::mistake::{Mistakes, Place, TopologyError};
+use super::overrides::{self, Override};
+use super::way_keys::{LOSS_MODELS, WAY};
+use super::{Host, Link, Switch, Topology, address, check, document, parameters, suggest};
+use crate::train::HashFields;
+use crate::way::Way;
+
+/// Reads a description. `file_name` is only named in mistakes, and gives the network its name if the text does not.
+///
+/// # Errors
+/// Everything that is wrong with it, each mistake with line and column, or with the setting that made it.
+pub fn read(text: &str, file_name: &str, overrides: &[Override]) -> Result<Topology, TopologyError> {
+    let mut mistakes = Mistakes::default();
+    let Some(mut document) = document::parse(text, &mut mistakes) else {
+        return Err(mistakes.into_error(file_name));
+    };
+    parameters::check(&document, &mut mistakes);
+    overrides::apply(&mut document, overrides, &mut mistakes);
+    parameters::resolve(&mut document, &mut mistakes);
+    let draft = draft(&document, file_name, &mut mistakes);
+    check::all(&draft, &mut mistakes);
+    mistakes.or(file_name, draft.topology)
+}
+
+/// What was read, and where each part of it stands.
+pub(super) struct Draft {
+    pub(super) topology: Topology,
+    /// As the hosts of the topology.
+    pub(super) hosts: Vec<Places>,
+    /// As the switches of the topology.
+    pub(super) switches: Vec<Places>,
+    /// As the links of the topology.
+    pub(super) links: Vec<LinkPlaces>,
+    /// Every name that a link ends at; absent if some link has no readable ends.
+    pub(super) ends: Option<BTreeSet<String>>,
+}
+
+/// Where the keys of one table stand.
+pub(super) struct Places {
+    /// The name of what is described.
+    pub(super) at: Place,
+    /// The values that were given.
+    pub(super) given: BTreeMap<&'static str, Place>,
+    /// False if a value was wrong, so that its default stands in for it.
+    pub(super) sound: bool,
+}
+
+/// Where a link's keys stand.
+pub(super) struct LinkPlaces {
+    pub(super) link: Places,
+    pub(super) ends: [Place; 2],
+    pub(super) ways: [Places; 2],
+}
+
+impl Places {
+    fn new(at: &Place) -> Self {
+        Self { at: at.clone(), given: BTreeMap::new(), sound: true }
+    }
+
+    /// Place of the first of these keys that was given, or of the whole.
+    pub(super) fn of(&self, keys: &[&str]) -> &Place {
+        keys.iter().find_map(|key| self.given.get(*key)).unwrap_or(&self.at)
+    }
+}
+
+impl LinkPlaces {
+    /// True if all its values could be read.
+    pub(super) fn sound(&self) -> bool {
+        self.link.sound && self.ways.iter().all(|way| way.sound)
+    }
+}
+
+fn draft(document: &Table, file_name: &str, mistakes: &mut Mistakes) -> Draft {
+    let top = Place::File { line: 1, column: 1 };
+    let mut draft = Draft {
+        topology: Topology {
+            name: String::new(),
+            about: String::new(),
+            seed: 1,
+            hosts: Vec::new(),
+            switches: Vec::new(),
+            links: Vec::new(),
+        },
+        hosts: Vec::new(),
+        switches: Vec::new(),
+        links: Vec::new(),
+        ends: Some(BTreeSet::new()),
+    };
+    let head = apply(HEAD, &[("", document)], &mut draft.topology, &top, mistakes);
+    let known = HEAD.iter().map(|key| key.name).chain(["parameters", "host", "switch", "link"]);
+    refuse_unknown(document, "", &known.collect::<Vec<_>>(), mistakes);
+    if !head.given.contains_key("name") && document.get("name").is_none() {
+        draft.topology.name = name_of_file(file_name, &top, mistakes);
+    }
+    for (entry, table) in described(document, "host", mistakes) {
+        read_host(&mut draft, entry, table, mistakes);
+    }
+    for (entry, table) in described(document, "switch", mistakes) {
+        read_switch(&mut draft, entry, table, mistakes);
+    }
+    for (entry, table) in described(document, "link", mistakes) {
+        read_link(&mut draft, entry, table, mistakes);
+    }
+    draft
+}
+
+fn name_of_file(file_name: &str, top: &Place, mistakes: &mut Mistakes) -> String {
+    let name = file_name.rsplit('/').next().unwrap_or_default();
+    let name = name.strip_suffix(".toml").unwrap_or(name);
+    if kind::check_name(name).is_err() {
+        mistakes.add(
+            top,
+            format!("the network has no name, and '{name}' cannot be one; write name = \"my-network\""),
+        );
+    }
+    name.to_owned()
+}
+
+/// The tables `[kind.NAME]`.
+fn described<'d>(document: &'d Table, kind: &str, mistakes: &mut Mistakes) -> Vec<(&'d Entry, &'d Table)> {
+    let Some(entry) = document.get(kind) else { return Vec::new() };
+    let Content::Table(tables) = &entry.value.content else {
+        let what = entry.value.content.describe();
+        mistakes.add(&entry.at, format!("{kind} is {what}; write [{kind}.NAME] for each {kind}"));
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for entry in &tables.0 {
+        if let Err(text) = kind::check_name(&entry.key) {
+            mistakes.add(&entry.at, text);
+        }
+        match &entry.value.content {
+            Content::Table(table) => found.push((entry, table)),
+            other => {
+                let text = format!("{kind}.{} is {}; write [{kind}.NAME]", entry.key, other.describe());
+                mistakes.add(&entry.at, text);
+            }
+        }
+    }
+    found
+}
+
+fn read_host(draft: &mut Draft, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
+    let number = draft.topology.hosts.len() + 1;
+    let mut host = Host {
+        name: entry.key.clone(),
+        v4: address::default_v4(number),
+        v6: address::default_v6(number),
+        congestion: None,
+        sysctl: BTreeMap::new(),
+    };
+    let path = format!("host.{}.", entry.key);
+    draft.hosts.push(apply(HOST, &[(&path, table)], &mut host, &entry.at, mistakes));
+    refuse_unknown(table, &path, &names(HOST), mistakes);
+    draft.topology.hosts.push(host);
+}
+
+fn read_switch(draft: &mut Draft, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
+    let mut switch = Switch { name: entry.key.clone(), shared: None };
+    let path = format!("switch.{}.", entry.key);
+    draft.switches.push(apply(SWITCH, &[(&path, table)], &mut switch, &entry.at, mistakes));
+    refuse_unknown(table, &path, &names(SWITCH), mistakes);
+    draft.topology.switches.push(switch);
+}
+
+fn read_link(draft: &mut Draft, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
+    let path = format!("link.{}.", entry.key);
+    let mut link = Link {
+        name: entry.key.clone(),
+        ends: [String::new(), String::new()],
+        ways: [Way::default(), Way::default()],
+        members: 1,
+        hash: HashFields { mac: false, ip: true, ports: true },
+        card: true,
+    };
+    let places = apply(LINK, &[(&path, table)], &mut link, &entry.at, mistakes);
+    let known = names(LINK).into_iter().chain(names(WAY)).chain(["from"]);
+    refuse_unknown(table, &path, &known.collect::<Vec<_>>(), mistakes);
+
+    let has_ends = places.given.contains_key("ends");
+    refuse_strange_ways(table, &path, has_ends.then_some(&link.ends), mistakes);
+    let ways = [0, 1].map(|side| {
+        let from = format!("{path}from.{}.", link.ends[side]);
+        let one_way = table.table("from").and_then(|ways| ways.table(&link.ends[side]));
+        read_way(&mut link.ways[side], (&path, table), one_way.map(|way| (&*from, way)), &entry.at, mistakes)
+    });
+    if !has_ends {
+        if table.get("ends").is_none() {
+            let what = format!("link '{}' joins nothing; add ends = [\"…\", \"…\"]", entry.key);
+            mistakes.add(&entry.at, what);
+        }
+        draft.ends = None;
+        return;
+    }
+    if let Some(seen) = &mut draft.ends {
+        seen.extend(link.ends.iter().cloned());
+    }
+    draft.links.push(LinkPlaces { link: places, ends: ends_places(table, &entry.at), ways });
+    draft.topology.links.push(link);
+}
+
+/// Places of the two names in `ends`.
+fn ends_places(table: &Table, at: &Place) -> [Place; 2] {
+    let value = table.get("ends").map(|entry| &entry.value);
+    let whole = value.map_or(at, |value| &value.at);
+    [0, 1].map(|side| match value.map(|value| &value.content) {
+        Some(Content::List(items)) => items.get(side).map_or(whole, |item| &item.at).clone(),
+        _ => whole.clone(),
+    })
+}
+
+/// Directions that the link does not have, and keys that no direction has.
+fn refuse_strange_ways(link: &Table, path: &str, ends: Option<&[String; 2]>, mistakes: &mut Mistakes) {
+    let Some(entry) = link.get("from") else { return };
+    let Content::Table(ways) = &entry.value.content else {
+        let text = format!("{path}from is {}; write [{path}from.NODE]", entry.value.content.describe());
+        mistakes.add(&entry.at, text);
+        return;
+    };
+    for entry in &ways.0 {
+        if let Some([one, other]) = ends.filter(|ends| !ends.contains(&entry.key)) {
+            let text = format!(
+                "{path}from.{}: the link ends at '{one}' and '{other}'; write one of them",
+                entry.key
+            );
+            mistakes.add(&entry.at, text);
+        }
+        match &entry.value.content {
+            Content::Table(way) => {
+                let whole = |entry: &&Entry| LINK.iter().any(|key| key.name == entry.key);
+                for Entry { key, at, .. } in way.0.iter().filter(whole) {
+                    let link = path.trim_end_matches('.');
+                    mistakes.add(at, format!("{key} holds for the whole link; write it in [{link}]"));
+                }
+                let known = [names(WAY), names(LINK)].concat();
+                refuse_unknown(way, &format!("{path}from.{}.", entry.key), &known, mistakes);
+            }
+            other => {
+                let text =
+                    format!("{path}from.{} is {}; write [{path}from.NODE]", entry.key, other.describe());
+                mistakes.add(&entry.at, text);
+            }
+        }
+    }
+}
+
+/// One direction: what is said for it alone goes before what is said for the link.
+fn read_way(
+    way: &mut Way,
+    link: (&str, &Table),
+    one_way: Option<(&str, &Table)>,
+    at: &Place,
+    mistakes: &mut Mistakes,
+) -> Places {
+    let mut whole = link.1.clone();
+    if one_way.is_some_and(|(_, table)| LOSS_MODELS.iter().any(|model| table.get(model).is_some())) {
+        LOSS_MODELS.iter().for_each(|model| whole.remove(model));
+    }
+    let layers: Vec<(&str, &Table)> = one_way.into_iter().chain([(link.0, &whole)]).collect();
+    for (path, table) in &layers {
+        let given: Vec<&Entry> = LOSS_MODELS.iter().filter_map(|model| table.get(model)).collect();
+        if let [_, _, ..] = given[..] {
+            let keys: Vec<String> = given.iter().map(|entry| format!("'{}'", entry.key)).collect();
+            let last = given.iter().map(|entry| &entry.at).max().unwrap_or(at);
+            let path = path.trim_end_matches('.');
+            mistakes.add(last, format!("{path}: {} all say what is lost; keep one", keys.join(" and ")));
+        }
+    }
+    apply(WAY, &layers, way, at, mistakes)
+}
+
+/// Reads the keys of a table, each from the first layer that has it.
+fn apply<T>(
+    keys: &[Key<T>],
+    layers: &[(&str, &Table)],
+    target: &mut T,
+    at: &Place,
+    mistakes: &mut Mistakes,
+) -> Places {
+    let mut places = Places::new(at);
+    for key in keys {
+        let Some((layer, entry)) = winner(layers, key.name) else { continue };
+        let is_table = matches!(entry.value.content, Content::Table(_));
+        let place = if is_table { &entry.at } else { &entry.value.at };
+        match key.kind.apply(target, &entry.value) {
+            Ok(()) => {
+                places.given.insert(key.name, place.clone());
+            }
+            // What is needed may be the value that was wrong.
+            Err(Refusal::Needs(_)) if !places.sound => {}
+            // A layer that takes away what another one refines takes away the refinement.
+            Err(Refusal::Needs(needs))
+                if winner(layers, needs.key())
+                    .is_some_and(|(other, needed)| other < layer || is_typed(needed) && !is_typed(entry)) => {
+            }
+            Err(refusal) => {
+                places.sound &= matches!(refusal, Refusal::Needs(_));
+                mistakes.add(place, format!("{}{}: {refusal}", layers[layer].0, key.name));
+            }
+        }
+    }
+    places
+}
+
+/// The first layer that has a key, and the entry there.
+fn winner<'t>(layers: &[(&str, &'t Table)], key: &str) -> Option<(usize, &'t Entry)> {
+    layers.iter().enumerate().find_map(|(layer, (_, table))| Some((layer, table.find(key)?)))
+}
+
+fn is_typed(entry: &Entry) -> bool {
+    matches!(entry.value.at, Place::Override(_))
+}
+
+fn names<T>(keys: &'static [Key<T>]) -> Vec<&'static str> {
+    keys.iter().map(|key| key.name).collect()
+}
+
+/// Keys that nobody knows. A name with a dot leads into a table.
+fn refuse_unknown(table: &Table, path: &str, known: &[&str], mistakes: &mut Mistakes) {
+    for entry in &table.0 {
+        if known.contains(&entry.key.as_str()) {
+            continue;
+        }
+        let prefix = format!("{}.", entry.key);
+        let inner: Vec<&str> = known.iter().filter_map(|name| name.strip_prefix(&prefix)).collect();
+        let path_here = format!("{path}{}", entry.key);
+        if inner.is_empty() {
+            let firsts: BTreeSet<&str> = known.iter().filter_map(|name| name.split('.').next()).collect();
+            let hint = suggest::hint(&entry.key, firsts);
+            mistakes.add(&entry.at, format!("unknown key {path_here}{hint}"));
+        } else if let Content::Table(table) = &entry.value.content {
+            refuse_unknown(table, &format!("{path_here}."), &inner, mistakes);
+        } else {
+            let what = entry.value.content.describe();
+            mistakes
+                .add(&entry.value.at, format!("{path_here}: {what} is not a table of {}", inner.join(", ")));
+        }
+    }
+}

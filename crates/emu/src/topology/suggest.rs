@@ -1,0 +1,32 @@
+//! The known name that somebody probably meant.
+
+/// `; did you mean 'delay'?`, or `; known are …` when nothing is near; empty when nothing is known.
+pub(super) fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    // One slip in three letters still looks like the word.
+    let allowed = (typed.chars().count() / 3).max(1);
+    let near = known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(typed, name), *name))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min();
+    match near {
+        Some((_, name)) => format!("; did you mean '{name}'?"),
+        None if known.is_empty() => String::new(),
+        None => format!("; known are {}", known.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_recognised_and_a_stranger_is_not() {
+        let known = ["delay", "rate", "mtu"];
+        assert_eq!(hint("dealy", known), "; did you mean 'delay'?");
+        assert_eq!(hint("mtus", known), "; did you mean 'mtu'?");
+        assert_eq!(hint("colour", known), "; known are delay, rate, mtu");
+        assert_eq!(hint("colour", []), "");
+    }
+}
