@@ -21,6 +21,7 @@ mod read;
 mod reference;
 mod schema;
 mod suggest;
+mod way_keys;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -134,3 +135,6 @@ impl Topology {
         self.links.iter().find(|link| link.name == name)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,8 +9,10 @@ mod queueing;
 
 use std::fmt;
 
-use super::{Link, SharedBuffer, Sharing, Topology};
-use crate::way::{Discipline, Loss, Way};
+use linerate_units::{Bitrate, Bytes};
+
+use super::{Host, Link, SharedBuffer, Sharing, Topology};
+use crate::way::Way;
 
 /// One command: a program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,20 +109,17 @@ fn cable(topology: &Topology, lab: &str, link: &Link) -> Vec<Command> {
     let pair = format!("ip link add name {device} netns {ns} type veth peer name {peer} netns {peer_ns}");
     let mut commands = vec![command(&pair, &[])];
     for (side, [ns, device]) in ends.iter().enumerate() {
-        let is_host = topology.host(&link.ends[side]).is_some();
         let mut set = format!("ip -n {ns} link set dev {device} mtu {}", link.ways[side].mtu);
-        if !is_host {
-            set.push_str(" master br0");
-        } else if needs_single_packets(topology) {
-            set.push_str(" gso_max_segs 1");
-        }
+        // A super-frame would be counted as one frame, dropped and marked as a whole, and pass an MTU that its packets exceed.
+        let is_host = topology.host(&link.ends[side]).is_some();
+        set.push_str(if is_host { " gso_max_segs 1" } else { " master br0" });
         commands.push(command(&(set + " up"), &[]));
     }
     commands
 }
 
 /// Addresses and settings of a host.
-fn settle(topology: &Topology, lab: &str, host: &super::Host) -> Vec<Command> {
+fn settle(topology: &Topology, lab: &str, host: &Host) -> Vec<Command> {
     /// RFC 8200 section 5.
     const LEAST_MTU_V6: u32 = 1280;
     let ns = namespace(lab, &host.name);
@@ -139,50 +138,27 @@ fn settle(topology: &Topology, lab: &str, host: &super::Host) -> Vec<Command> {
     commands
 }
 
-/// True if a super-frame must not travel as one: the kernel would drop, mark or repeat all of it at once, and forwards it
-/// over a link whose MTU its packets exceed.
-fn needs_single_packets(topology: &Topology) -> bool {
-    let mut ways = topology.links.iter().flat_map(|link| &link.ways);
-    let mtu = ways.clone().map(|way| way.mtu).max();
-    ways.any(|way| {
-        Some(way.mtu) != mtu
-            || way.police.is_some()
-            || way.loss != Loss::None
-            || way.discipline != Discipline::TailDrop
-            || way.duplicate.get() > 0.0
-            || way.reorder.probability.get() > 0.0
-    })
-}
-
 /// A direction as one device can have it: a trunk as one fast line, a shared buffer as a part for each port.
 fn as_one_queue(topology: &Topology, link: &Link, side: usize, way: &Way) -> Way {
     let node = &link.ends[side];
-    let mut way = way.clone();
+    let members = f64::from(link.members);
     let shared =
         topology.switches.iter().find(|switch| switch.name == *node).and_then(|switch| switch.shared);
-    if let Some(SharedBuffer { capacity, policy }) = shared {
-        let ports: u64 = topology
-            .links
-            .iter()
-            .filter(|other| other.ends.contains(node))
-            .map(|other| u64::from(other.members))
-            .sum();
-        let part = match policy {
-            Sharing::Static => 1.0 / ports.max(1) as f64,
-            // What one port may take while no other holds anything: x = alpha (1 - x).
-            Sharing::Dynamic { alpha } => alpha / (1.0 + alpha),
-        };
-        way.buffer = linerate_units::Bytes::new((capacity.get() as f64 * part) as u64);
-    }
-    if link.members > 1 {
-        let members = u64::from(link.members);
-        way.buffer = linerate_units::Bytes::new(way.buffer.get().saturating_mul(members));
-        way.rate = way.rate.and_then(|rate| linerate_units::Bitrate::from_bps(rate.bps() * members as f64));
-    }
-    if !link.card && topology.host(node).is_some() {
-        way.rate = None;
-    }
-    way
+    let buffer = match shared {
+        None => way.buffer.get() as f64 * members,
+        Some(SharedBuffer { capacity, policy: Sharing::Static }) => {
+            let links = topology.links.iter().filter(|other| other.ends.contains(node));
+            let ports: u32 = links.map(|other| other.members).sum();
+            capacity.get() as f64 * members / f64::from(ports)
+        }
+        // What the link's ports may take while no other holds anything: x = n alpha (1 - x).
+        Some(SharedBuffer { capacity, policy: Sharing::Dynamic { alpha } }) => {
+            capacity.get() as f64 * (members * alpha / (1.0 + members * alpha))
+        }
+    };
+    let immediate = !link.card && topology.host(node).is_some();
+    let rate = way.rate.filter(|_| !immediate).and_then(|rate| Bitrate::from_bps(rate.bps() * members));
+    Way { rate, buffer: Bytes::new(buffer as u64), ..way.clone() }
 }
 
 #[cfg(test)]

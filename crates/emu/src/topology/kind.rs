@@ -24,6 +24,13 @@ pub(super) type Set<T, V> = fn(&mut T, V) -> Result<(), Needs>;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Needs(pub(super) &'static str);
 
+impl Needs {
+    /// The key of that setting.
+    pub(super) fn key(self) -> &'static str {
+        self.0.split_once(' ').map_or(self.0, |(key, _)| key)
+    }
+}
+
 /// Why a value was not taken.
 #[derive(Debug)]
 pub(super) enum Refusal {

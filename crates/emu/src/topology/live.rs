@@ -1,8 +1,9 @@
 //! Changes while a lab runs.
 
 use super::document::{Content, Value};
-use super::keys::{Key, LINK, WAY};
+use super::keys::{Key, LINK};
 use super::mistake::Place;
+use super::way_keys::WAY;
 use super::{Topology, check, suggest};
 use crate::way::Way;
 

@@ -3,9 +3,10 @@
 use std::str::FromStr;
 
 use super::document::{Content, Table, Value};
-use super::keys::{HEAD, LOSS_MODELS};
+use super::keys::HEAD;
 use super::mistake::{Mistakes, Place};
 use super::suggest;
+use super::way_keys::LOSS_MODELS;
 
 /// A setting as typed: `buffer=36MB` for a parameter that the file declares, `link.trunk.delay=5ms`,
 /// `link.trunk.from.s2.loss=1e-3`, `host.a.congestion=reno`, `switch.s1.alpha=2` or `seed=7` for any key.

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::{Content, Entry, Table};
-use super::keys::{HEAD, HOST, Key, LINK, LOSS_MODELS, SWITCH, WAY};
+use super::keys::{HEAD, HOST, Key, LINK, SWITCH};
 use super::kind::{self, Refusal};
 use super::mistake::{Mistakes, Place, TopologyError};
 use super::overrides::{self, Override};
+use super::way_keys::{LOSS_MODELS, WAY};
 use super::{Host, Link, Switch, Topology, address, check, document, parameters, suggest};
 use crate::train::HashFields;
 use crate::way::Way;
@@ -233,7 +234,13 @@ fn refuse_strange_ways(link: &Table, path: &str, ends: Option<&[String; 2]>, mis
         }
         match &entry.value.content {
             Content::Table(way) => {
-                refuse_unknown(way, &format!("{path}from.{}.", entry.key), &names(WAY), mistakes);
+                let whole = |entry: &&Entry| LINK.iter().any(|key| key.name == entry.key);
+                for Entry { key, at, .. } in way.0.iter().filter(whole) {
+                    let link = path.trim_end_matches('.');
+                    mistakes.add(at, format!("{key} holds for the whole link; write it in [{link}]"));
+                }
+                let known = [names(WAY), names(LINK)].concat();
+                refuse_unknown(way, &format!("{path}from.{}.", entry.key), &known, mistakes);
             }
             other => {
                 let text =
@@ -279,8 +286,7 @@ fn apply<T>(
 ) -> Places {
     let mut places = Places::new(at);
     for key in keys {
-        let found = layers.iter().find_map(|(path, table)| Some((path, table.find(key.name)?)));
-        let Some((path, entry)) = found else { continue };
+        let Some((layer, entry)) = winner(layers, key.name) else { continue };
         let is_table = matches!(entry.value.content, Content::Table(_));
         let place = if is_table { &entry.at } else { &entry.value.at };
         match key.kind.apply(target, &entry.value) {
@@ -289,13 +295,27 @@ fn apply<T>(
             }
             // What is needed may be the value that was wrong.
             Err(Refusal::Needs(_)) if !places.sound => {}
+            // A layer that takes away what another one refines takes away the refinement.
+            Err(Refusal::Needs(needs))
+                if winner(layers, needs.key())
+                    .is_some_and(|(other, needed)| other < layer || is_typed(needed) && !is_typed(entry)) => {
+            }
             Err(refusal) => {
-                mistakes.add(place, format!("{path}{}: {refusal}", key.name));
-                places.sound = false;
+                places.sound &= matches!(refusal, Refusal::Needs(_));
+                mistakes.add(place, format!("{}{}: {refusal}", layers[layer].0, key.name));
             }
         }
     }
     places
+}
+
+/// The first layer that has a key, and the entry there.
+fn winner<'t>(layers: &[(&str, &'t Table)], key: &str) -> Option<(usize, &'t Entry)> {
+    layers.iter().enumerate().find_map(|(layer, (_, table))| Some((layer, table.find(key)?)))
+}
+
+fn is_typed(entry: &Entry) -> bool {
+    matches!(entry.value.at, Place::Override(_))
 }
 
 fn names<T>(keys: &'static [Key<T>]) -> Vec<&'static str> {

@@ -1,22 +1,15 @@
 //! What the kernel's means cannot do of a description.
 
-use super::needs_single_packets;
 use crate::topology::{Link, Sharing, Topology};
 use crate::way::{Discipline, Loss, TooBig, Way};
 
 /// One sentence for everything that will differ.
 pub(super) fn of(topology: &Topology) -> Vec<String> {
-    let mut gaps = Vec::new();
-    if needs_single_packets(topology) {
-        gaps.push("hosts hand over single packets instead of super-frames, so that each is dropped or marked alone: \
-                   this costs processor time and lowers the highest rate".to_owned());
-    } else {
-        gaps.push(
-            "preamble and gap are counted once for each super-frame of up to 64 KiB, not for each packet in \
-                   it: rates are up to 5 % too high"
-                .to_owned(),
-        );
-    }
+    let mut gaps = vec![
+        "hosts hand over single packets instead of super-frames, so that each is counted and dropped alone: it costs \
+         processor time and lowers the highest rate"
+            .to_owned(),
+    ];
     for switch in &topology.switches {
         if let Some(Sharing::Dynamic { .. }) = switch.shared.map(|shared| shared.policy) {
             gaps.push(format!(

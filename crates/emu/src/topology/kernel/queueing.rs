@@ -110,7 +110,9 @@ fn discipline(way: &Way) -> Option<String> {
             let burst = (2 * min + max) / (3 * AVERAGE_PACKET) + 1;
             let slowest = [way.rate, way.shape.map(|shape| shape.rate)].into_iter().flatten();
             let rate = slowest.reduce(|a, b| if b < a { b } else { a }).map(bits).unwrap_or_default();
-            let probability = red.max_probability.exact();
+            // tc keeps the probability per byte between the thresholds in steps of 2^-32.
+            let least = (max - min) as f64 / f64::from(1 << 30);
+            let probability = red.max_probability.get().max(least);
             let ecn = if red.ecn { " ecn" } else { "" };
             Some(format!(
                 "red limit {limit} min {min} max {max} avpkt {AVERAGE_PACKET} burst {burst} probability {probability} \
@@ -118,7 +120,7 @@ fn discipline(way: &Way) -> Option<String> {
             ))
         }
         Discipline::CoDel(codel) => {
-            let packets = (limit / largest(way)).max(1);
+            let packets = (limit / frame(way.mtu, way.framing.tags)).max(1);
             let (target, interval) = (microseconds(codel.target), microseconds(codel.interval));
             let ecn = if codel.ecn { "ecn" } else { "noecn" };
             Some(format!("codel limit {packets} target {target} interval {interval} {ecn}"))
@@ -126,9 +128,10 @@ fn discipline(way: &Way) -> Option<String> {
     }
 }
 
-/// codel keeps microseconds.
+/// A time as tc takes it: it knows no nanoseconds, but parts of microseconds.
 fn microseconds(span: Span) -> String {
-    format!("{}us", span.as_ns().div_ceil(1000))
+    let (whole, part) = (span.as_ns() / 1000, span.as_ns() % 1000);
+    if part == 0 { format!("{whole}us") } else { format!("{whole}.{part:03}us") }
 }
 
 /// Delay, loss, repetition; absent if there is nothing to do.
@@ -136,14 +139,14 @@ fn netem(way: &Way) -> Option<String> {
     let mut text = String::new();
     let (delay, jitter) = (way.delay, way.jitter.most);
     if delay > Span::ZERO || jitter > Span::ZERO {
-        text.push_str(&format!(" delay {}", delay.exact()));
+        text.push_str(&format!(" delay {}", microseconds(delay)));
         if jitter > Span::ZERO {
-            text.push_str(&format!(" {}", jitter.exact()));
+            text.push_str(&format!(" {}", microseconds(jitter)));
         }
     } else if way.reorder.probability.get() > 0.0 {
         // netem sends some at once and holds the others; we hold some and send the others.
         let at_once = Ratio::new(1.0 - way.reorder.probability.get()).unwrap_or_default();
-        text.push_str(&format!(" delay {} reorder {}", way.reorder.by.exact(), percent(at_once)));
+        text.push_str(&format!(" delay {} reorder {}", microseconds(way.reorder.by), percent(at_once)));
     }
     match &way.loss {
         Loss::Random(probability) => text.push_str(&format!(" loss random {}", percent(*probability))),
