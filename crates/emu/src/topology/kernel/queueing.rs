@@ -110,7 +110,7 @@ fn discipline(way: &Way) -> Option<String> {
             let burst = (2 * min + max) / (3 * AVERAGE_PACKET) + 1;
             let slowest = [way.rate, way.shape.map(|shape| shape.rate)].into_iter().flatten();
             let rate = slowest.reduce(|a, b| if b < a { b } else { a }).map(bits).unwrap_or_default();
-            // tc keeps the probability per byte between the thresholds in steps of 2^-32.
+            // tc keeps the probability per byte between the thresholds in steps of 2^-32 and refuses less than one.
             let least = max.saturating_sub(min) as f64 / f64::from(1 << 30);
             let probability = red.max_probability.get().max(least);
             let ecn = if red.ecn { " ecn" } else { "" };
