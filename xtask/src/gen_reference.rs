@@ -11,6 +11,8 @@ const PAGES: &[(&str, &[&str])] = &[
     ("result.schema.json", &["schema", "result"]),
     ("event.schema.json", &["schema", "event"]),
     ("spec.schema.json", &["schema", "spec"]),
+    ("topology.schema.json", &["schema", "topology"]),
+    ("topology.md", &["topology-reference"]),
     ("metrics.md", &["metrics-reference"]),
     ("cli.md", &["cli-reference"]),
 ];

@@ -57,6 +57,9 @@ pub(crate) enum Command {
     /// Print the metric reference (for the build)
     #[command(hide = true)]
     MetricsReference,
+    /// Print the reference of topology files (for the build)
+    #[command(hide = true)]
+    TopologyReference,
     /// Print the command line reference (for the build)
     #[command(hide = true)]
     CliReference,
@@ -67,6 +70,7 @@ pub(crate) enum SchemaName {
     Result,
     Event,
     Spec,
+    Topology,
 }
 
 /// Who is measured when.

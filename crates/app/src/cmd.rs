@@ -34,6 +34,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Man { command } => reference::man(command.as_deref()),
         Command::Schema { which } => reference::schema(which),
         Command::MetricsReference => reference::metrics(),
+        Command::TopologyReference => reference::topology(),
         Command::CliReference => reference::cli(),
     }
 }

@@ -76,6 +76,8 @@ pub struct Frame {
     ip: Option<Ip>,
     /// Present if there are several packets.
     cut: Option<Cut>,
+    /// Destination and source. Kept here, because a frame's own bytes are out of the cache when it leaves a long line.
+    addresses: [u8; 12],
     sizes: Sizes,
     spread: Span,
 }
@@ -113,7 +115,9 @@ impl Frame {
     fn new(buffer: Vec<u8>, ip: Option<Ip>, cut: Option<Cut>, spread: Span) -> Self {
         let length = buffer.len() - vnet::LENGTH;
         let sizes = cut.map_or(Sizes::single(length as u32), |cut| cut.sizes(length));
-        Self { buffer, ip, cut: cut.filter(|_| sizes.packets > 1), sizes, spread }
+        let mut addresses = [0; 12];
+        addresses.copy_from_slice(&buffer[vnet::LENGTH..vnet::LENGTH + 12]);
+        Self { buffer, ip, cut: cut.filter(|_| sizes.packets > 1), addresses, sizes, spread }
     }
 
     /// What is written to the device, its header included.
@@ -184,8 +188,7 @@ impl Frame {
     }
 
     fn address(&self, at: usize) -> [u8; 6] {
-        let frame = self.frame();
-        std::array::from_fn(|index| frame[at + index])
+        std::array::from_fn(|index| self.addresses[at + index])
     }
 
     /// A copy of the headers with the payload from packet `from` on, before `to`.
@@ -253,6 +256,10 @@ impl Train for Frame {
     fn mark(&mut self) -> bool {
         let frame = &mut self.buffer[vnet::LENGTH..];
         self.ip.is_some_and(|ip| ip.mark(frame))
+    }
+
+    fn ecn_capable(&self) -> bool {
+        self.ip.is_some_and(|ip| ip.is_ecn_capable(self.frame()))
     }
 
     fn duplicate(&self) -> Self {

@@ -150,6 +150,17 @@ pub fn new_session() -> Result<(), SockError> {
     check("start a session", unsafe { libc::setsid() }).map(|_| ())
 }
 
+/// Asks for as much of the processors as an ordinary process can have: it runs before others as soon as it has work.
+///
+/// # Errors
+/// `EACCES` or `EPERM` without `CAP_SYS_NICE`.
+pub fn first_in_line() -> Result<(), SockError> {
+    const NICEST: i32 = -20;
+    // SAFETY: takes numbers, touches no memory of ours.
+    let ret = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICEST) };
+    check("raise the priority", ret).map(|_| ())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

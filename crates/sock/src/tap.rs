@@ -102,6 +102,31 @@ impl Tap {
         }
     }
 
+    /// As [`Tap::read`], into a buffer that is emptied first and holds nothing but the frame afterwards: its memory need
+    /// not be written before the kernel does. False when no frame is waiting.
+    ///
+    /// # Errors
+    /// When the interface is gone.
+    pub fn read_into(&self, buffer: &mut Vec<u8>, room: usize) -> Result<bool, SockError> {
+        buffer.clear();
+        buffer.reserve_exact(room);
+        let raw = self.file.as_raw_fd();
+        let result = retry("read from a TAP", || {
+            let spare = buffer.spare_capacity_mut();
+            // SAFETY: pointer and length describe memory that is exclusively ours; it is only written to.
+            unsafe { libc::read(raw, spare.as_mut_ptr().cast(), spare.len()) }
+        });
+        match result {
+            Ok(length) => {
+                // SAFETY: the kernel has written that many bytes, and never more than there is room for.
+                unsafe { buffer.set_len(length) };
+                Ok(true)
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Writes one frame with its header: the kernel receives it.
     ///
     /// # Errors

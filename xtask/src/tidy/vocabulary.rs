@@ -17,12 +17,13 @@ struct Banned {
 const TABLE: &[Banned] = &[
     Banned {
         words: &["bandwidth", "bandwidths", "max_bandwidth", "bandwidth_bps"],
-        allowed_beside: &["bottleneck", "delay", "bdp", "memory bandwidth", "--bandwidth"],
+        allowed_beside: &["bottleneck", "delay", "bdp", "memory bandwidth", "--bandwidth", "avpkt"],
         instead: "write `bitrate` for what flowed, `capacity` for what a link or path can carry",
     },
     Banned {
         words: &["master", "slave"],
-        allowed_beside: &[],
+        // The word of `ip link` for the bridge of a port.
+        allowed_beside: &["master br0"],
         instead: "write `client` and `server` for who connects, `sender` and `receiver` for where data goes",
     },
     Banned {

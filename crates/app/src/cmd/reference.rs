@@ -55,12 +55,18 @@ pub(super) fn schema(which: SchemaName) -> Exit {
         SchemaName::Result => page::print_json(&linerate_report::result_schema()),
         SchemaName::Event => page::print_json(&schemars::schema_for!(Event)),
         SchemaName::Spec => page::print_json(&schemars::schema_for!(TestSpec)),
+        SchemaName::Topology => page::print_json(&linerate_emu::topology::schema()),
     }
 }
 
 /// Prints the metric reference.
 pub(super) fn metrics() -> Exit {
     page::print(metrics_page().as_bytes())
+}
+
+/// Prints the reference of topology files.
+pub(super) fn topology() -> Exit {
+    page::print(linerate_emu::topology::reference().as_bytes())
 }
 
 /// Prints the command line reference.

@@ -149,15 +149,22 @@ impl Ip {
         }
     }
 
+    /// Whether its ends understand marks (RFC 3168 §5).
+    pub(super) fn is_ecn_capable(&self, frame: &[u8]) -> bool {
+        (checksum::word(frame, self.at) >> self.ecn_shift()) as u8 & ECN != NOT_ECT
+    }
+
+    /// The traffic class of IPv6 begins four bits earlier than the type of service of IPv4.
+    fn ecn_shift(&self) -> u32 {
+        if self.version == Version::V4 { 0 } else { 4 }
+    }
+
     /// Marks it as having met congestion (RFC 3168 §5); false if its ends do not understand that.
     pub(super) fn mark(&self, frame: &mut [u8]) -> bool {
-        let first = checksum::word(frame, self.at);
-        // The traffic class of IPv6 begins four bits earlier than the type of service of IPv4.
-        let shift = if self.version == Version::V4 { 0 } else { 4 };
-        if (first >> shift) as u8 & ECN == NOT_ECT {
+        if !self.is_ecn_capable(frame) {
             return false;
         }
-        let marked = first | u16::from(CE) << shift;
+        let marked = checksum::word(frame, self.at) | u16::from(CE) << self.ecn_shift();
         match self.version {
             Version::V4 => self.rewrite_v4(frame, 0, marked),
             Version::V6 => checksum::set_word(frame, self.at, marked),

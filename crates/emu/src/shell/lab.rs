@@ -73,6 +73,8 @@ impl Lab {
         // Its own session: what ends the terminal that it was started from does not end the lab.
         let _ = process::new_session();
         clock::set_timer_slack_ns(1)?;
+        // Who may not go first is late more often, and says so.
+        let _ = process::first_in_line();
         let site = Site { run_dir: place.run_dir().to_owned(), standing };
         let mut ground = Ground::lay(&topology, name, &site)?;
         match furnish(topology, name, place, standing, &mut ground) {

@@ -24,10 +24,9 @@ const TICK_NS: u64 = 100_000_000;
 /// A frame handed over later than this after its time counts as late: a tenth of what people notice, ten times what an
 /// idle machine needs.
 pub(super) const LATE_BOUND_NS: u64 = 1_000_000;
-/// Frames read from one interface before the others have their turn.
-const BATCH: usize = 8;
-/// Room for the largest super-frame: 64 KiB of IP, Ethernet and virtio headers.
-const LARGEST: usize = 65_536 + 64;
+/// Frames read from one interface at a time. All that came while the switch slept is read before time goes on; this is
+/// only a bound for a host that never ends.
+const BATCH: usize = 256;
 /// A buffer at least so full is kept as it is; the contents of others move to one that fits, so that what waits takes
 /// little more memory than it weighs.
 const NEARLY_FULL: usize = 52_000;
@@ -171,17 +170,15 @@ impl Switch {
         self.reached = came;
         for _ in 0..BATCH {
             let mut buffer = self.spare.pop().unwrap_or_default();
-            buffer.resize(LARGEST, 0);
             let Some((plug, tap)) = self.taps.get(number) else { return };
             let plug = *plug;
             // An interface that is down or gone gives nothing; its host says so to its programs.
-            let Ok(Some(length)) = tap.read(&mut buffer) else { return self.keep(buffer) };
-            let contents = if length < NEARLY_FULL {
-                let fitting = buffer[..length].to_vec();
+            let Ok(true) = tap.read_into(&mut buffer, Frame::LONGEST) else { return self.keep(buffer) };
+            let contents = if buffer.len() < NEARLY_FULL {
+                let fitting = buffer.as_slice().to_vec();
                 self.keep(buffer);
                 fitting
             } else {
-                buffer.truncate(length);
                 buffer
             };
             match Frame::parse(contents) {
@@ -206,7 +203,7 @@ impl Switch {
                 self.counts.refused += u64::from(delivery.train.packets());
             }
             let buffer = delivery.train.into_buffer();
-            if buffer.capacity() >= LARGEST {
+            if buffer.capacity() >= Frame::LONGEST {
                 self.keep(buffer);
             }
         }

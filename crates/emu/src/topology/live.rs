@@ -26,7 +26,10 @@ pub enum SetError {
         /// Its name.
         key: &'static str,
     },
-    /// The value is none of this key, or does not go with the others.
+    /// The direction would be one that cannot be.
+    #[error("{0}")]
+    Conflict(String),
+    /// The value is none of this key.
     #[error("{key}: {text}")]
     Wrong {
         /// Its name.
@@ -57,7 +60,7 @@ pub fn set_way(way: &mut Way, key: &str, value: &str) -> Result<(), SetError> {
     let mut changed = way.clone();
     kind.apply(&mut changed, &typed).map_err(|refusal| SetError::Wrong { key, text: refusal.to_string() })?;
     if let Some(fault) = check::way_faults(&changed).into_iter().next() {
-        return Err(SetError::Wrong { key, text: fault.text });
+        return Err(SetError::Conflict(fault.text));
     }
     *way = changed;
     Ok(())

@@ -23,6 +23,9 @@ Names have small letters, digits and hyphens, at most 32.\n
 | parameter | `\"$buffer\"` stands for what `[parameters]` declares as `buffer` |
 ";
 
+/// The bundled file that the page shows.
+const EXAMPLE: &str = "long-haul";
+
 const SETTING: &str = "
 ## Setting values from outside\n
 `--set KEY=VALUE` replaces what the file says. `KEY` is a parameter (`buffer=36MB`), or the path to any key
@@ -35,7 +38,12 @@ While a lab runs, `linerate lab set link.NAME KEY=VALUE` (or `link.NAME.from.NOD
 /// The reference page, in Markdown.
 #[must_use]
 pub fn reference() -> String {
-    let mut page = INTRODUCTION.to_owned() + SETTING;
+    let mut page = INTRODUCTION.to_owned();
+    if let Some(example) = bundled().iter().find(|bundled| bundled.name == EXAMPLE) {
+        // Writing to a String does not fail.
+        let _ = write!(page, "\n## Example\n\nThe bundled `{EXAMPLE}`:\n\n```toml\n{}```\n", example.text);
+    }
+    page.push_str(SETTING);
     section(&mut page, "Keys of the file", "Outside any table.", HEAD);
     section(&mut page, "`[host.NAME]`", "Nothing must be given.", HOST);
     section(&mut page, "`[switch.NAME]`", "Nothing must be given.", SWITCH);
@@ -51,7 +59,6 @@ pub fn reference() -> String {
         "\n## Bundled\n\nThe names may stand in place of a file.\n\n| name | what it is |\n|---|---|\n",
     );
     for bundled in bundled() {
-        // Writing to a String does not fail.
         let _ = writeln!(page, "| `{}` | {} |", bundled.name, bundled.about);
     }
     page
@@ -92,6 +99,7 @@ mod tests {
         for key in WAY.iter().filter(|key| key.name != "buffer") {
             assert_eq!(rows(key.name), 1, "{}", key.name);
         }
+        assert_eq!(page.matches("```").count(), 2, "the example is there");
         assert_eq!(rows("buffer"), 2, "a link's and a switch's");
         assert!(page.lines().filter(|line| line.starts_with("| ")).all(|line| line.ends_with('|')));
     }

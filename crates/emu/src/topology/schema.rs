@@ -49,6 +49,11 @@ pub fn schema() -> Value {
     schema
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it becomes a part of what is returned")]
+fn or_parameter(shape: Value) -> Value {
+    json!({ "anyOf": [shape, { "$ref": "#/$defs/parameter" }] })
+}
+
 fn object(properties: &Map<String, Value>) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
@@ -57,10 +62,8 @@ fn object(properties: &Map<String, Value>) -> Value {
 fn properties<T>(keys: &[Key<T>]) -> Map<String, Value> {
     let mut properties = Map::new();
     for key in keys {
-        let mut property = json!({
-            "description": key.help,
-            "anyOf": [shape(&key.kind), { "$ref": "#/$defs/parameter" }],
-        });
+        let mut property = or_parameter(shape(&key.kind));
+        property["description"] = json!(key.help);
         if let Ok(default) = serde_json::from_str::<Value>(key.default) {
             property["default"] = default;
         }
@@ -85,7 +88,9 @@ fn shape<T>(kind: &Kind<T>) -> Value {
         Kind::Ends(_) => {
             json!({ "type": "array", "items": { "type": "string" }, "minItems": 2, "maxItems": 2 })
         }
-        Kind::Several(words, _) => json!({ "type": "array", "items": { "enum": words }, "minItems": 1 }),
+        Kind::Several(words, _) => {
+            json!({ "type": "array", "items": or_parameter(json!({ "enum": words })), "minItems": 1 })
+        }
         Kind::Choice(words, _) => json!({ "enum": words }),
         Kind::Flag(_) => json!({ "type": "boolean" }),
         Kind::Whole(from, u64::MAX, _) => json!({ "type": "integer", "minimum": from }),
@@ -97,7 +102,7 @@ fn shape<T>(kind: &Kind<T>) -> Value {
         }
         Kind::Memory(_) => quantity("([bB]|[kKmMgGtT]|[KMGT]i|[kKMGT]i?B)?", 0.0, None, None),
         Kind::Time(_) => time(),
-        Kind::Instants(_) => json!({ "type": "array", "items": time() }),
+        Kind::Instants(_) => json!({ "type": "array", "items": or_parameter(time()) }),
         Kind::Probability(_) => quantity("%?", 0.0, Some(1.0), None),
         Kind::Address4(_) | Kind::Address6(_) => {
             json!({ "type": "string", "pattern": "^[0-9a-fA-F.:]+/[0-9]+$" })

@@ -110,13 +110,13 @@ fn discipline(way: &Way) -> Option<String> {
             let burst = (2 * min + max) / (3 * AVERAGE_PACKET) + 1;
             let slowest = [way.rate, way.shape.map(|shape| shape.rate)].into_iter().flatten();
             let rate = slowest.reduce(|a, b| if b < a { b } else { a }).map(bits).unwrap_or_default();
-            // tc keeps the probability per byte between the thresholds in steps of 2^-32.
-            let least = (max - min) as f64 / f64::from(1 << 30);
+            // tc keeps the probability per byte between the thresholds in steps of 2^-32 and refuses less than one.
+            let least = max.saturating_sub(min) as f64 / f64::from(1 << 30);
             let probability = red.max_probability.get().max(least);
             let ecn = if red.ecn { " ecn" } else { "" };
             Some(format!(
-                "red limit {limit} min {min} max {max} avpkt {AVERAGE_PACKET} burst {burst} probability {probability} \
-                 bandwidth {rate}{ecn}"
+                "red limit {limit} min {min} max {max} probability {probability} \
+                 burst {burst} avpkt {AVERAGE_PACKET} bandwidth {rate}{ecn}"
             ))
         }
         Discipline::CoDel(codel) => {

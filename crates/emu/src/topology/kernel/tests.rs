@@ -154,7 +154,7 @@ fn delay_loss_policers_and_disciplines_have_their_means() {
         tc -n linerate-t-t qdisc add dev p1 parent 1:1 handle 10: stab overhead 32 tbf rate 3000000000bit burst 375000 limit 900000 mpu 84
         tc -n linerate-t-b qdisc add dev eth0 root handle 1: netem limit 1000000 loss random 0.01%
         tc -n linerate-t-b qdisc add dev eth0 parent 1:1 handle 10: stab overhead 4 tbf rate 50000000bit burst 62500 limit 1048576
-        tc -n linerate-t-b qdisc add dev eth0 parent 10:1 handle 20: red limit 1048576 min 30000 max 90000 avpkt 1000 burst 51 probability 0.1 bandwidth 50000000bit ecn
+        tc -n linerate-t-b qdisc add dev eth0 parent 10:1 handle 20: red limit 1048576 min 30000 max 90000 probability 0.1 burst 51 avpkt 1000 bandwidth 50000000bit ecn
         tc -n linerate-t-t qdisc add dev p2 root handle 10: stab overhead 24 tbf rate 20000000bit burst 3076 limit 750000 mpu 84
         tc -n linerate-t-t qdisc add dev p2 parent 10:1 handle 20: codel limit 494 target 5000us interval 100000us ecn
         # hosts hand over single packets instead of super-frames, so that each is counted and dropped alone: it costs processor time and lowers the highest rate

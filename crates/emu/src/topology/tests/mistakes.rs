@@ -270,6 +270,10 @@ fn values_that_do_not_go_together() {
             "net.toml:7:21: link.a: the MTU is 9000 from 'a' and 8000 from 's'; a link has one",
         ),
     ]);
+}
+
+#[test]
+fn a_shared_buffer_holds_a_frame_for_each_port() {
     let shared = |buffer: &str, more: &str| {
         PAIR.replace("switch.s = {}", &format!("switch.s = {{ {buffer} }}")) + more
     };

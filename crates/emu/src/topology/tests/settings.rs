@@ -202,11 +202,7 @@ fn a_running_direction_takes_live_keys_only() {
             "members cannot change while the lab is up; set it in the file or with --set, and bring the lab up again",
         ),
         ("delay", "-1s", "delay: '-1s' is negative (example: 10 or 10s, 250ms, 2m, 1h)"),
-        (
-            "buffer",
-            "1517",
-            "buffer: buffer of 1517 B is smaller than one frame of MTU 1500; make it at least 1518",
-        ),
+        ("buffer", "1517", "buffer of 1517 B is smaller than one frame of MTU 1500; make it at least 1518"),
         (
             "red_min",
             "9000",
