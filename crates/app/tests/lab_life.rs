@@ -1,5 +1,7 @@
 //! A lab from its first namespace to its last, in good weather and in bad: nothing may be left of it.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot look fails")]
+
 mod support;
 
 use std::collections::BTreeSet;
@@ -15,7 +17,9 @@ fn world() -> BTreeSet<String> {
         String::from_utf8_lossy(&output.stdout).lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
     };
     let mut found: BTreeSet<String> = text("ip", &["netns", "list"]).into_iter().collect();
-    found.extend(text("ip", &["-brief", "link"]).iter().filter_map(|l| l.split(' ').next()).map(str::to_owned));
+    found.extend(
+        text("ip", &["-brief", "link"]).iter().filter_map(|l| l.split(' ').next()).map(str::to_owned),
+    );
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
     found.extend(mounts.lines().filter(|line| line.contains("/netns/")).map(str::to_owned));
     found
@@ -26,7 +30,10 @@ fn traces(name: &str) -> Vec<String> {
     let mut found: Vec<String> = world().into_iter().filter(|thing| thing.contains(name)).collect();
     if let Ok(folder) = std::fs::read_dir("/run/netns") {
         found.extend(
-            folder.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).filter(|n| n.contains(name)),
+            folder
+                .flatten()
+                .map(|e| e.file_name().to_string_lossy().into_owned())
+                .filter(|n| n.contains(name)),
         );
     }
     found
@@ -74,9 +81,11 @@ fn other_peoples_programs_run_in_it() {
     let page = lab.folder.file("page");
     std::fs::write(&page, vec![b'x'; 3_000_000]).unwrap();
     let folder = lab.folder.path().to_str().unwrap();
-    let _server = Process::start(lab.exec("b", "python3", &["-m", "http.server", "8000", "--directory", folder]));
+    let _server =
+        Process::start(lab.exec("b", "python3", &["-m", "http.server", "8000", "--directory", folder]));
     let got = eventually("the web server answers", || {
-        let done = lab.done("a", "curl", &["-s", "-w", "%{size_download}", "-o", "/dev/null", "http://b:8000/page"]);
+        let done =
+            lab.done("a", "curl", &["-s", "-w", "%{size_download}", "-o", "/dev/null", "http://b:8000/page"]);
         (done.code == Some(0)).then_some(done.stdout)
     });
     assert_eq!(got, "3000000");
@@ -142,7 +151,8 @@ fn a_killed_switch_is_a_caveat_and_down_cleans_up_after_it() {
     let lab = Lab::up("pair", &[]);
     let server = Server::from(lab.linerate("b", &["serve", "-p", "0", "--json"]));
     let port = server.port.to_string();
-    let test = Process::start(lab.linerate("a", &["test", "b", "-p", &port, "--upload", "-t", "6", "--json"]));
+    let test =
+        Process::start(lab.linerate("a", &["test", "b", "-p", &port, "--upload", "-t", "6", "--json"]));
     let pid = lab.pid();
     eventually("data flows", || (lab.port("s>b")["packets"].as_u64()? > 10_000).then_some(()));
     signal(pid, "KILL");
@@ -225,7 +235,8 @@ fn programs_in_a_lab_end_with_it() {
     let lab = Lab::up("pair", &[]);
     let mut sleeper = Process::start(lab.exec("a", "sleep", &["600"]));
     // A program that does not want to go.
-    let mut stubborn = Process::start(lab.exec("b", "sh", &["-c", "trap '' TERM; while :; do sleep 1; done"]));
+    let mut stubborn =
+        Process::start(lab.exec("b", "sh", &["-c", "trap '' TERM; while :; do sleep 1; done"]));
     pause(Duration::from_millis(300));
     assert!(sleeper.running() && stubborn.running());
     assert_eq!(lab.down().code, Some(0));
@@ -243,7 +254,8 @@ fn the_demonstration_shows_a_verdict_and_leaves_nothing() {
     let done = Process::start(command).finish(PATIENCE);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.stdout.contains("94") && done.stdout.contains("s>b"), "{done:?}");
-    let left: Vec<String> = world().difference(&before).filter(|thing| thing.contains("demo")).cloned().collect();
+    let left: Vec<String> =
+        world().difference(&before).filter(|thing| thing.contains("demo")).cloned().collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -251,7 +263,11 @@ fn the_demonstration_shows_a_verdict_and_leaves_nothing() {
 fn a_topology_with_mistakes_is_refused_with_their_places() {
     let lab = Lab::named(&unique());
     let file = lab.folder.file("bad.toml");
-    std::fs::write(&file, "name = \"bad\"\n[host.a]\n[host.b]\n[link.x]\nends = [\"a\", \"zz\"]\nrate = \"-1G\"\n").unwrap();
+    std::fs::write(
+        &file,
+        "name = \"bad\"\n[host.a]\n[host.b]\n[link.x]\nends = [\"a\", \"zz\"]\nrate = \"-1G\"\n",
+    )
+    .unwrap();
     let done = lab.try_up(&file, &[]);
     assert_eq!(done.code, Some(2), "{done:?}");
     for part in [format!("{file}:5:"), format!("{file}:6:"), "zz".into(), "rate".into()] {

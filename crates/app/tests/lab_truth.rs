@@ -1,5 +1,7 @@
 //! The lab's figures against arithmetic: rates to a thousandth, drops at the byte, losses to the packet.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot look fails")]
+
 mod support;
 
 use std::time::Duration;
@@ -31,7 +33,8 @@ fn upload(lab: &Lab, from: &str, to: &str, args: &[&str]) -> Value {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn tcp_gets_what_the_line_carries_to_a_thousandth() {
-    for (rate, mtu, tags) in [(1e9, 1500.0, 0.0), (1e9, 9000.0, 0.0), (1e8, 1500.0, 0.0), (1e9, 1500.0, 1.0)] {
+    for (rate, mtu, tags) in [(1e9, 1500.0, 0.0), (1e9, 9000.0, 0.0), (1e8, 1500.0, 0.0), (1e9, 1500.0, 1.0)]
+    {
         let set: Vec<String> = ["a", "b"]
             .iter()
             .flat_map(|link| {
@@ -56,7 +59,8 @@ fn the_real_iperf3_prints_941() {
     let lab = Lab::up("pair", &[]);
     let _server = Process::start(lab.exec("b", "iperf3", &["-s", "-1"]));
     let client = || lab.done("a", "iperf3", &["-c", "b", "-t", "4", "-O", "1", "-C", "cubic", "-f", "m"]);
-    let done = support::eventually("iperf3 -s listens", || Some(client()).filter(|done| done.code == Some(0)));
+    let done =
+        support::eventually("iperf3 -s listens", || Some(client()).filter(|done| done.code == Some(0)));
     let line = done.stdout.lines().find(|line| line.ends_with("receiver")).unwrap();
     assert!(line.contains(" 941 Mbits/sec"), "{line}");
 }

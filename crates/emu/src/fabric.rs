@@ -139,7 +139,8 @@ impl<T: Ethernet> Fabric<T> {
 
     /// Finds the least time from the far end of each wire to a host, over the delays of the wires between.
     fn look_ahead(&mut self) {
-        self.ahead = self.ends.iter().map(|(_, to)| matches!(to, Node::Host(_)).then_some(Span::ZERO)).collect();
+        self.ahead =
+            self.ends.iter().map(|(_, to)| matches!(to, Node::Host(_)).then_some(Span::ZERO)).collect();
         // A network without loops is settled after as many rounds as it has wires.
         for _ in 0..self.wires.len() {
             for wire in 0..self.wires.len() {

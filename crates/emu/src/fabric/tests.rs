@@ -117,7 +117,8 @@ fn star(hosts: usize, way: &Way, card: bool) -> Topology {
     }
 }
 
-const ROUTER: Router = Router { mac: [2, 0, 0, 0, 0, 0xfe], v4: Ipv4Addr::LOCALHOST, v6: Ipv6Addr::LOCALHOST };
+const ROUTER: Router =
+    Router { mac: [2, 0, 0, 0, 0, 0xfe], v4: Ipv4Addr::LOCALHOST, v6: Ipv6Addr::LOCALHOST };
 
 /// A network whose switch knows where everybody is.
 fn network(topology: &Topology) -> Fabric<Sent> {
@@ -269,7 +270,11 @@ fn a_late_driver_gets_the_same_packets_at_the_same_times() {
                 fabric.advance(at(now));
             }
             let from = rng.random_range(0..3);
-            fabric.input(at(now), plug(from), train(from as u8, (from as u8 + 1) % 3, 40 * number..40 * (number + 1)));
+            fabric.input(
+                at(now),
+                plug(from),
+                train(from as u8, (from as u8 + 1) % 3, 40 * number..40 * (number + 1)),
+            );
         }
         if exact {
             all.extend(run(&mut fabric, at(now + SECOND)));

@@ -14,13 +14,17 @@ const LONGEST: u64 = 256 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// Nobody listens there any more.
-    #[error("the lab's switch does not answer; `linerate lab down` removes what it left, `linerate lab up` makes a new one")]
+    #[error(
+        "the lab's switch does not answer; `linerate lab down` removes what it left, `linerate lab up` makes a new one"
+    )]
     Gone(#[source] std::io::Error),
     /// It says no.
     #[error("{0}")]
     Refused(String),
     /// Another version of linerate, or no switch at all.
-    #[error("the lab's switch answers in a way that this linerate does not understand; was it started by another version?")]
+    #[error(
+        "the lab's switch answers in a way that this linerate does not understand; was it started by another version?"
+    )]
     Strange,
 }
 

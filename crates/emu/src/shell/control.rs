@@ -10,7 +10,7 @@ use std::time::Duration;
 use linerate_sock::clock::{self, Mono};
 use linerate_sock::poll::EventFd;
 
-use super::history::{History, RecentPort};
+use super::history::History;
 use super::switch::{LATE_BOUND_NS, Order, Report};
 use super::wire::{Answer, Ask, HostStatus, PortStatus, Status};
 use crate::topology::{self, Topology};
@@ -71,7 +71,7 @@ impl Desk {
     fn answer(&self, ask: &Ask) -> Answer {
         match ask {
             Ask::Status => match self.report() {
-                Some(report) => Answer::Status(self.status(report)),
+                Some(report) => Answer::Status(Box::new(self.status(report))),
                 None => Answer::Refused { why: "the switch does not answer".into() },
             },
             Ask::Witness { from_ns, to_ns } => {
@@ -128,7 +128,7 @@ impl Desk {
         keeping_up.cpu = recent.as_ref().map_or(0.0, |recent| recent.cpu);
         let port = |(number, counts): (usize, crate::fabric::PortCounts)| {
             let last = recent.as_ref().and_then(|r| r.ports.get(number).copied());
-            let last = last.unwrap_or(RecentPort::default());
+            let last = last.unwrap_or_default();
             let link = &topology.links[number / 2];
             PortStatus {
                 link: link.name.clone(),
@@ -138,9 +138,7 @@ impl Desk {
                 busy: last.busy / f64::from(link.members.max(1)),
                 dropped: counts.dropped(),
                 counts: crate::fabric::PortCounts {
-                    queue_max_bytes: linerate_units::Bytes::new(
-                        last.queue_max.max(counts.queue_bytes.get()),
-                    ),
+                    queue_max_bytes: linerate_units::Bytes::new(last.queue_max.max(counts.queue_bytes.get())),
                     ..counts
                 },
             }

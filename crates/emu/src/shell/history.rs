@@ -60,7 +60,7 @@ pub(super) struct History {
 
 impl History {
     /// Adds a reading and forgets the oldest beyond what is kept.
-    pub(super) fn add(&mut self, reading: Reading) {
+    pub(super) fn add(&mut self, reading: &Reading) {
         if self.names.is_empty() {
             self.names = reading.ports.iter().map(|port| port.name.clone()).collect();
         }
@@ -224,7 +224,7 @@ mod tests {
     fn a_witness_tells_the_intervals_that_touch_the_span_and_the_ports_that_were_used() {
         let mut history = History::default();
         for tenths in 0..10 {
-            history.add(reading(tenths, tenths * 1000));
+            history.add(&reading(tenths, tenths * 1000));
         }
         let witness = history.witness(250_000_000, 500_000_000, 1000);
         assert_eq!(witness.ports.len(), 1, "the silent port is left out");
@@ -247,7 +247,7 @@ mod tests {
     fn the_last_second_is_a_second_long_and_the_past_is_bounded() {
         let mut history = History::default();
         for tenths in 0..(KEPT as u64 + 50) {
-            history.add(reading(tenths, tenths * 1000));
+            history.add(&reading(tenths, tenths * 1000));
         }
         assert_eq!(history.readings.len(), KEPT);
         let recent = history.last_second().unwrap();

@@ -24,7 +24,9 @@ pub enum KernelError {
     #[error(transparent)]
     Ground(#[from] GroundError),
     /// A lab of that name is there.
-    #[error("there is a lab \"{0}\"; end it with `linerate lab down {0}`, or choose another name with --name")]
+    #[error(
+        "there is a lab \"{0}\"; end it with `linerate lab down {0}`, or choose another name with --name"
+    )]
     Running(LabName),
     /// A command was refused.
     #[error(
@@ -71,9 +73,7 @@ pub fn up_by_kernel(topology: &Topology, name: &LabName, place: &Place) -> Resul
     let path = folder.join(FILE);
     let text = serde_json::to_string(&kept).unwrap_or_default();
     fs::write(&path, text).map_err(GroundError::folder(&path, "writing"))?;
-    handle.write_names(
-        &topology.hosts.iter().map(|h| (h.name.clone(), vec![h.v4.0.into(), h.v6.0.into()])).collect::<Vec<_>>(),
-    )?;
+    handle.write_names(topology)?;
     for command in &plan.up {
         if let Err(why) = run(&command.argv) {
             remove(&folder, &kept)?;

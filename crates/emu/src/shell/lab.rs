@@ -1,7 +1,7 @@
 //! A lab in the process that is its switch.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::unix::net::UnixListener;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -113,12 +113,7 @@ fn furnish(
     ground: &mut Ground,
 ) -> Result<(Switch, Stopper), LabError> {
     let handle = place.lab(name.clone());
-    let names: Vec<(String, Vec<IpAddr>)> = topology
-        .hosts
-        .iter()
-        .map(|host| (host.name.clone(), vec![host.v4.0.into(), host.v6.0.into()]))
-        .collect();
-    handle.write_names(&names)?;
+    handle.write_names(&topology)?;
     let path = handle.socket();
     let listener =
         UnixListener::bind(&path).map_err(|source| LabError::Control { path: path.clone(), source })?;
@@ -161,8 +156,10 @@ fn router(topology: &Topology) -> Router {
     let taken4: Vec<Ipv4Addr> = topology.hosts.iter().map(|host| host.v4.0).collect();
     let taken6: Vec<Ipv6Addr> = topology.hosts.iter().map(|host| host.v6.0).collect();
     let first = topology.hosts.first();
-    let last4 = first.map_or(0, |host| u32::from(host.v4.0) | u32::MAX.checked_shr(host.v4.1.into()).unwrap_or(0));
-    let last6 = first.map_or(0, |host| u128::from(host.v6.0) | u128::MAX.checked_shr(host.v6.1.into()).unwrap_or(0));
+    let last4 =
+        first.map_or(0, |host| u32::from(host.v4.0) | u32::MAX.checked_shr(host.v4.1.into()).unwrap_or(0));
+    let last6 =
+        first.map_or(0, |host| u128::from(host.v6.0) | u128::MAX.checked_shr(host.v6.1.into()).unwrap_or(0));
     let below4 = (1..256).map(|down| Ipv4Addr::from(last4.wrapping_sub(down)));
     let below6 = (1..256).map(|down| Ipv6Addr::from(last6.wrapping_sub(down)));
     Router {

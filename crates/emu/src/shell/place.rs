@@ -1,7 +1,6 @@
 //! The labs of this user, up or killed, as other processes find them.
 
 use std::fs::{self, File, OpenOptions};
-use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use super::client::{AskError, ask};
 use super::kernel;
 use super::wire::{Answer, Ask, Status};
 use super::{GroundError, LabName, Swept, folder_of, is_up, labs, run_dir, sweep, undo};
+use crate::topology::Topology;
 
 /// The control socket in a lab's folder.
 const SOCKET: &str = "control";
@@ -152,7 +152,7 @@ impl LabHandle {
             return Ok(status);
         }
         match self.ask(&Ask::Status, patience)? {
-            Answer::Status(status) => Ok(status),
+            Answer::Status(status) => Ok(*status),
             _ => Err(AskError::Strange),
         }
     }
@@ -176,14 +176,14 @@ impl LabHandle {
         Ok(left.unwrap_or_default())
     }
 
-    /// Writes the file of names.
-    pub(super) fn write_names(&self, hosts: &[(String, Vec<IpAddr>)]) -> Result<(), GroundError> {
+    /// Writes the file of names. A host's name is its IPv4 address, so that figures do not hang on what a resolver prefers;
+    /// with a 6 behind it, it is its IPv6 address.
+    pub(super) fn write_names(&self, topology: &Topology) -> Result<(), GroundError> {
         let mut text = fs::read_to_string("/etc/hosts").unwrap_or_default();
         text.push_str("\n# hosts of this lab\n");
-        for (name, addresses) in hosts {
-            for address in addresses {
-                text.push_str(&format!("{address} {name}\n"));
-            }
+        for host in &topology.hosts {
+            let (name, v4, v6) = (&host.name, host.v4.0, host.v6.0);
+            text.push_str(&format!("{v4} {name}\n{v6} {name}6\n"));
         }
         let path = self.names();
         fs::write(&path, text).map_err(GroundError::folder(&path, "writing"))

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
-use linerate_sock::clock::{self, Mono};
-use linerate_sock::poll::{Events, EventFd, Interest, Poller};
-use linerate_sock::tap::Tap;
 use linerate_sock::SockError;
+use linerate_sock::clock::{self, Mono};
+use linerate_sock::poll::{EventFd, Events, Interest, Poller};
+use linerate_sock::tap::Tap;
 use linerate_units::Timestamp;
 
 use super::history::{History, Reading};
@@ -130,7 +130,8 @@ impl Switch {
         let mut events = Events::with_capacity(self.taps.len() + 1);
         let mut tick = self.epoch.as_ns();
         loop {
-            let due = self.fabric.wake_at().map_or(u64::MAX, |at| self.epoch.as_ns().saturating_add(at.as_ns()));
+            let due =
+                self.fabric.wake_at().map_or(u64::MAX, |at| self.epoch.as_ns().saturating_add(at.as_ns()));
             poller.wait_ns(&mut events, Mono(due.min(tick)))?;
             // A switch that slept too long finds frames that came meanwhile. It takes them as having come when it should
             // have looked: so being late delays what leaves, and changes nothing else.
@@ -230,7 +231,7 @@ impl Switch {
         self.fabric.forget_peaks(now);
         let next = self.epoch.as_ns() + (now.as_ns() / TICK_NS + 1) * TICK_NS;
         if let Ok(mut history) = self.history.lock() {
-            history.add(reading);
+            history.add(&reading);
         }
         next
     }

@@ -34,7 +34,7 @@ pub enum Ask {
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
     /// To [`Ask::Status`].
-    Status(Status),
+    Status(Box<Status>),
     /// To [`Ask::Witness`].
     Witness(Witness),
     /// It is done.

@@ -25,7 +25,8 @@ pub(super) fn run(args: &ExecArgs) -> Exit {
     };
     let Some(host) = status.hosts.iter().find(|host| host.name == args.host) else {
         let names: Vec<&str> = status.hosts.iter().map(|host| host.name.as_str()).collect();
-        let text = format!("lab {} has no host {:?}; its hosts: {}", status.name, args.host, names.join(", "));
+        let text =
+            format!("lab {} has no host {:?}; its hosts: {}", status.name, args.host, names.join(", "));
         return Trouble::usage(text).say();
     };
     if let Err(error) = shell::enter(&lab, host, &status) {

@@ -77,7 +77,11 @@ pub(super) fn text(status: &Status, columns: usize, colour: bool) -> String {
         status.hosts.len(),
         up.unwrap_or_default(),
         status.seed,
-        if status.name == status.topology { String::new() } else { format!(", topology {}", status.topology) },
+        if status.name == status.topology {
+            String::new()
+        } else {
+            format!(", topology {}", status.topology)
+        },
     ));
     hosts(&mut page, status);
     if status.pid.is_some() {
@@ -85,7 +89,11 @@ pub(super) fn text(status: &Status, columns: usize, colour: bool) -> String {
         keeping_up(&mut page, status);
     } else {
         page.heading("Ports");
-        page.remark(0, Ink::Plain, "the kernel carries this lab; its counters: ip netns exec NAMESPACE tc -s qdisc");
+        page.remark(
+            0,
+            Ink::Plain,
+            "the kernel carries this lab; its counters: ip netns exec NAMESPACE tc -s qdisc",
+        );
     }
     for note in &status.notes {
         page.remark(0, Ink::Warning, note);
@@ -118,9 +126,11 @@ fn ports(page: &mut Page, ports: &[PortStatus]) {
             .iter()
             .zip(&widths)
             .enumerate()
-            .map(|(column, (cell, &width))| {
-                if column < 2 { (*cell).to_owned() } else { format!("{cell:>width$}") }
-            })
+            .map(
+                |(column, (cell, &width))| {
+                    if column < 2 { (*cell).to_owned() } else { format!("{cell:>width$}") }
+                },
+            )
             .collect();
         let ink = |column: usize| match (number, column) {
             (0, _) => Ink::Faint,
@@ -229,8 +239,8 @@ fn widths<'a, const N: usize>(rows: impl Iterator<Item = &'a [&'a str; N]>) -> V
 mod tests {
     use super::*;
     use linerate_emu::fabric::{Books, PortCounts};
-    use linerate_units::Bytes;
     use linerate_emu::shell::wire::{HostStatus, KeepingUp};
+    use linerate_units::Bytes;
 
     fn status() -> Status {
         let counts = PortCounts {

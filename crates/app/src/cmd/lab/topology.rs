@@ -18,11 +18,13 @@ pub(super) struct Trouble {
 
 impl Trouble {
     /// The command line or the file is at fault.
+    #[expect(clippy::needless_pass_by_value, reason = "so that map_err can name it")]
     pub(super) fn usage(text: impl ToString) -> Self {
         Self { text: text.to_string(), exit: Exit::Usage }
     }
 
     /// It could not be done.
+    #[expect(clippy::needless_pass_by_value, reason = "so that map_err can name it")]
     pub(super) fn failed(text: impl ToString) -> Self {
         Self { text: text.to_string(), exit: Exit::Failed }
     }

@@ -73,8 +73,7 @@ pub(super) fn start(
         .stderr(log)
         .spawn()
         .map_err(|error| Trouble::failed(format!("the switch cannot be started: {error}")))?;
-    let assignment =
-        Assignment { file: source.file.clone(), text: source.text.clone(), set: set.to_vec() };
+    let assignment = Assignment { file: source.file.clone(), text: source.text.clone(), set: set.to_vec() };
     match told(&mut child, &assignment) {
         Some(News::Ready) => {}
         Some(News::Failed(why)) => {
