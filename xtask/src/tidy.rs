@@ -11,6 +11,7 @@ mod links;
 mod machine_paths;
 mod marks;
 mod pinned;
+mod pure_emu;
 mod reasons;
 mod sizes;
 mod unsafe_code;
@@ -55,6 +56,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Problem>] = &[
     machine_paths::check,
     marks::check,
     pinned::check,
+    pure_emu::check,
     reasons::check,
     sizes::check,
     unsafe_code::check,

@@ -103,7 +103,7 @@ pub(crate) fn hear(witness: &dyn Witness, since: Mono, flows: &[u16], log: &mut 
 /// The intervals as events, counted from `epoch`; without those that are in the record already.
 fn on_run_clock(intervals: Vec<PortInterval>, epoch: Mono, flows: &[u16], record: &RunRecord) -> Vec<Body> {
     let run_time = |at: Mono| Timestamp::from_ns(at.0.saturating_sub(epoch.0));
-    let windows = windows(record, flows);
+    let windows = measured_parts(record, flows);
     let heard = last_heard(record);
     let bodies = intervals.into_iter().filter_map(|interval| {
         let (start_ns, end_ns) = (run_time(interval.start), run_time(interval.end));
@@ -158,13 +158,13 @@ fn near_its_limit(rate: PacketRate) -> Option<(CaveatKind, String)> {
 }
 
 /// The measured parts of these flows, as the receivers saw them.
-fn windows(record: &RunRecord, flows: &[u16]) -> Vec<(Timestamp, Timestamp)> {
+fn measured_parts(record: &RunRecord, flows: &[u16]) -> Vec<(Timestamp, Timestamp)> {
     let omit = record.start.as_ref().and_then(|start| start.spec.traffic.omit).unwrap_or_default();
-    let window = |flow: &FlowRecord| {
+    let part = |flow: &FlowRecord| {
         let opens = flow.first_read? + omit;
         Some((opens, opens + flow.receiver.as_ref()?.elapsed))
     };
-    flows.iter().filter_map(|flow| record.flow(*flow)).filter_map(window).collect()
+    flows.iter().filter_map(|flow| record.flow(*flow)).filter_map(part).collect()
 }
 
 /// The end of the last interval that is in the log.

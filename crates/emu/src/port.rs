@@ -1,5 +1,7 @@
 //! An output port: what waits, and the line it waits for.
 
+use std::collections::VecDeque;
+
 use linerate_units::{Bytes, Span, Timestamp};
 
 use crate::stage::queue::{Queue, Room};
@@ -19,6 +21,8 @@ pub struct Port<T> {
     line: Line<T>,
     framing: Framing,
     buffer: u64,
+    /// What has left the line and was not yet asked for.
+    left: VecDeque<(Timestamp, T)>,
     given: Count,
     wire: Bytes,
     peak: u64,
@@ -34,6 +38,7 @@ impl<T: Train> Port<T> {
             line: Line::new(way.rate, way.shape, way.framing),
             framing: way.framing,
             buffer: way.buffer.get(),
+            left: VecDeque::new(),
             given: Count::default(),
             wire: Bytes::new(0),
             peak: 0,
@@ -56,6 +61,7 @@ impl<T: Train> Port<T> {
 
     /// Takes a train into a buffer of which this port may fill `limit` bytes.
     pub fn push_within(&mut self, now: Timestamp, train: T, limit: u64) {
+        self.settle(now);
         let ahead = self.line.waiting(now);
         let occupied = self.queue.backlog().bytes.get() + ahead;
         let free = (limit + self.passing(now, &train)).saturating_sub(occupied);
@@ -75,6 +81,18 @@ impl<T: Train> Port<T> {
         let sizes = train.sizes();
         let first = Timestamp::from_ns(now.as_ns().saturating_sub(train.spread().as_ns()));
         self.framing.frames_of(&sizes, self.line.started(&sizes, first, now))
+    }
+
+    /// Lets the line send up to `now`.
+    fn settle(&mut self, now: Timestamp) {
+        while let Some(at) = self.line.deadline().filter(|at| *at <= now)
+            && let Some(train) = self.line.end(now)
+        {
+            let sizes = train.sizes();
+            self.wire = Bytes::new(self.wire.get() + self.framing.wire_of(&sizes, sizes.packets));
+            self.left.push_back((at, train));
+            self.begin_next();
+        }
     }
 
     fn begin_next(&mut self) {
@@ -122,25 +140,113 @@ impl<T: Train> Stage<T> for Port<T> {
     }
 
     fn pop(&mut self, now: Timestamp) -> Option<T> {
-        let train = self.line.end(now)?;
+        self.settle(now);
+        let (_, train) = self.left.pop_front()?;
         self.given.add(Count::of(&train, self.framing));
-        let sizes = train.sizes();
-        let wire = self.framing.wire_of(&sizes, sizes.packets);
-        self.wire = Bytes::new(self.wire.get() + wire);
-        self.begin_next();
         Some(train)
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        self.line.deadline()
+        self.left.front().map(|(at, _)| *at).or_else(|| self.line.deadline())
     }
 
     fn stats(&self) -> Stats {
         let queue = self.queue.stats();
         let mut held = queue.held;
-        if let Some(train) = self.line.in_service() {
+        for train in self.left.iter().map(|(_, train)| train).chain(self.line.in_service()) {
             held.add(Count::of(train, self.framing));
         }
         Stats { given: self.given, held, ..queue }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::laws::{Arriving, Laws, Numbered, arrivals, check};
+    use crate::way::{Bucket, CoDelSettings, Discipline, RedSettings};
+    use linerate_units::{Bitrate, Ratio};
+    use proptest::prelude::*;
+
+    fn way() -> Way {
+        Way { rate: Bitrate::from_bps(300e6), buffer: Bytes::new(100_000), ..Way::default() }
+    }
+
+    fn disciplines() -> impl Strategy<Value = Discipline> {
+        let codel = CoDelSettings { target: Span::from_ms(1), interval: Span::from_ms(5), ecn: true };
+        let red = RedSettings {
+            min: Bytes::new(20_000),
+            max: Bytes::new(60_000),
+            max_probability: Ratio::new(0.1).unwrap(),
+            weight: Ratio::new(0.02).unwrap(),
+            ecn: true,
+        };
+        prop_oneof![Just(Discipline::TailDrop), Just(Discipline::CoDel(codel)), Just(Discipline::Red(red)),]
+    }
+
+    proptest! {
+        #[test]
+        fn a_port_keeps_the_laws(arriving in arrivals(), discipline in disciplines(), shaped in any::<bool>()) {
+            let shape = Bucket { rate: Bitrate::from_bps(150e6).unwrap(), burst: Bytes::new(30_000) };
+            let way = Way { discipline, shape: shaped.then_some(shape), ..way() };
+            check(&arriving, Laws::IN_ORDER, || Port::new(&way, 3))?;
+        }
+
+        #[test]
+        fn a_port_never_exceeds_its_rate_nor_its_buffer(arriving in arrivals()) {
+            let (mut port, way) = (Port::new(&way(), 0), way());
+            let mut left: Vec<(Timestamp, Numbered)> = Vec::new();
+            for (at, train) in &arriving {
+                drain(&mut port, *at, &mut left);
+                port.push(*at, train.clone());
+                prop_assert!(port.waiting(*at) <= way.buffer.get());
+            }
+            drain(&mut port, Timestamp::from_ns(u64::MAX), &mut left);
+            prop_assert!(port.peak_ever() <= way.buffer.get());
+            // Between the ends of any two trains, the line has carried what lies between them, and no more.
+            let wire = |train: &Numbered| way.framing.wire_of(&train.sizes(), train.packets()) as f64 * 8.0;
+            for pair in left.windows(2) {
+                let time = (pair[1].0 - pair[0].0).as_secs_f64();
+                // A train may have begun before its last packet came, never before the one before had left.
+                prop_assert!(wire(&pair[1].1) <= 300e6 * (time + 2e-9), "{:?}", pair);
+            }
+        }
+    }
+
+    fn drain(port: &mut Port<Numbered>, until: Timestamp, left: &mut Vec<(Timestamp, Numbered)>) {
+        while let Some(at) = port.deadline().filter(|at| *at <= until) {
+            left.extend(std::iter::from_fn(|| port.pop(at)).map(|train| (at, train)));
+        }
+    }
+
+    #[test]
+    fn what_is_on_the_line_does_not_wait() {
+        let mut port = Port::new(&Way { buffer: Bytes::new(0), ..way() }, 0);
+        let train = |first| Numbered::new(first, 1, 1514);
+        let now = Timestamp::from_ns(1000);
+        port.push(now, train(0));
+        port.push(now, train(1));
+        assert_eq!(port.stats().dropped.packets, 1, "without a buffer a port carries one packet at a time");
+        let sent: Arriving =
+            std::iter::from_fn(|| port.deadline().and_then(|at| Some((at, port.pop(at)?)))).collect();
+        // 1538 bytes at 300 Mb/s: 41013.3 ns, and a packet has left when its last bit has.
+        assert_eq!(sent.iter().map(|(at, _)| at.as_ns()).collect::<Vec<_>>(), [1000 + 41_014]);
+    }
+
+    #[test]
+    fn a_second_has_as_many_bits_as_the_rate_says_however_odd_it_is() {
+        // Three packets in 7 ns cannot be told in whole nanoseconds; after a million packets the sum is still right.
+        let rate = 1538.0 * 8.0 * 3.0 / 7e-9;
+        let way = Way { rate: Bitrate::from_bps(rate), buffer: Bytes::new(1 << 40), ..Way::default() };
+        let mut port = Port::new(&way, 0);
+        for number in 0..3_000_000 / 44 {
+            port.push(Timestamp::START, Numbered::new(number * 44, 44, 1514));
+        }
+        let mut left = Vec::new();
+        drain(&mut port, Timestamp::from_ns(u64::MAX), &mut left);
+        let packets = 3_000_000 / 44 * 44;
+        let expected = packets as f64 * 7.0 / 3.0;
+        let last = left.last().unwrap().0.as_ns() as f64;
+        assert!((last - expected).abs() / expected < 1e-6, "{last}, expected {expected}");
     }
 }

@@ -5,13 +5,14 @@ use linerate_units::{Bitrate, Span, Timestamp};
 use crate::train::{Framing, Sizes, Train};
 use crate::way::Bucket;
 
-/// Instants and spans inside a line: at 400 Gb/s a byte takes 20 ps, so nanoseconds would drift.
+/// Instants and spans inside a line. At 400 Gb/s a byte takes 20 ps, and what is rounded off each train adds up: finer
+/// than that, no rate is off by a millionth.
 ///
 /// # Units
-/// picoseconds since the start of the emulation
-type Picos = u128;
+/// femtoseconds since the start of the emulation
+type Femtos = u128;
 
-const PER_NS: Picos = 1000;
+const PER_NS: Femtos = 1_000_000;
 
 /// A line that sends at most one train at a time.
 ///
@@ -24,17 +25,17 @@ pub struct Line<T> {
     shape: Option<Tokens>,
     framing: Framing,
     service: Option<Service<T>>,
-    free_at: Picos,
-    busy: Picos,
+    free_at: Femtos,
+    busy: Femtos,
 }
 
 #[derive(Debug)]
 struct Service<T> {
     train: T,
     sizes: Sizes,
-    start: Picos,
-    first_done: Picos,
-    finish: Picos,
+    start: Femtos,
+    first_done: Femtos,
+    finish: Femtos,
 }
 
 /// A token bucket as a shaper sees it: what it has saved up, at an instant.
@@ -43,25 +44,25 @@ struct Tokens {
     bucket: Bucket,
     /// Bytes; negative while a packet larger than the bucket is being paid for.
     level: f64,
-    at: Picos,
+    at: Femtos,
 }
 
 impl Tokens {
-    fn new(bucket: Bucket, at: Picos) -> Self {
+    fn new(bucket: Bucket, at: Femtos) -> Self {
         Self { bucket, level: bucket.burst.get() as f64, at }
     }
 
     /// Takes tokens for a frame that wants to leave at `wish`; when it may.
-    fn admit(&mut self, wish: Picos, frame: u64) -> Picos {
-        let bytes_per_pico = self.bucket.rate.bps() / 8e12;
+    fn admit(&mut self, wish: Femtos, frame: u64) -> Femtos {
+        let bytes_per_femto = self.bucket.rate.bps() / 8e15;
         let depth = self.bucket.burst.get() as f64;
         let wish = wish.max(self.at);
-        let level = (self.level + (wish - self.at) as f64 * bytes_per_pico).min(depth);
+        let level = (self.level + (wish - self.at) as f64 * bytes_per_femto).min(depth);
         // A packet larger than the bucket leaves when the bucket is full; it owes the rest.
         let missing = (frame as f64).min(depth) - level;
-        let wait = if missing > 0.0 { (missing / bytes_per_pico).ceil() as Picos } else { 0 };
+        let wait = if missing > 0.0 { (missing / bytes_per_femto).ceil() as Femtos } else { 0 };
         self.at = wish + wait;
-        self.level = (level + wait as f64 * bytes_per_pico).min(depth) - frame as f64;
+        self.level = (level + wait as f64 * bytes_per_femto).min(depth) - frame as f64;
         self.at
     }
 }
@@ -180,28 +181,28 @@ impl<T: Train> Line<T> {
         Span::from_ns((self.busy.saturating_sub(ahead) / PER_NS) as u64)
     }
 
-    fn time(&self, wire_bytes: u64) -> Picos {
-        self.rate.map_or(0, |rate| (wire_bytes as f64 * 8e12 / rate.bps()).round() as Picos)
+    fn time(&self, wire_bytes: u64) -> Femtos {
+        self.rate.map_or(0, |rate| (wire_bytes as f64 * 8e15 / rate.bps()).round() as Femtos)
     }
 }
 
 /// Of `packets` that start at equal distances from `start` on and end at `finish`: how many have started at `now`.
-fn share(now: Picos, start: Picos, finish: Picos, packets: u32) -> u32 {
+fn share(now: Femtos, start: Femtos, finish: Femtos, packets: u32) -> u32 {
     if now < start {
         return 0;
     }
     if now >= finish {
         return packets;
     }
-    let started = (now - start) * Picos::from(packets) / (finish - start) + 1;
+    let started = (now - start) * Femtos::from(packets) / (finish - start) + 1;
     u32::try_from(started).unwrap_or(packets).min(packets)
 }
 
-fn down(at: Timestamp) -> Picos {
-    Picos::from(at.as_ns()) * PER_NS
+fn down(at: Timestamp) -> Femtos {
+    Femtos::from(at.as_ns()) * PER_NS
 }
 
 /// A train has left when its last bit has: rounded up.
-fn up(at: Picos) -> Timestamp {
+fn up(at: Femtos) -> Timestamp {
     Timestamp::from_ns(u64::try_from(at.div_ceil(PER_NS)).unwrap_or(u64::MAX))
 }
