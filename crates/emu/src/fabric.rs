@@ -94,8 +94,10 @@ pub struct Fabric<T> {
     books: Books,
 }
 
-/// What a host's card and stack hold at least: its own queue is the kernel's, this only takes up what comes in bursts.
+/// A host's own queue is its kernel's, which does not send faster than the line. What waits at the card came at once
+/// because the kernel or the driver of this fabric was late: so much and so long of it is never dropped there.
 const LEAST_CARD_BUFFER: u64 = 2 << 20;
+const LEAST_CARD_SECONDS: f64 = 0.02;
 
 impl<T: Ethernet> Fabric<T> {
     /// An empty network.
@@ -312,7 +314,8 @@ fn seen_from(from: Node, link: &Link, way: &Way) -> Way {
     let mut way = way.clone();
     if let Node::Host(_) = from {
         way.discipline = Discipline::TailDrop;
-        way.buffer = Bytes::new(way.buffer.get().max(LEAST_CARD_BUFFER));
+        let late = way.rate.map_or(0, |rate| (rate.bps() / 8.0 * LEAST_CARD_SECONDS) as u64);
+        way.buffer = Bytes::new(way.buffer.get().max(LEAST_CARD_BUFFER + late));
         if !link.card {
             way.rate = None;
         }
