@@ -14,7 +14,7 @@ use linerate_units::Timestamp;
 use super::history::{History, Reading};
 use super::lateness::Lateness;
 use super::wire::KeepingUp;
-use crate::fabric::{Books, Ethernet, Fabric, Plug, PortCounts, Router};
+use crate::fabric::{Books, Fabric, Plug, PortCounts};
 use crate::frame::Frame;
 use crate::topology::Link;
 use crate::train::Train;
@@ -80,24 +80,6 @@ pub(super) struct Switch {
     lateness: Lateness,
     worst_ns: u64,
     counts: KeepingUp,
-}
-
-impl Ethernet for Frame {
-    fn destination(&self) -> [u8; 6] {
-        Frame::destination(self)
-    }
-
-    fn source(&self) -> [u8; 6] {
-        Frame::source(self)
-    }
-
-    fn ip_packet_len(&self) -> u32 {
-        Frame::ip_packet_len(self)
-    }
-
-    fn too_big(&self, mtu: u32, router: &Router) -> Option<Self> {
-        Frame::too_big(self, mtu, router.mac, (router.v4, router.v6))
-    }
 }
 
 impl Switch {
