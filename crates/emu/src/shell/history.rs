@@ -172,7 +172,8 @@ fn interval(number: usize, before: &Kept, after: &Kept) -> Option<Interval> {
         marked: now.marked.saturating_sub(then.marked),
         queue_bytes: now.queue,
         queue_max_bytes: now.queue_max,
-        busy: now.busy_ns.saturating_sub(then.busy_ns) as f64 / length as f64,
+        busy: (now.busy_ns > 0 || now.packets == 0)
+            .then_some(now.busy_ns.saturating_sub(then.busy_ns) as f64 / length as f64),
     })
 }
 
@@ -235,7 +236,7 @@ mod tests {
             "the first begins before the span"
         );
         assert!(intervals.iter().all(|i| i.packets == 1000 && i.dropped == 100 && i.wire_bytes == 1_538_000));
-        assert!((intervals[0].busy - 0.12304).abs() < 1e-9);
+        assert!((intervals[0].busy.unwrap() - 0.12304).abs() < 1e-9);
         assert_eq!((witness.late.count, witness.late.frames, witness.late.worst_ns), (30, 3000, 5));
         // Half of a core for 10000 frames a second: 20000 with all of it.
         assert!((witness.packet_rate.max_pps - 10_000.0).abs() < 1e-6);
