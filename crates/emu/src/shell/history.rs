@@ -177,11 +177,16 @@ fn interval(number: usize, before: &Kept, after: &Kept) -> Option<Interval> {
     })
 }
 
-/// The interval in which the core was used most: what it carried, and what it would carry with nothing left.
+/// Readings in the span over which the use of the core is looked at: one second. Shorter ones are full now and then,
+/// whenever the switch makes up for a moment in which it did not run.
+const SECOND: usize = 10;
+
+/// The second in which the core was used most: what it carried, and what it would carry with nothing left.
 fn busiest(pairs: &[(&Kept, &Kept)]) -> PacketRate {
     let mut found = PacketRate { max_pps: 0.0, limit_pps: 0.0, overrun: 0 };
     let mut most = 0.0;
-    for (before, after) in pairs {
+    for second in pairs.windows(SECOND.min(pairs.len()).max(1)) {
+        let (Some((before, _)), Some((_, after))) = (second.first(), second.last()) else { continue };
         let length = after.at_ns.saturating_sub(before.at_ns).max(1) as f64;
         let cpu = after.cpu_ns.saturating_sub(before.cpu_ns) as f64 / length;
         let pps = after.frames.saturating_sub(before.frames) as f64 / length * 1e9;
