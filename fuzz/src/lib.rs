@@ -11,6 +11,7 @@ mod log;
 mod native;
 mod quantities;
 mod seeds;
+mod topology;
 
 pub use dialogue::{native_client, native_server};
 pub use frame::frame;
@@ -18,6 +19,7 @@ pub use host::{cmsg, errqueue, proc, tcp_info};
 pub use log::{event_log, spec};
 pub use native::{native_datagram, native_framer, native_preface};
 pub use quantities::units;
+pub use topology::topology;
 
 /// A target with the bytes from which a search begins.
 pub struct Target {
@@ -41,6 +43,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "errqueue", run: errqueue, seeds: seeds::control_messages },
     Target { name: "proc", run: proc, seeds: seeds::proc_files },
     Target { name: "frame", run: frame, seeds: frame::seeds },
+    Target { name: "topology", run: topology, seeds: topology::seeds },
     Target { name: "event_log", run: event_log, seeds: seeds::event_logs },
     Target { name: "spec", run: spec, seeds: seeds::specs },
     Target { name: "units", run: units, seeds: seeds::quantities },

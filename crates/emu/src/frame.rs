@@ -22,6 +22,7 @@ use thiserror::Error;
 use self::cut::{Cut, Piece};
 use self::ip::{ETHERNET, Ip};
 use self::vnet::Vnet;
+use crate::fabric::{Ethernet, Router};
 use crate::train::{HashFields, Sizes, Train};
 
 /// What the kernel handed over cannot be forwarded. It is dropped and counted.
@@ -211,6 +212,24 @@ impl Frame {
         };
         vnet::complete_checksum(&mut first);
         first
+    }
+}
+
+impl Ethernet for Frame {
+    fn destination(&self) -> [u8; 6] {
+        Frame::destination(self)
+    }
+
+    fn source(&self) -> [u8; 6] {
+        Frame::source(self)
+    }
+
+    fn ip_packet_len(&self) -> u32 {
+        Frame::ip_packet_len(self)
+    }
+
+    fn too_big(&self, mtu: u32, router: &Router) -> Option<Self> {
+        Frame::too_big(self, mtu, router.mac, (router.v4, router.v6))
     }
 }
 

@@ -160,6 +160,34 @@ pub(crate) fn link_facts(index: u32) -> Result<LinkFacts, SockError> {
     Ok(found)
 }
 
+/// Packets that an interface threw away instead of sending them, since it was made.
+pub(crate) fn send_drops(socket: &Socket, index: u32) -> Result<u64, SockError> {
+    const IFINFOMSG: usize = 16;
+    let mut body = [0; IFINFOMSG];
+    body[4..8].copy_from_slice(&index.to_ne_bytes());
+    let mut found = None;
+    ask(
+        "ask for an interface's counters",
+        socket,
+        Request::new(libc::RTM_GETLINK, 0, &body),
+        |kind, body| {
+            if kind == libc::RTM_NEWLINK {
+                found = decode_send_drops(body.get(IFINFOMSG..).unwrap_or_default());
+            }
+            true
+        },
+    )?;
+    found.ok_or_else(|| SockError::errno("ask for an interface's counters", libc::EPROTO))
+}
+
+/// `tx_dropped` of `rtnl_link_stats64` (linux/if_link.h).
+fn decode_send_drops(body: &[u8]) -> Option<u64> {
+    const IFLA_STATS64: u16 = 23;
+    const TX_DROPPED_AT: usize = 7 * 8;
+    let (_, counters) = attributes(body).find(|(kind, _)| *kind == IFLA_STATS64)?;
+    counters.get(TX_DROPPED_AT..)?.first_chunk().copied().map(u64::from_ne_bytes)
+}
+
 fn decode_link(body: &[u8]) -> LinkFacts {
     const IFLA_GSO_MAX_SIZE: u16 = 41;
     const IFLA_GRO_MAX_SIZE: u16 = 58;
@@ -273,7 +301,7 @@ mod tests {
         fn no_bytes_make_the_decoders_panic_or_loop(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             prop_assert!(messages(&bytes).count() <= bytes.len() / HEADER);
             prop_assert!(attributes(&bytes).count() <= bytes.len() / 4);
-            let _ = (decode_link(&bytes), decode_root_discipline(&bytes, 0));
+            let _ = (decode_link(&bytes), decode_root_discipline(&bytes, 0), decode_send_drops(&bytes));
         }
     }
 }

@@ -6,7 +6,7 @@ use socket2::Socket;
 
 use crate::SockError;
 use crate::ethtool::Questions;
-use crate::netlink::{Request, act, attribute, open};
+use crate::netlink::{Request, act, attribute, open, send_drops};
 
 /// A socket through which the interfaces of one network namespace are configured: that of the thread that opened it.
 #[derive(Debug)]
@@ -83,6 +83,14 @@ impl RoutingSocket {
             request
         };
         act("change the interface", &self.0, libc::RTM_SETLINK, 0, build, &body)
+    }
+
+    /// Packets that an interface threw away instead of sending them, since it was made.
+    ///
+    /// # Errors
+    /// `ENODEV` for an unknown index.
+    pub fn send_drops(&self, index: u32) -> Result<u64, SockError> {
+        send_drops(&self.0, index)
     }
 
     /// Removes an interface.
@@ -247,6 +255,8 @@ mod tests {
         let error = routing.change(nowhere, &LinkChange { up: Some(true), ..LinkChange::default() });
         assert!(refusals.contains(&error.unwrap_err().raw_os_error()));
         assert!(refusals.contains(&routing.delete(nowhere).unwrap_err().raw_os_error()));
+        assert_eq!(routing.send_drops(nowhere).unwrap_err().raw_os_error(), Some(libc::ENODEV));
+        assert_eq!(routing.send_drops(index_of("lo").unwrap()).unwrap(), 0);
         assert_eq!(index_of("nosuch0").unwrap_err().raw_os_error(), Some(libc::ENODEV));
         assert_eq!(set_speed("nosuch0", 1000).unwrap_err().raw_os_error(), Some(libc::ENODEV));
     }

@@ -39,6 +39,7 @@ struct Interval {
 #[derive(Debug, Deserialize)]
 struct Late {
     count: u64,
+    frames: Option<u64>,
     worst_ns: u64,
     bound_ns: u64,
 }
@@ -47,6 +48,8 @@ struct Late {
 struct Rate {
     max_pps: f64,
     limit_pps: f64,
+    #[serde(default)]
+    overrun: u64,
 }
 
 impl Answer {
@@ -74,11 +77,15 @@ impl Answer {
         }
         let late = self.late.map(|late| Lateness {
             count: late.count,
+            of: late.frames,
             worst: Span::from_ns(late.worst_ns),
             bound: Span::from_ns(late.bound_ns),
         });
-        let packet_rate =
-            self.packet_rate.map(|rate| PacketRate { max_pps: rate.max_pps, limit_pps: rate.limit_pps });
+        let packet_rate = self.packet_rate.map(|rate| PacketRate {
+            max_pps: rate.max_pps,
+            limit_pps: rate.limit_pps,
+            overrun: rate.overrun,
+        });
         Ok(Testimony { intervals, late, packet_rate })
     }
 }
@@ -146,9 +153,13 @@ mod tests {
         assert_eq!(readings.get(port::QUEUE_MAX), Some(Bytes::new(500)));
         assert_eq!(readings.get(port::BUSY), Ratio::new(0.9999));
         assert_eq!(told.intervals[1].readings.get(port::BUSY), None, "not measured is absent");
-        let late = Lateness { count: 4, worst: Span::from_ns(250_000), bound: Span::from_ns(100_000) };
+        let late =
+            Lateness { count: 4, of: None, worst: Span::from_ns(250_000), bound: Span::from_ns(100_000) };
         assert_eq!(told.late, Some(late));
-        assert_eq!(told.packet_rate, Some(PacketRate { max_pps: 81_270.0, limit_pps: 400_000.0 }));
+        assert_eq!(
+            told.packet_rate,
+            Some(PacketRate { max_pps: 81_270.0, limit_pps: 400_000.0, overrun: 0 })
+        );
     }
 
     #[test]

@@ -7,15 +7,17 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use linerate_sock::netns::with_netns_fd;
 use linerate_sock::poll::EventFd;
+use linerate_sock::routing::{RoutingSocket, index_of};
 use linerate_sock::{SockError, clock, process};
 
 use super::control::{Desk, serve};
 use super::history::History;
 use super::place::Place;
-use super::switch::{Order, Switch};
+use super::switch::{Gauge, Order, Switch};
 use super::wire::HostStatus;
-use super::{Ground, GroundError, HostGround, LabName, Site, Standing};
+use super::{Ground, GroundError, HostGround, HostTap, LabName, Site, Standing};
 use crate::fabric::{Fabric, Plug, Router};
 use crate::topology::Topology;
 
@@ -122,9 +124,10 @@ fn furnish(
     let bell = Arc::new(EventFd::new()?);
     let history = Arc::new(Mutex::new(History::default()));
     let fabric = Fabric::new(&topology, router(&topology));
+    let gauges = gauges(ground)?;
     let plugged =
         ground.taps.drain(..).map(|cable| (Plug { host: cable.host, link: cable.link }, cable.tap)).collect();
-    let switch = Switch::new(fabric, plugged, epoch, taken, Arc::clone(&bell), Arc::clone(&history));
+    let switch = Switch::new(fabric, plugged, epoch, taken, Arc::clone(&bell), Arc::clone(&history), gauges);
     let desk = Arc::new(Desk {
         name: name.to_string(),
         hosts: ground.hosts.iter().map(status_of).collect(),
@@ -140,6 +143,16 @@ fn furnish(
     served.map_err(|source| LabError::Control { path: path.clone(), source })?;
     let _ = fs::metadata(&path);
     Ok((switch, Stopper { orders, bell }))
+}
+
+/// One for each interface, opened in its host's network.
+fn gauges(ground: &Ground) -> Result<Vec<Gauge>, SockError> {
+    let gauge = |cable: &HostTap| {
+        with_netns_fd(&ground.hosts[cable.host].netns, || {
+            Ok(Gauge { routing: RoutingSocket::open()?, index: index_of(cable.tap.name())? })
+        })?
+    };
+    ground.taps.iter().map(gauge).collect()
 }
 
 fn status_of(host: &HostGround) -> HostStatus {

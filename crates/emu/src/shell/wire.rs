@@ -175,8 +175,9 @@ pub struct Interval {
     pub queue_bytes: u64,
     /// The most that waited.
     pub queue_max_bytes: u64,
-    /// Share of the time in which its lines were sending.
-    pub busy: f64,
+    /// Share of the time in which its lines were sending; absent for a line that takes no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<f64>,
 }
 
 /// Frames that left later than their time.
