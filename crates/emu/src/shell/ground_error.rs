@@ -13,12 +13,12 @@ use super::LabName;
 #[non_exhaustive]
 pub enum GroundError {
     /// A switch of that name runs.
-    #[error("the lab \"{0}\" is up; end it with `linerate lab down {0}`, or choose another name")]
+    #[error("the lab \"{0}\" is up; end it with `linerate lab down {0}`, or choose another name with --name")]
     Running(LabName),
     /// Somebody else's namespace has the name.
     #[error(
-        "there is a network namespace \"{name}\" that is not of this lab; choose another name for the lab, or remove it \
-         with `ip netns delete {name}`"
+        "there is a network namespace \"{name}\" that is not of this lab; choose another name for the lab with --name, or \
+         remove the namespace with `ip netns delete {name}`"
     )]
     NameTaken {
         /// The name.

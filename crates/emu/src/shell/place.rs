@@ -107,10 +107,16 @@ impl LabHandle {
         self.name.as_str()
     }
 
-    /// True if its switch runs.
+    /// Where it and its neighbours keep their state.
+    #[must_use]
+    pub fn run_dir(&self) -> &Path {
+        &self.run_dir
+    }
+
+    /// True if its switch runs, or the kernel carries it.
     #[must_use]
     pub fn is_up(&self) -> bool {
-        is_up(&self.run_dir, &self.name) || kernel::status(self).is_some()
+        is_up(&self.run_dir, &self.name) || kernel::stands(&self.folder())
     }
 
     /// Its control socket.
@@ -148,7 +154,7 @@ impl LabHandle {
     /// # Errors
     /// See [`ask`].
     pub fn status(&self, patience: Duration) -> Result<Status, AskError> {
-        if let Some(status) = kernel::status(self) {
+        if let Some(status) = kernel::status(&self.folder()) {
             return Ok(status);
         }
         match self.ask(&Ask::Status, patience)? {
@@ -162,9 +168,6 @@ impl LabHandle {
     /// # Errors
     /// Something cannot be removed, or the switch does not end.
     pub fn down(&self) -> Result<Vec<String>, GroundError> {
-        if kernel::down(self)? {
-            return Ok(Vec::new());
-        }
         let asked = self.is_up() && self.ask(&Ask::Down, FAREWELL).is_ok();
         let deadline = clock::now() + FAREWELL;
         while asked && self.is_up() && !deadline.has_passed() {
