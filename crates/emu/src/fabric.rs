@@ -94,8 +94,9 @@ pub struct Fabric<T> {
     books: Books,
 }
 
-/// What a host's card and stack hold at least: its own queue is the kernel's, this only takes up what comes in bursts.
-const LEAST_CARD_BUFFER: u64 = 2 << 20;
+/// What a host's card and stack hold at least: its own queue is the kernel's, this only takes up what comes at once when
+/// the switch looks late. A card never loses what its kernel gave it: 50 ms at 10 Gb/s have room.
+const LEAST_CARD_BUFFER: u64 = 64 << 20;
 
 impl<T: Ethernet> Fabric<T> {
     /// An empty network.

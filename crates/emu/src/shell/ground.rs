@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use linerate_sock::netns::{self, Named, NetnsId, with_netns_fd};
 use linerate_sock::{clock, proc};
 
-use super::folder::{Folder, labs_dir};
+use super::folder::Folder;
 use super::host::{HostGround, HostTap, furnish, mark};
 use super::journal::{Entry, Journal, Opening};
 use super::{GroundError, LabName, Standing, congestion, kernel, undo};
@@ -119,7 +119,7 @@ impl Built {
             let notes = &mut built.notes;
             let taps = with_netns_fd(&netns, || furnish(topology, number, lab, notes));
             built.taps.extend(taps.map_err(GroundError::host(&host.name, "entering its namespace"))??);
-            congestion::set_default(host, &netns, site.standing, &labs_dir(&site.run_dir), record, notes)?;
+            congestion::set_default(host, &netns, site.standing, record, notes)?;
             built.hosts.push(HostGround {
                 name: host.name.clone(),
                 v4: host.v4,

@@ -7,7 +7,7 @@ use std::process::Command;
 use linerate_sock::proc;
 use linerate_sock::userns::effective_user;
 
-use super::folder::{Folder, labs_dir};
+use super::folder::Folder;
 use super::ground::{Notes, make_netns, open_journal};
 use super::journal::{self, Journal};
 use super::place::{LabHandle, Place};
@@ -57,7 +57,7 @@ pub fn up_by_kernel(topology: &Topology, name: &LabName, place: &Place) -> Resul
         return Err(GroundError::Running(name.clone()).into());
     }
     undo::clear(&folder)?;
-    let built = build(topology, name, &place.lab(name.clone()), &labs_dir(place.run_dir()));
+    let built = build(topology, name, &place.lab(name.clone()));
     if built.is_err() {
         // The first error says why; what could not be removed now, the next call finds in the journal.
         let _ = undo::clear(&folder).and_then(|_| folder.remove());
@@ -69,7 +69,6 @@ fn build(
     topology: &Topology,
     name: &LabName,
     handle: &LabHandle,
-    lock: &Path,
 ) -> Result<Status, KernelError> {
     let folder = handle.folder();
     let mut journal = Journal::create(&folder)?;
@@ -78,7 +77,7 @@ fn build(
     let mut notes = Notes::default();
     for host in &topology.hosts {
         let netns = make_netns(&host.name, Some(&name.netns(&host.name)), &token, record)?;
-        congestion::set_default(host, &netns, Standing::Root, lock, record, &mut notes)?;
+        congestion::set_default(host, &netns, Standing::Root, record, &mut notes)?;
     }
     for switch in &topology.switches {
         make_netns(&switch.name, Some(&name.netns(&switch.name)), &token, record)?;

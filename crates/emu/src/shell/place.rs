@@ -1,6 +1,7 @@
 //! The labs of this user, up or killed, as other processes find them.
 
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,13 +11,15 @@ use linerate_sock::clock;
 use super::client::{AskError, ask};
 use super::kernel;
 use super::wire::{Answer, Ask, Status};
-use super::{GroundError, LabName, Swept, folder_of, is_up, labs, run_dir, sweep, undo};
+use super::{GroundError, LabName, Swept, folder_of, is_up, labs, run_dir, sweep, switch_pid, undo};
 use crate::topology::Topology;
 
 /// The control socket in a lab's folder.
 const SOCKET: &str = "control";
 /// The names of the hosts in a lab's folder, in the form of `/etc/hosts`.
 const NAMES: &str = "hosts";
+/// How long a switch may take to answer: it does so before it clears anything away.
+const ANSWER: Duration = Duration::from_secs(5);
 /// How long a switch may take to clear everything away: programs that do not want to go get some seconds.
 const FAREWELL: Duration = Duration::from_secs(30);
 
@@ -80,6 +83,11 @@ impl Place {
         let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
         opened.map_err(GroundError::folder(&path, "opening"))
     }
+}
+
+/// True for what a socket says whose peer keeps silent.
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 /// What became of a killed lab, for people.
@@ -168,15 +176,43 @@ impl LabHandle {
     /// # Errors
     /// Something cannot be removed, or the switch does not end.
     pub fn down(&self) -> Result<Vec<String>, GroundError> {
-        let asked = self.is_up() && self.ask(&Ask::Down, FAREWELL).is_ok();
+        self.stop_switch()?;
+        let left = undo(&self.run_dir, &self.name)?;
+        self.forget();
+        Ok(left.unwrap_or_default())
+    }
+
+    /// Has its switch end, which removes everything, and waits for that. No switch, or a killed one, is no error.
+    fn stop_switch(&self) -> Result<(), GroundError> {
         let deadline = clock::now() + FAREWELL;
-        while asked && self.is_up() && !deadline.has_passed() {
+        let mut told = false;
+        while is_up(&self.run_dir, &self.name) {
+            if !told {
+                told = match self.ask(&Ask::Down, ANSWER) {
+                    Ok(_) => true,
+                    Err(AskError::Gone(error)) if is_timeout(&error) => return Err(self.deaf()),
+                    // It is still making the lab and has no ear yet, or is just about to end.
+                    Err(_) => false,
+                };
+            }
+            if deadline.has_passed() {
+                return Err(self.deaf());
+            }
             clock::sleep_until(clock::now() + Duration::from_millis(2));
         }
-        let left = undo(&self.run_dir, &self.name)?;
-        let _ = fs::remove_file(self.log());
-        let _ = fs::remove_dir(self.run_dir.join("logs"));
-        Ok(left.unwrap_or_default())
+        Ok(())
+    }
+
+    fn deaf(&self) -> GroundError {
+        GroundError::Deaf { lab: self.name.clone(), pid: switch_pid(&self.run_dir, &self.name).unwrap_or(0) }
+    }
+
+    /// Removes the file of complaints of a lab that never was; those of one that is up stay.
+    pub fn forget(&self) {
+        if !self.is_up() {
+            let _ = fs::remove_file(self.log());
+            let _ = fs::remove_dir(self.run_dir.join("logs"));
+        }
     }
 
     /// Writes the file of names. A host's name is its IPv4 address, so that figures do not hang on what a resolver prefers;
