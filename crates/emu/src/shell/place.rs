@@ -18,6 +18,8 @@ use crate::topology::Topology;
 const SOCKET: &str = "control";
 /// The names of the hosts in a lab's folder, in the form of `/etc/hosts`.
 const NAMES: &str = "hosts";
+/// What switches complained about, beside the folder of labs: the folder of a lab is empty when it is made.
+const LOGS: &str = "logs";
 /// How long a switch may take to answer: it does so before it clears anything away.
 const ANSWER: Duration = Duration::from_secs(5);
 /// How long a switch may take to clear everything away: programs that do not want to go get some seconds.
@@ -68,6 +70,26 @@ impl Place {
     /// The folder may not be read.
     pub fn sweep(&self) -> Result<Vec<String>, GroundError> {
         Ok(sweep(&self.run_dir)?.into_iter().flat_map(told).collect())
+    }
+
+    /// Removes what the switches of labs complained about that are no more.
+    ///
+    /// # Errors
+    /// The folder may not be read.
+    pub fn forget_the_dead(&self) -> Result<(), GroundError> {
+        let path = self.run_dir.join(LOGS);
+        let entries = match fs::read_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(GroundError::folder(&path, "reading the folder"))?,
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_str().and_then(|name| name.strip_suffix(".log")?.parse().ok());
+            if let Some(name) = name {
+                self.lab(name).forget();
+            }
+        }
+        Ok(())
     }
 
     /// A file for what the switch of a lab complains about.
@@ -146,7 +168,7 @@ impl LabHandle {
     /// What its switch complained about, if it did.
     #[must_use]
     pub fn log(&self) -> PathBuf {
-        self.run_dir.join("logs").join(format!("{}.log", self.name))
+        self.run_dir.join(LOGS).join(format!("{}.log", self.name))
     }
 
     /// Asks its switch.
@@ -211,7 +233,7 @@ impl LabHandle {
     pub fn forget(&self) {
         if !self.is_up() {
             let _ = fs::remove_file(self.log());
-            let _ = fs::remove_dir(self.run_dir.join("logs"));
+            let _ = fs::remove_dir(self.run_dir.join(LOGS));
         }
     }
 
