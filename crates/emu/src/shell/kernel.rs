@@ -65,11 +65,7 @@ pub fn up_by_kernel(topology: &Topology, name: &LabName, place: &Place) -> Resul
     built
 }
 
-fn build(
-    topology: &Topology,
-    name: &LabName,
-    handle: &LabHandle,
-) -> Result<Status, KernelError> {
+fn build(topology: &Topology, name: &LabName, handle: &LabHandle) -> Result<Status, KernelError> {
     let folder = handle.folder();
     let mut journal = Journal::create(&folder)?;
     let record = &mut |entry: &_| journal.note(entry);

@@ -176,6 +176,9 @@ impl LabHandle {
     /// # Errors
     /// See [`ask`].
     pub fn ask(&self, question: &Ask, patience: Duration) -> Result<Answer, AskError> {
+        if kernel::stands(&self.folder()) {
+            return Err(AskError::Kernel);
+        }
         ask(&self.socket(), question, patience)
     }
 
