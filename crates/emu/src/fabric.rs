@@ -97,7 +97,7 @@ pub struct Fabric<T> {
 /// A host's own queue is its kernel's, which does not send faster than the line. What waits at the card came at once
 /// because the kernel or the driver of this fabric was late: so much and so long of it is never dropped there.
 const LEAST_CARD_BUFFER: u64 = 2 << 20;
-const LEAST_CARD_SECONDS: f64 = 0.02;
+const LEAST_CARD_SECONDS: f64 = 0.05;
 
 impl<T: Ethernet> Fabric<T> {
     /// An empty network.

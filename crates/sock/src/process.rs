@@ -1,6 +1,6 @@
 //! Other processes: finding those in a network namespace, and ending them without mistaking one for another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -67,35 +67,38 @@ impl Process {
     }
 }
 
-/// Numbers of the processes that are in a network namespace, in order, without this one. Those of other users are seen
-/// by root only.
+/// Numbers of the processes that are in one of some network namespaces, and in which, in order of the numbers, without
+/// this one. Those of other users are seen by root only.
 #[must_use]
-pub fn in_netns(id: NetnsId) -> Vec<u32> {
-    let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
-    let mut found: Vec<u32> = folder
+pub fn in_netns(ids: &BTreeSet<NetnsId>) -> BTreeMap<u32, NetnsId> {
+    let Ok(folder) = fs::read_dir("/proc") else { return BTreeMap::new() };
+    folder
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|&pid| pid != std::process::id() && NetnsId::of_process(pid) == Some(id))
-        .collect();
-    found.sort_unstable();
-    found
+        .filter(|&pid| pid != std::process::id())
+        .filter_map(|pid| NetnsId::of_process(pid).filter(|id| ids.contains(id)).map(|id| (pid, id)))
+        .collect()
 }
 
-/// Ends every process that is in a network namespace and that `chosen` says yes to: asks it to, and kills it when it is
-/// still there after `grace`. Returns how many.
+/// Ends every process that is in one of some network namespaces and that `chosen` says yes to: asks all of them to, and
+/// kills those that are still there after `grace`. Returns how many.
 ///
 /// # Errors
 /// `EPERM` when one is another user's, `ETIMEDOUT` when one cannot even be killed.
-pub fn end_in_netns(id: NetnsId, grace: Duration, chosen: impl Fn(u32) -> bool) -> Result<usize, SockError> {
+pub fn end_in_netns(
+    ids: &BTreeSet<NetnsId>,
+    grace: Duration,
+    chosen: impl Fn(u32, NetnsId) -> bool,
+) -> Result<usize, SockError> {
     const ROUNDS: u32 = 10;
     const KILL_TAKES: Duration = Duration::from_secs(5);
     let mut ended = 0;
     // One that is asked to end may start another one on its way out.
     for _ in 0..ROUNDS {
         let mut held = BTreeMap::new();
-        for pid in in_netns(id) {
+        for (pid, id) in in_netns(ids) {
             let Ok(process) = Process::open(pid) else { continue };
             // Only now that it is held, its number cannot pass to another process.
-            if NetnsId::of_process(pid) == Some(id) && chosen(pid) {
+            if NetnsId::of_process(pid) == Some(id) && chosen(pid, id) {
                 held.insert(pid, process);
             }
         }
@@ -187,9 +190,11 @@ mod tests {
     #[test]
     fn processes_of_this_namespace_are_found() {
         let mut child = sleeper();
-        let found = in_netns(NetnsId::of_process(std::process::id()).unwrap());
-        assert!(found.contains(&child.id()));
-        assert!(!found.contains(&std::process::id()), "this one is left out");
+        let here = NetnsId::of_process(std::process::id()).unwrap();
+        let found = in_netns(&BTreeSet::from([here]));
+        assert_eq!(found.get(&child.id()), Some(&here));
+        assert!(!found.contains_key(&std::process::id()), "this one is left out");
+        assert!(in_netns(&BTreeSet::new()).is_empty());
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -2,6 +2,7 @@
 //! them as root with `cargo test -p linerate-sock -- --ignored`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -232,23 +233,27 @@ fn settings_of_the_network_are_those_of_the_threads_namespace() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn the_chosen_processes_of_a_namespace_are_ended_and_those_that_do_not_listen_killed() {
-    let netns = netns::create().unwrap();
-    let id = NetnsId::of(&netns).unwrap();
-    let mut willing = start(&netns, "echo; read line");
-    let mut deaf = start(&netns, "trap '' TERM; echo; read line");
-    let mut spared = start(&netns, "echo; read line");
-    let mut all = [willing.id(), deaf.id(), spared.id()];
-    all.sort_unstable();
-    assert_eq!(process::in_netns(id), all);
-    let chosen = [willing.id(), deaf.id()];
-    let ended = process::end_in_netns(id, Duration::from_millis(100), |pid| chosen.contains(&pid)).unwrap();
+    let [one, other, apart] = [(); 3].map(|()| netns::create().unwrap());
+    let [id, other_id] = [&one, &other].map(|netns| NetnsId::of(netns).unwrap());
+    let ids = BTreeSet::from([id, other_id]);
+    let mut willing = start(&one, "echo; read line");
+    let mut deaf = start(&other, "trap '' TERM; echo; read line");
+    let spared = start(&one, "echo; read line");
+    let elsewhere = start(&apart, "echo; read line");
+    let all = [(willing.id(), id), (deaf.id(), other_id), (spared.id(), id)];
+    assert_eq!(process::in_netns(&ids), BTreeMap::from(all));
+    let chosen = [(willing.id(), id), (deaf.id(), other_id)];
+    let grace = Duration::from_millis(100);
+    let ended = process::end_in_netns(&ids, grace, |pid, id| chosen.contains(&(pid, id))).unwrap();
     assert_eq!(ended, 2);
     assert_eq!(willing.wait().unwrap().signal(), Some(SIGTERM));
     assert_eq!(deaf.wait().unwrap().signal(), Some(SIGKILL));
-    assert!(spared.try_wait().unwrap().is_none());
-    drop(spared.stdin.take());
-    spared.wait().unwrap();
-    assert_eq!(process::in_netns(id), []);
+    for mut child in [spared, elsewhere] {
+        assert!(child.try_wait().unwrap().is_none());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+    assert!(process::in_netns(&ids).is_empty());
 }
 
 #[test]
@@ -261,5 +266,5 @@ fn nothing_of_a_namespace_is_left_when_nobody_holds_it() {
     assert_eq!(NetnsId::of_process(child.id()), Some(id), "a process keeps it alive");
     thread::scope(|scope| scope.spawn(|| child.kill()).join()).unwrap().unwrap();
     child.wait().unwrap();
-    assert_eq!(process::in_netns(id), []);
+    assert!(process::in_netns(&BTreeSet::from([id])).is_empty());
 }

@@ -30,6 +30,7 @@ enum LabCommand {
     /// Bring up a network
     Up(UpArgs),
     /// Run a program on a host of a lab
+    #[command(override_usage = "linerate lab exec [OPTIONS] <HOST> -- <CMD>...")]
     Exec(ExecArgs),
     /// Change a link while it runs
     Set(SetArgs),
@@ -42,6 +43,8 @@ enum LabCommand {
         /// Print as JSON
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        place: PlaceArgs,
     },
     /// Print a topology file that comes along, to read it or to begin one's own with
     Show {
@@ -49,7 +52,10 @@ enum LabCommand {
         topology: String,
     },
     /// Bring up two hosts, measure between them, show the verdict, remove everything
-    Demo,
+    Demo {
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
     /// Be the switch of a lab (what `up` starts)
     #[command(hide = true)]
     Switch(SwitchArgs),
@@ -98,8 +104,8 @@ enum Backend {
 struct ExecArgs {
     /// The host
     host: String,
-    /// The program and its arguments, after --
-    #[arg(last = true, required = true, value_name = "CMD")]
+    /// The program and its arguments; the -- before it may be left out
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     command: Vec<std::ffi::OsString>,
     #[command(flatten)]
     lab: WhichLab,
@@ -177,9 +183,9 @@ pub(crate) fn run(args: &LabArgs) -> Exit {
         LabCommand::Set(args) => set::run(args),
         LabCommand::Status(args) => status::run(args),
         LabCommand::Down(args) => down::run(args),
-        LabCommand::List { json } => list::run(*json),
+        LabCommand::List { json, place } => list::run(*json, place),
         LabCommand::Show { topology } => show::run(topology),
-        LabCommand::Demo => demo::run(),
+        LabCommand::Demo { place } => demo::run(place),
         LabCommand::Switch(args) => switch::run(args),
         LabCommand::Schema => show::schema(),
         LabCommand::Reference => show::reference(),

@@ -1,6 +1,8 @@
 //! An emulated network of a test's own.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -98,10 +100,64 @@ impl Lab {
         Process::start(self.lab(&["down", &self.name])).finish(PATIENCE)
     }
 
+    /// Everything that is left of it: nothing, when it was removed.
+    pub(crate) fn traces(&self) -> Vec<String> {
+        let mut found: Vec<String> = world().into_iter().filter(|thing| thing.contains(&self.name)).collect();
+        found.extend(files_below(self.folder.path()).into_iter().filter(|file| file.contains(&self.name)));
+        found.extend(switches(&self.name).iter().map(|pid| format!("process {pid}")));
+        found
+    }
+
     /// Process of its switch.
     pub(crate) fn pid(&self) -> u32 {
         self.status()["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default()
     }
+}
+
+/// Namespaces, interfaces and mounts of this machine.
+pub(crate) fn world() -> BTreeSet<String> {
+    let ip = |args: &[&str]| {
+        let output = Command::new("ip").args(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let first_words = |text: String| {
+        let words = text.lines().filter_map(|line| line.split_whitespace().next().map(str::to_owned));
+        words.collect::<Vec<_>>()
+    };
+    let mut found: BTreeSet<String> = first_words(ip(&["netns", "list"])).into_iter().collect();
+    found.extend(first_words(ip(&["-brief", "link"])));
+    found.extend(files_below(Path::new("/run/netns")));
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    found.extend(mounts.lines().filter(|line| line.contains("/netns/")).map(str::to_owned));
+    found
+}
+
+/// Files and folders below a folder, which need not exist.
+fn files_below(folder: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut found = Vec::new();
+    for path in entries.flatten().map(|entry| entry.path()) {
+        found.push(path.display().to_string());
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(files_below(&path));
+        }
+    }
+    found
+}
+
+/// Processes that are the switch of the lab of this name.
+pub(crate) fn switches(name: &str) -> Vec<u32> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        if words.contains(&b"switch".as_slice()) && words.contains(&name.as_bytes()) {
+            found.push(pid);
+        }
+    }
+    found
 }
 
 impl Drop for Lab {

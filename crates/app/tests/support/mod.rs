@@ -8,7 +8,7 @@ mod process;
 mod relay;
 mod server;
 
-pub(crate) use lab::Lab;
+pub(crate) use lab::{Lab, switches, world};
 pub(crate) use net::{Net, Side};
 pub(crate) use process::{Done, Process, linerate, signal};
 pub(crate) use relay::Relay;

@@ -18,6 +18,12 @@ pub enum AskError {
         "the lab's switch does not answer; `linerate lab down` removes what it left, `linerate lab up` makes a new one"
     )]
     Gone(#[source] std::io::Error),
+    /// There is none.
+    #[error(
+        "the kernel carries this lab and does not change it while it runs; bring it up anew with --set, use tc in its \
+         namespaces, or leave out --backend kernel"
+    )]
+    Kernel,
     /// It says no.
     #[error("{0}")]
     Refused(String),

@@ -19,16 +19,15 @@ use crate::topology::Host;
 
 const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
 const ALLOWED: &str = "net.ipv4.tcp_allowed_congestion_control";
+/// The file of `ALLOWED`.
+const LIST: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 
 /// Sets the default congestion control that the topology asks for, if it does. Where it may not be set, a note says so.
-///
-/// `lock` is a folder common to all labs of this user: two that extend the list at once would put back each other's.
 pub(super) fn set_default(
     host: &Host,
     netns: &OwnedFd,
     standing: Standing,
-    lock: &Path,
     record: &mut Record<'_>,
     notes: &mut Notes,
 ) -> Result<(), GroundError> {
@@ -40,8 +39,10 @@ pub(super) fn set_default(
         outcome = set();
     }
     if is(&outcome, io::ErrorKind::PermissionDenied) && standing == Standing::Root {
-        let held = File::open(lock).and_then(|folder| folder.lock().map(|()| folder));
-        let _held = held.map_err(GroundError::folder(lock, "locking"))?;
+        // Two labs that extend the list at once would put back each other's.
+        let list = Path::new(LIST);
+        let held = File::open(list).and_then(|list| list.lock().map(|()| list));
+        let _held = held.map_err(GroundError::folder(list, "locking"))?;
         let before = proc::sysctl(ALLOWED).unwrap_or_default();
         let ours = format!("{before} {wanted}");
         record(&Entry::Sysctl { name: ALLOWED.to_owned(), before: before.clone(), ours: ours.clone() })?;

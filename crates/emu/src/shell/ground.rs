@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use linerate_sock::netns::{self, Named, NetnsId, with_netns_fd};
 use linerate_sock::{clock, proc};
 
-use super::folder::{Folder, labs_dir};
+use super::folder::Folder;
 use super::host::{HostGround, HostTap, furnish, mark};
 use super::journal::{Entry, Journal, Opening};
-use super::{GroundError, LabName, Standing, congestion, undo};
-use crate::topology::{Host, Topology};
+use super::{GroundError, LabName, Standing, congestion, kernel, undo};
+use crate::topology::Topology;
 
 /// Where a lab is made, and as whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +45,10 @@ impl Notes {
             self.0.push(text.to_owned());
         }
     }
+
+    pub(super) fn into_texts(self) -> Vec<String> {
+        self.0
+    }
 }
 
 /// Writes an entry into the journal, or fails.
@@ -58,6 +62,9 @@ impl Ground {
     /// When a lab of that name is up, a name is taken, the system does not permit it, or does not take a setting.
     pub fn lay(topology: &Topology, lab: &LabName, site: &Site) -> Result<Self, GroundError> {
         let folder = Folder::claim(&site.run_dir, lab)?;
+        if kernel::stands(folder.path()) {
+            return Err(GroundError::Running(lab.clone()));
+        }
         undo::clear(&folder)?;
         let mut journal = Journal::create(folder.path())?;
         match Built::make(topology, lab, site, &mut |entry| journal.note(entry)) {
@@ -104,19 +111,15 @@ impl Built {
         site: &Site,
         record: &mut Record<'_>,
     ) -> Result<Self, GroundError> {
-        let boot_id = proc::sysctl(undo::BOOT_ID).unwrap_or_default();
-        let pid = std::process::id();
-        // Nobody else has this process's number at this moment of this boot.
-        let token = format!("linerate {lab} {boot_id} {pid} {}", clock::now().as_ns());
-        record(&Entry::Opening(Opening::new(boot_id, token.clone(), pid)))?;
+        let token = open_journal(lab, record)?;
         let mut built = Self::default();
         for (number, host) in topology.hosts.iter().enumerate() {
             let netns_name = (site.standing == Standing::Root).then(|| lab.netns(&host.name));
-            let netns = make_netns(host, netns_name.as_deref(), &token, record)?;
+            let netns = make_netns(&host.name, netns_name.as_deref(), &token, record)?;
             let notes = &mut built.notes;
             let taps = with_netns_fd(&netns, || furnish(topology, number, lab, notes));
             built.taps.extend(taps.map_err(GroundError::host(&host.name, "entering its namespace"))??);
-            congestion::set_default(host, &netns, site.standing, &labs_dir(&site.run_dir), record, notes)?;
+            congestion::set_default(host, &netns, site.standing, record, notes)?;
             built.hosts.push(HostGround {
                 name: host.name.clone(),
                 v4: host.v4,
@@ -129,14 +132,24 @@ impl Built {
     }
 }
 
+/// Begins a journal; the token by which the lab knows what is its own.
+pub(super) fn open_journal(lab: &LabName, record: &mut Record<'_>) -> Result<String, GroundError> {
+    let boot_id = proc::sysctl(undo::BOOT_ID).unwrap_or_default();
+    let pid = std::process::id();
+    // Nobody else has this process's number at this moment of this boot.
+    let token = format!("linerate {lab} {boot_id} {pid} {}", clock::now().as_ns());
+    record(&Entry::Opening(Opening::new(boot_id, token.clone(), pid)))?;
+    Ok(token)
+}
+
 /// A namespace that carries the token before it has a name: a name whose namespace does not is never ours.
-fn make_netns(
-    host: &Host,
+pub(super) fn make_netns(
+    node: &str,
     name: Option<&str>,
     token: &str,
     record: &mut Record<'_>,
 ) -> Result<OwnedFd, GroundError> {
-    let failed = |what| GroundError::host(&host.name, what);
+    let failed = |what| GroundError::host(node, what);
     if let Some(name) = name {
         let Named::Free = netns::open_named(name).map_err(failed("looking at the name of its namespace"))?
         else {
@@ -145,7 +158,7 @@ fn make_netns(
         record(&Entry::Name { name: name.to_owned() })?;
     }
     let netns = netns::create().map_err(failed("making its namespace"))?;
-    with_netns_fd(&netns, || mark(&host.name, token)).map_err(failed("entering its namespace"))??;
+    with_netns_fd(&netns, || mark(node, token)).map_err(failed("entering its namespace"))??;
     let NetnsId { device, inode } = NetnsId::of(&netns).map_err(failed("looking at its namespace"))?;
     record(&Entry::Namespace { name: name.map(str::to_owned), device, inode })?;
     if let Some(name) = name

@@ -13,12 +13,23 @@ use super::LabName;
 #[non_exhaustive]
 pub enum GroundError {
     /// A switch of that name runs.
-    #[error("the lab \"{0}\" is up; end it with `linerate lab down {0}`, or choose another name")]
+    #[error("the lab \"{0}\" is up; end it with `linerate lab down {0}`, or choose another name with --name")]
     Running(LabName),
+    /// A switch of that name runs, but does not end when it is told to.
+    #[error(
+        "the switch of the lab \"{lab}\" does not answer; end its process (`kill -9 {pid}`), then `linerate lab down {lab}` \
+         removes what it left"
+    )]
+    Deaf {
+        /// The lab.
+        lab: LabName,
+        /// Number of the switch's process.
+        pid: u32,
+    },
     /// Somebody else's namespace has the name.
     #[error(
-        "there is a network namespace \"{name}\" that is not of this lab; choose another name for the lab, or remove it \
-         with `ip netns delete {name}`"
+        "there is a network namespace \"{name}\" that is not of this lab; choose another name for the lab with --name, or \
+         remove the namespace with `ip netns delete {name}`"
     )]
     NameTaken {
         /// The name.

@@ -1,33 +1,36 @@
 //! A lab that the kernel carries: commands of iproute2 instead of a switch of our own.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use linerate_sock::netns::{self, Named};
-use serde::{Deserialize, Serialize};
+use linerate_sock::proc;
+use linerate_sock::userns::effective_user;
 
+use super::folder::Folder;
+use super::ground::{Notes, make_netns, open_journal};
+use super::journal::{self, Journal};
 use super::place::{LabHandle, Place};
 use super::wire::{HostStatus, KeepingUp, Status};
-use super::{GroundError, LabName};
+use super::{GroundError, LabName, Standing, congestion, undo};
 use crate::fabric::Books;
 use crate::topology::Topology;
-use crate::topology::kernel::{self, commands};
+use crate::topology::kernel::{self, Commands, commands};
 
-/// What such a lab keeps in its folder: how to remove it, and who is in it.
+/// What such a lab keeps in its folder beside its journal: its status, written when it stands.
 const FILE: &str = "kernel.json";
 
 /// Why the kernel does not carry a lab.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
-    /// A name is taken, or a folder cannot be made.
+    /// A lab of that name is up, a name is taken, or the system does not permit it.
     #[error(transparent)]
     Ground(#[from] GroundError),
-    /// A lab of that name is there.
+    /// Only root may do it.
     #[error(
-        "there is a lab \"{0}\"; end it with `linerate lab down {0}`, or choose another name with --name"
+        "--backend kernel needs root (`sudo`); linerate's own switch can do without on most systems: leave --backend out"
     )]
-    Running(LabName),
+    NotRoot,
     /// A command was refused.
     #[error(
         "`{command}` failed: {why}; everything made before was removed. A kernel without this part cannot carry the \
@@ -41,46 +44,50 @@ pub enum KernelError {
     },
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Kept {
-    down: Vec<Vec<String>>,
-    status: Status,
-}
-
 /// Builds a network by the kernel's means.
 ///
 /// # Errors
 /// A name is taken or the kernel refuses a command; nothing is left then.
 pub fn up_by_kernel(topology: &Topology, name: &LabName, place: &Place) -> Result<Status, KernelError> {
-    let handle = place.lab(name.clone());
+    if effective_user() != 0 {
+        return Err(KernelError::NotRoot);
+    }
+    let folder = Folder::claim(place.run_dir(), name)?;
+    if stands(folder.path()) {
+        return Err(GroundError::Running(name.clone()).into());
+    }
+    undo::clear(&folder)?;
+    let built = build(topology, name, &place.lab(name.clone()));
+    if built.is_err() {
+        // The first error says why; what could not be removed now, the next call finds in the journal.
+        let _ = undo::clear(&folder).and_then(|_| folder.remove());
+    }
+    built
+}
+
+fn build(topology: &Topology, name: &LabName, handle: &LabHandle) -> Result<Status, KernelError> {
     let folder = handle.folder();
-    if handle.is_up() || folder.exists() {
-        return Err(KernelError::Running(name.clone()));
+    let mut journal = Journal::create(&folder)?;
+    let record = &mut |entry: &_| journal.note(entry);
+    let token = open_journal(name, record)?;
+    let mut notes = Notes::default();
+    for host in &topology.hosts {
+        let netns = make_netns(&host.name, Some(&name.netns(&host.name)), &token, record)?;
+        congestion::set_default(host, &netns, Standing::Root, record, &mut notes)?;
     }
-    let nodes = topology.hosts.iter().map(|h| &h.name).chain(topology.switches.iter().map(|s| &s.name));
-    for node in nodes {
-        let netns = name.netns(node);
-        if !matches!(netns::open_named(&netns), Ok(Named::Free)) {
-            return Err(GroundError::NameTaken { name: netns }.into());
-        }
+    for switch in &topology.switches {
+        make_netns(&switch.name, Some(&name.netns(&switch.name)), &token, record)?;
     }
-    let plan = commands(topology, name.as_str());
-    let status = status_of(topology, name, plan.cannot.clone());
-    // Written before the first command: whatever happens, `down` knows what to remove.
-    fs::create_dir_all(&folder).map_err(GroundError::folder(&folder, "making the folder"))?;
-    let down = plan.down.iter().map(|command| command.argv.clone()).collect();
-    let kept = Kept { down, status };
-    let path = folder.join(FILE);
-    let text = serde_json::to_string(&kept).unwrap_or_default();
-    fs::write(&path, text).map_err(GroundError::folder(&path, "writing"))?;
     handle.write_names(topology)?;
-    for command in &plan.up {
-        if let Err(why) = run(&command.argv) {
-            remove(&folder, &kept)?;
-            return Err(KernelError::Refused { command: command.to_string(), why });
-        }
+    let Commands { up, cannot, .. } = commands(topology, name.as_str());
+    for command in &up {
+        run(&command.argv).map_err(|why| KernelError::Refused { command: command.to_string(), why })?;
     }
-    Ok(kept.status)
+    let status = status_of(topology, name, [notes.into_texts(), cannot].concat());
+    let path = folder.join(FILE);
+    let text = serde_json::to_string(&status).unwrap_or_default();
+    fs::write(&path, text).map_err(GroundError::folder(&path, "writing"))?;
+    Ok(status)
 }
 
 /// What it would do, as a script for a shell with remarks on what it cannot do.
@@ -90,33 +97,22 @@ pub fn script(topology: &Topology, name: &LabName) -> String {
     let lines = |commands: &[kernel::Command]| {
         commands.iter().map(|command| format!("{command}\n")).collect::<String>()
     };
+    let up = [plan.ground, plan.up].concat();
     let cannot: String = plan.cannot.iter().map(|what| format!("# differs: {what}\n")).collect();
-    format!("{cannot}# up\n{}# down\n{}", lines(&plan.up), lines(&plan.down))
+    format!("{cannot}# up\n{}# down\n{}", lines(&up), lines(&plan.down))
 }
 
-/// The status of a lab that the kernel carries; `None` for any other.
-pub(super) fn status(handle: &LabHandle) -> Option<Status> {
-    read(&handle.folder()).map(|kept| kept.status)
+/// The status of the lab of a folder, if the kernel carries it; `None` for any other.
+pub(super) fn status(folder: &Path) -> Option<Status> {
+    let status = serde_json::from_str(&fs::read_to_string(folder.join(FILE)).ok()?).ok()?;
+    // Nothing of it has outlived a start of the system.
+    let made_in = journal::read(folder).ok()?.opening()?.boot_id.clone();
+    (proc::sysctl(undo::BOOT_ID)? == made_in).then_some(status)
 }
 
-/// Removes such a lab; false if it is none.
-pub(super) fn down(handle: &LabHandle) -> Result<bool, GroundError> {
-    let folder = handle.folder();
-    let Some(kept) = read(&folder) else { return Ok(false) };
-    remove(&folder, &kept)?;
-    Ok(true)
-}
-
-fn read(folder: &Path) -> Option<Kept> {
-    serde_json::from_str(&fs::read_to_string(folder.join(FILE)).ok()?).ok()
-}
-
-fn remove(folder: &PathBuf, kept: &Kept) -> Result<(), GroundError> {
-    for command in &kept.down {
-        // Some of it may never have been made.
-        let _ = run(command);
-    }
-    fs::remove_dir_all(folder).map_err(GroundError::folder(folder, "removing"))
+/// True if the kernel carries the lab of a folder.
+pub(super) fn stands(folder: &Path) -> bool {
+    status(folder).is_some()
 }
 
 fn run(argv: &[String]) -> Result<(), String> {

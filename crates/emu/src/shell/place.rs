@@ -1,6 +1,7 @@
 //! The labs of this user, up or killed, as other processes find them.
 
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,13 +11,17 @@ use linerate_sock::clock;
 use super::client::{AskError, ask};
 use super::kernel;
 use super::wire::{Answer, Ask, Status};
-use super::{GroundError, LabName, Swept, folder_of, is_up, labs, run_dir, sweep, undo};
+use super::{GroundError, LabName, Swept, folder_of, is_up, labs, run_dir, sweep, switch_pid, undo};
 use crate::topology::Topology;
 
 /// The control socket in a lab's folder.
 const SOCKET: &str = "control";
 /// The names of the hosts in a lab's folder, in the form of `/etc/hosts`.
 const NAMES: &str = "hosts";
+/// What switches complained about, beside the folder of labs: the folder of a lab is empty when it is made.
+const LOGS: &str = "logs";
+/// How long a switch may take to answer: it does so before it clears anything away.
+const ANSWER: Duration = Duration::from_secs(5);
 /// How long a switch may take to clear everything away: programs that do not want to go get some seconds.
 const FAREWELL: Duration = Duration::from_secs(30);
 
@@ -67,6 +72,26 @@ impl Place {
         Ok(sweep(&self.run_dir)?.into_iter().flat_map(told).collect())
     }
 
+    /// Removes what the switches of labs complained about that are no more.
+    ///
+    /// # Errors
+    /// The folder may not be read.
+    pub fn forget_the_dead(&self) -> Result<(), GroundError> {
+        let path = self.run_dir.join(LOGS);
+        let entries = match fs::read_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(GroundError::folder(&path, "reading the folder"))?,
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_str().and_then(|name| name.strip_suffix(".log")?.parse().ok());
+            if let Some(name) = name {
+                self.lab(name).forget();
+            }
+        }
+        Ok(())
+    }
+
     /// A file for what the switch of a lab complains about.
     ///
     /// # Errors
@@ -80,6 +105,11 @@ impl Place {
         let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
         opened.map_err(GroundError::folder(&path, "opening"))
     }
+}
+
+/// True for what a socket says whose peer keeps silent.
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 /// What became of a killed lab, for people.
@@ -107,10 +137,16 @@ impl LabHandle {
         self.name.as_str()
     }
 
-    /// True if its switch runs.
+    /// Where it and its neighbours keep their state.
+    #[must_use]
+    pub fn run_dir(&self) -> &Path {
+        &self.run_dir
+    }
+
+    /// True if its switch runs, or the kernel carries it.
     #[must_use]
     pub fn is_up(&self) -> bool {
-        is_up(&self.run_dir, &self.name) || kernel::status(self).is_some()
+        is_up(&self.run_dir, &self.name) || kernel::stands(&self.folder())
     }
 
     /// Its control socket.
@@ -132,7 +168,7 @@ impl LabHandle {
     /// What its switch complained about, if it did.
     #[must_use]
     pub fn log(&self) -> PathBuf {
-        self.run_dir.join("logs").join(format!("{}.log", self.name))
+        self.run_dir.join(LOGS).join(format!("{}.log", self.name))
     }
 
     /// Asks its switch.
@@ -140,6 +176,9 @@ impl LabHandle {
     /// # Errors
     /// See [`ask`].
     pub fn ask(&self, question: &Ask, patience: Duration) -> Result<Answer, AskError> {
+        if kernel::stands(&self.folder()) {
+            return Err(AskError::Kernel);
+        }
         ask(&self.socket(), question, patience)
     }
 
@@ -148,7 +187,7 @@ impl LabHandle {
     /// # Errors
     /// See [`ask`].
     pub fn status(&self, patience: Duration) -> Result<Status, AskError> {
-        if let Some(status) = kernel::status(self) {
+        if let Some(status) = kernel::status(&self.folder()) {
             return Ok(status);
         }
         match self.ask(&Ask::Status, patience)? {
@@ -162,18 +201,43 @@ impl LabHandle {
     /// # Errors
     /// Something cannot be removed, or the switch does not end.
     pub fn down(&self) -> Result<Vec<String>, GroundError> {
-        if kernel::down(self)? {
-            return Ok(Vec::new());
-        }
-        let asked = self.is_up() && self.ask(&Ask::Down, FAREWELL).is_ok();
+        self.stop_switch()?;
+        let left = undo(&self.run_dir, &self.name)?;
+        self.forget();
+        Ok(left.unwrap_or_default())
+    }
+
+    /// Has its switch end, which removes everything, and waits for that. No switch, or a killed one, is no error.
+    fn stop_switch(&self) -> Result<(), GroundError> {
         let deadline = clock::now() + FAREWELL;
-        while asked && self.is_up() && !deadline.has_passed() {
+        let mut told = false;
+        while is_up(&self.run_dir, &self.name) {
+            if !told {
+                told = match self.ask(&Ask::Down, ANSWER) {
+                    Ok(_) => true,
+                    Err(AskError::Gone(error)) if is_timeout(&error) => return Err(self.deaf()),
+                    // It is still making the lab and has no ear yet, or is just about to end.
+                    Err(_) => false,
+                };
+            }
+            if deadline.has_passed() {
+                return Err(self.deaf());
+            }
             clock::sleep_until(clock::now() + Duration::from_millis(2));
         }
-        let left = undo(&self.run_dir, &self.name)?;
-        let _ = fs::remove_file(self.log());
-        let _ = fs::remove_dir(self.run_dir.join("logs"));
-        Ok(left.unwrap_or_default())
+        Ok(())
+    }
+
+    fn deaf(&self) -> GroundError {
+        GroundError::Deaf { lab: self.name.clone(), pid: switch_pid(&self.run_dir, &self.name).unwrap_or(0) }
+    }
+
+    /// Removes the file of complaints of a lab that never was; those of one that is up stay.
+    pub fn forget(&self) {
+        if !self.is_up() {
+            let _ = fs::remove_file(self.log());
+            let _ = fs::remove_dir(self.run_dir.join(LOGS));
+        }
     }
 
     /// Writes the file of names. A host's name is its IPv4 address, so that figures do not hang on what a resolver prefers;

@@ -3,7 +3,7 @@
 //! Nothing is touched for its name only. A namespace is ours if its `lo` carries the token of the journal, a process if
 //! it is in such a namespace.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -12,9 +12,9 @@ use std::time::Duration;
 use linerate_sock::netns::{self, Named, NetnsId, with_netns_fd};
 use linerate_sock::{SockError, iface, proc, process};
 
-use super::folder::{Folder, labs};
+use super::folder::{Folder, folder_of, labs};
 use super::journal::{self, Entry, Opening};
-use super::{GroundError, LabName};
+use super::{GroundError, LabName, kernel};
 
 /// A number that the system draws when it starts.
 pub(super) const BOOT_ID: &str = "kernel.random.boot_id";
@@ -37,6 +37,10 @@ pub struct Swept {
 pub fn sweep(run_dir: &Path) -> Result<Vec<Swept>, GroundError> {
     let mut swept = Vec::new();
     for lab in labs(run_dir)? {
+        // One that the kernel carries needs no process.
+        if kernel::stands(&folder_of(run_dir, &lab)) {
+            continue;
+        }
         match undo(run_dir, &lab) {
             Ok(None) | Err(GroundError::Running(_)) => {}
             Ok(Some(left)) => swept.push(Swept { lab, outcome: Ok(left) }),
@@ -81,20 +85,17 @@ struct Clearing<'a> {
 }
 
 impl Clearing<'_> {
-    /// Last made, first removed: the programs of a namespace end before its name goes.
+    /// The programs of all namespaces end first, and at the same time; then what was made last is removed first.
     fn all(&mut self, opening: &Opening, entries: &[Entry]) {
+        self.end_programs(entries, &opening.token);
         let withdrawn: BTreeSet<&str> = entries
             .iter()
             .filter_map(|entry| if let Entry::NotOurs { name } = entry { Some(name.as_str()) } else { None })
             .collect();
         for entry in entries.iter().rev() {
             match entry {
-                Entry::Opening(_) | Entry::NotOurs { .. } => {}
+                Entry::Opening(_) | Entry::NotOurs { .. } | Entry::Namespace { .. } => {}
                 Entry::Sysctl { name, before, ours } => self.restore(name, before, ours),
-                Entry::Namespace { name, device, inode } => {
-                    let id = NetnsId { device: *device, inode: *inode };
-                    self.end_programs(id, name.as_deref(), &opening.token);
-                }
                 Entry::Name { name } if withdrawn.contains(name.as_str()) => {}
                 Entry::Name { name } => self.free_name(name, &opening.token),
             }
@@ -117,12 +118,18 @@ impl Clearing<'_> {
         }
     }
 
-    fn end_programs(&mut self, id: NetnsId, name: Option<&str>, token: &str) {
-        // As long as the namespace is open here, its number is not another one's.
-        let open =
-            name.and_then(|name| ours(name, token)).filter(|fd| NetnsId::of(fd).is_ok_and(|open| open == id));
-        let ended = process::end_in_netns(id, GRACE, |pid| {
-            open.is_some() || token_of_process(pid).as_deref() == Some(token)
+    fn end_programs(&mut self, entries: &[Entry], token: &str) {
+        let mut open = BTreeMap::new();
+        for entry in entries {
+            let Entry::Namespace { name, device, inode } = entry else { continue };
+            let id = NetnsId { device: *device, inode: *inode };
+            // As long as the namespace is open here, its number is not another one's.
+            let fd = name.as_deref().and_then(|name| ours(name, token));
+            open.insert(id, fd.filter(|fd| NetnsId::of(fd).is_ok_and(|open| open == id)));
+        }
+        let ids = open.keys().copied().collect();
+        let ended = process::end_in_netns(&ids, GRACE, |pid, id| {
+            open.get(&id).is_some_and(Option::is_some) || token_of_process(pid).as_deref() == Some(token)
         });
         self.keep("a program in it".to_owned(), ended.map(|_| ()));
     }

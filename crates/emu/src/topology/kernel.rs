@@ -45,7 +45,9 @@ fn command(words: &str, arguments: &[&str]) -> Command {
 /// How a kernel builds a network, and takes it down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commands {
-    /// Builds it, in this order.
+    /// Makes its namespaces and sets their congestion controls: what a lab does itself, so that it knows what is its own.
+    pub ground: Vec<Command>,
+    /// Builds the rest, in this order.
     pub up: Vec<Command>,
     /// Removes all of it, also when only a part was built; then some of these fail.
     pub down: Vec<Command>,
@@ -60,10 +62,13 @@ pub fn commands(topology: &Topology, lab: &str) -> Commands {
         let hosts = topology.hosts.iter().map(|host| &host.name);
         hosts.chain(topology.switches.iter().map(|switch| &switch.name))
     };
-    let mut up = Vec::new();
-    for node in nodes() {
-        up.push(command(&format!("ip netns add {}", namespace(lab, node)), &[]));
+    let mut ground: Vec<Command> =
+        nodes().map(|node| command(&format!("ip netns add {}", namespace(lab, node)), &[])).collect();
+    for host in &topology.hosts {
+        let congestion = host.congestion.iter().map(|name| format!("net.ipv4.tcp_congestion_control={name}"));
+        ground.extend(congestion.map(|setting| sysctl(&namespace(lab, &host.name), &setting)));
     }
+    let mut up = Vec::new();
     for switch in &topology.switches {
         let ns = namespace(lab, &switch.name);
         up.push(command(&format!("ip -n {ns} link add br0 type bridge stp_state 0 mcast_snooping 0"), &[]));
@@ -83,7 +88,7 @@ pub fn commands(topology: &Topology, lab: &str) -> Commands {
     }
     let down =
         nodes().map(|node| command(&format!("ip netns delete {}", namespace(lab, node)), &[])).collect();
-    Commands { up, down, cannot: gaps::of(topology) }
+    Commands { ground, up, down, cannot: gaps::of(topology) }
 }
 
 fn namespace(lab: &str, node: &str) -> String {
@@ -118,16 +123,17 @@ fn cable(topology: &Topology, lab: &str, link: &Link) -> Vec<Command> {
     commands
 }
 
+fn sysctl(ns: &str, setting: &str) -> Command {
+    command(&format!("ip netns exec {ns} sysctl -q -w"), &[setting])
+}
+
 /// Addresses and settings of a host.
 fn settle(topology: &Topology, lab: &str, host: &Host) -> Vec<Command> {
     /// RFC 8200 section 5.
     const LEAST_MTU_V6: u32 = 1280;
     let ns = namespace(lab, &host.name);
     let mut commands = vec![command(&format!("ip -n {ns} link set lo up"), &[])];
-    let sysctl = |setting: String| command(&format!("ip netns exec {ns} sysctl -q -w"), &[&setting]);
-    commands
-        .extend(host.congestion.iter().map(|name| sysctl(format!("net.ipv4.tcp_congestion_control={name}"))));
-    commands.extend(host.sysctl.iter().map(|(key, value)| sysctl(format!("net.{key}={value}"))));
+    commands.extend(host.sysctl.iter().map(|(key, value)| sysctl(&ns, &format!("net.{key}={value}"))));
     if let Some(link) = topology.links.iter().find(|link| link.ends.contains(&host.name)) {
         let (v4, v6) = (host.v4, host.v6);
         commands.push(command(&format!("ip -n {ns} address add {}/{} dev eth0", v4.0, v4.1), &[]));

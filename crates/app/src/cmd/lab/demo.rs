@@ -4,24 +4,24 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use linerate_emu::shell::{LabHandle, Place};
+use linerate_emu::shell::LabHandle;
 
 use super::super::page;
 use super::topology::{Trouble, find, lab_name};
-use super::{status, up};
+use super::{PlaceArgs, status, up};
 use crate::exit::Exit;
 use crate::signals::Signals;
 use crate::{say, terminal};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) fn run() -> Exit {
+pub(super) fn run(place: &PlaceArgs) -> Exit {
     // Ctrl-C ends the programs of the demonstration; this one lives on to remove the lab.
     let Ok(signals) = Signals::catch() else {
         say::error("cannot catch signals");
         return Exit::Failed;
     };
-    let lab = match bring_up() {
+    let lab = match bring_up(place) {
         Ok(lab) => lab,
         Err(trouble) => return trouble.say(),
     };
@@ -33,8 +33,8 @@ pub(super) fn run() -> Exit {
     signals.which().map_or(exit, Exit::Interrupted)
 }
 
-fn bring_up() -> Result<LabHandle, Trouble> {
-    let place = Place::open(None).map_err(Trouble::failed)?;
+fn bring_up(place: &PlaceArgs) -> Result<LabHandle, Trouble> {
+    let place = place.open()?;
     let name = format!("demo-{}", std::process::id());
     say::note(format!("two hosts, a and b, on a 1 Gb/s switch: linerate lab up pair --name {name}"));
     let (lab, _) = up::start(&find("pair")?, &[], &lab_name(&name)?, &place)?;
@@ -60,7 +60,8 @@ fn measure(lab: &LabHandle) -> Result<Exit, Trouble> {
 fn on(lab: &LabHandle, host: &str, args: &[&str]) -> Result<Command, Trouble> {
     let program = std::env::current_exe().map_err(Trouble::failed)?;
     let mut command = Command::new(&program);
-    command.args(["lab", "exec", "--lab", lab.name(), host, "--"]).arg(program).args(args);
+    command.args(["lab", "exec", "--run-dir"]).arg(lab.run_dir()).args(["--lab", lab.name(), host, "--"]);
+    command.arg(program).args(args);
     Ok(command)
 }
 

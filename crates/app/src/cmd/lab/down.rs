@@ -33,5 +33,10 @@ pub(super) fn run(args: &DownArgs) -> Exit {
             Err(error) => exit = Trouble::failed(error).say(),
         }
     }
+    if args.all
+        && let Err(error) = place.forget_the_dead()
+    {
+        exit = Trouble::failed(error).say();
+    }
     exit
 }

@@ -1,10 +1,12 @@
 //! `linerate lab list`.
 
-use linerate_emu::shell::Place;
+use linerate_emu::shell::LabHandle;
 use linerate_emu::topology;
 use serde::Serialize;
 
 use super::super::page::{self, Ink, Page};
+use super::PlaceArgs;
+use super::topology::Trouble;
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -26,10 +28,13 @@ struct Running {
     up: bool,
 }
 
-pub(super) fn run(json: bool) -> Exit {
+pub(super) fn run(json: bool, place: &PlaceArgs) -> Exit {
     let topologies: Vec<Entry> =
         topology::bundled().iter().map(|known| Entry { name: known.name, about: known.about }).collect();
-    let labs = Place::open(None).and_then(|place| place.labs()).unwrap_or_default();
+    let labs: Vec<LabHandle> = match place.open().and_then(|place| place.labs().map_err(Trouble::failed)) {
+        Ok(labs) => labs,
+        Err(trouble) => return trouble.say(),
+    };
     let labs: Vec<Running> =
         labs.iter().map(|lab| Running { name: lab.name().to_owned(), up: lab.is_up() }).collect();
     if json {

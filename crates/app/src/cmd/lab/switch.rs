@@ -61,11 +61,15 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 
 fn carry(lab: Lab) -> Exit {
     let stopper = lab.stopper();
-    if let Err(error) = Signals::on_each(move || stopper.stop()) {
+    let at_signals = lab.stopper();
+    if let Err(error) = Signals::on_each(move || at_signals.stop()) {
         tell(&News::Failed(format!("cannot wait for signals: {error}")));
         return Exit::Failed;
     }
-    tell(&News::Ready);
+    if !tell(&News::Ready) {
+        // Who asked is gone, and nobody knows of this lab.
+        stopper.stop();
+    }
     match lab.run() {
         Ok(()) => Exit::Done,
         Err(error) => {
@@ -75,9 +79,9 @@ fn carry(lab: Lab) -> Exit {
     }
 }
 
-fn tell(news: &News) {
-    let Ok(line) = serde_json::to_string(news) else { return };
+/// True if somebody heard it.
+fn tell(news: &News) -> bool {
+    let Ok(line) = serde_json::to_string(news) else { return false };
     let mut out = std::io::stdout().lock();
-    // Who asked may be gone; the lab stands all the same.
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    writeln!(out, "{line}").and_then(|()| out.flush()).is_ok()
 }

@@ -61,6 +61,7 @@ pub(super) fn start(
     for text in place.sweep().map_err(Trouble::failed)? {
         say::note(text);
     }
+    let lab = place.lab(name.clone());
     let log = place.log(name).map_err(Trouble::failed)?;
     let program = std::env::current_exe().map_err(Trouble::failed)?;
     let mut child = Command::new(program)
@@ -78,14 +79,18 @@ pub(super) fn start(
         Some(News::Ready) => {}
         Some(News::Failed(why)) => {
             let _ = child.wait();
+            lab.forget();
             return Err(Trouble::failed(why));
         }
         None => {
             let _ = child.wait();
-            return Err(Trouble::failed("the switch ended before the network stood"));
+            let log = lab.log();
+            return Err(Trouble::failed(format!(
+                "the switch ended before the network stood; what it said is in {}",
+                log.display()
+            )));
         }
     }
-    let lab = place.lab(name.clone());
     let status = lab.status(PATIENCE).map_err(Trouble::failed)?;
     Ok((lab, status))
 }

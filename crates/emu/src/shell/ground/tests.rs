@@ -1,6 +1,6 @@
 use super::super::{GroundError, sweep, switch_pid};
 use super::*;
-use crate::topology::Link;
+use crate::topology::{Host, Link};
 use crate::train::HashFields;
 use crate::way::Way;
 use linerate_sock::routing::{LinkChange, RoutingSocket, index_of};

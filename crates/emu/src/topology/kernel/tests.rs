@@ -76,8 +76,8 @@ fn bundled_topology(name: &str) -> Topology {
 
 /// The commands that build a network, and what they cannot do.
 fn check(topology: &Topology, expected: &Expect) {
-    let Commands { up, cannot, .. } = commands(topology, "t");
-    let up = up.iter().map(|command| format!("{command}\n"));
+    let Commands { ground, up, cannot, .. } = commands(topology, "t");
+    let up = ground.iter().chain(&up).map(|command| format!("{command}\n"));
     let cannot = cannot.iter().map(|gap| format!("# {gap}\n"));
     expected.assert_eq(&up.chain(cannot).collect::<String>());
 }
@@ -91,6 +91,7 @@ fn a_line_is_a_token_bucket_with_the_buffer_as_its_limit() {
         ip netns add linerate-t-a
         ip netns add linerate-t-b
         ip netns add linerate-t-s
+        ip netns exec linerate-t-a sysctl -q -w net.ipv4.tcp_congestion_control=reno
         ip -n linerate-t-s link add br0 type bridge stp_state 0 mcast_snooping 0
         ip -n linerate-t-s link set br0 up
         ip link add name eth0 netns linerate-t-a type veth peer name p1 netns linerate-t-s
@@ -100,7 +101,6 @@ fn a_line_is_a_token_bucket_with_the_buffer_as_its_limit() {
         ip -n linerate-t-s link set dev p2 mtu 1000 master br0 up
         ip -n linerate-t-b link set dev eth0 mtu 1000 gso_max_segs 1 up
         ip -n linerate-t-a link set lo up
-        ip netns exec linerate-t-a sysctl -q -w net.ipv4.tcp_congestion_control=reno
         ip netns exec linerate-t-a sysctl -q -w 'net.ipv4.tcp_rmem=4096 131072 33554432'
         ip -n linerate-t-a address add 10.77.0.1/24 dev eth0
         ip -n linerate-t-b link set lo up
@@ -210,7 +210,7 @@ fn run(command: &Command) -> Result<String, String> {
 fn the_kernel_takes_the_commands_and_leaves_nothing() {
     let lab = format!("kernel-{}", std::process::id());
     let commands = commands(&read(PLAIN, "plain.toml", &[]).unwrap(), &lab);
-    let built: Result<Vec<String>, String> = commands.up.iter().map(run).collect();
+    let built: Result<Vec<String>, String> = commands.ground.iter().chain(&commands.up).map(run).collect();
     let show = |words: &str| run(&command(words, &[]));
     let queues = show(&format!("tc -n linerate-{lab}-s qdisc show dev p2"));
     let link = show(&format!("ip -n linerate-{lab}-a -details link show dev eth0"));
