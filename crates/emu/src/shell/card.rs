@@ -1,6 +1,10 @@
 //! The network card of a host: its address, and the pace at which it takes what the host sends.
 
-use linerate_sock::routing::Discipline;
+use std::os::fd::OwnedFd;
+
+use linerate_sock::SockError;
+use linerate_sock::netns::with_netns_fd;
+use linerate_sock::routing::{Discipline, RoutingSocket, index_of, set_speed};
 
 use super::LabName;
 use crate::way::Way;
@@ -50,6 +54,42 @@ pub(super) fn discipline(way: &Way) -> Option<Discipline> {
         limit: (rate * LIMIT_SECONDS).max(LEAST_LIMIT) as u32,
     })
 }
+
+/// A card of a running lab, for changes of its line.
+#[derive(Debug)]
+pub(super) struct Card {
+    /// Number of the link in the topology.
+    pub(super) link: usize,
+    /// Which of its ends.
+    pub(super) end: usize,
+    /// The network of its host.
+    pub(super) netns: OwnedFd,
+    /// Name of its interface.
+    pub(super) interface: String,
+}
+
+impl Card {
+    /// Has the card send, and tell programs, as its changed line does. A kernel without the means goes on as it did when
+    /// the lab came up.
+    ///
+    /// # Errors
+    /// The host's network cannot be entered.
+    pub(super) fn follow(&self, way: &Way) -> Result<(), SockError> {
+        with_netns_fd(&self.netns, || {
+            let index = index_of(&self.interface)?;
+            let endless = Discipline::Fifo { packets: QUEUE_PACKETS };
+            let discipline = discipline(way).unwrap_or(endless);
+            let _ = RoutingSocket::open()?.replace_root_discipline(index, &discipline);
+            if let Some(mbps) = speed_mbps(way) {
+                let _ = set_speed(&self.interface, mbps);
+            }
+            Ok(())
+        })?
+    }
+}
+
+/// What an interface without a pace of its own lets wait: the kernel's own figure.
+const QUEUE_PACKETS: u32 = 1000;
 
 /// The speed that programs are told, `None` on a line that is infinitely fast.
 ///

@@ -10,6 +10,7 @@ use std::time::Duration;
 use linerate_sock::clock::{self, Mono};
 use linerate_sock::poll::EventFd;
 
+use super::card::Card;
 use super::history::History;
 use super::switch::{LATE_BOUND_NS, Order, Report};
 use super::wire::{Answer, Ask, HostStatus, PortStatus, Status};
@@ -31,6 +32,8 @@ pub(super) struct Desk {
     pub(super) orders: Mutex<Sender<Order>>,
     pub(super) bell: Arc<EventFd>,
     pub(super) history: Arc<Mutex<History>>,
+    /// The cards of the hosts whose links have them.
+    pub(super) cards: Vec<Card>,
 }
 
 /// Answers everybody who connects, until the process ends.
@@ -116,6 +119,9 @@ impl Desk {
         for &side in sides {
             let way = Box::new(link.ways[side].clone());
             self.order(Order::Set { link: Box::new(link.clone()), number, side, way });
+            for card in self.cards.iter().filter(|card| (card.link, card.end) == (number, side)) {
+                card.follow(&link.ways[side]).map_err(|error| error.to_string())?;
+            }
         }
         topology.links[number] = link;
         Ok(())
@@ -132,10 +138,10 @@ impl Desk {
             let link = &topology.links[number / 2];
             PortStatus {
                 link: link.name.clone(),
-                rate_bps: link.ways[number % 2].rate.map(linerate_units::Bitrate::bps),
+                rate_bps: link.ways[number % 2].rate.map(|rate| rate.bps() * f64::from(link.members.max(1))),
                 wire_bps: last.wire_bps,
                 pps: last.pps,
-                busy: last.busy / f64::from(link.members.max(1)),
+                busy: last.busy,
                 dropped: counts.dropped(),
                 counts: crate::fabric::PortCounts {
                     queue_max_bytes: linerate_units::Bytes::new(last.queue_max.max(counts.queue_bytes.get())),

@@ -75,7 +75,7 @@ impl History {
             marked: port.marked,
             queue: port.queue_bytes.get(),
             queue_max: port.queue_max_bytes.get(),
-            busy_ns: port.busy.as_ns(),
+            busy_ns: port.busy.as_ns() / port.members.len().max(1) as u64,
         };
         self.readings.push_back(Kept {
             at_ns: reading.at_ns,

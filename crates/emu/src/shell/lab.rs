@@ -12,6 +12,7 @@ use linerate_sock::poll::EventFd;
 use linerate_sock::routing::{RoutingSocket, index_of};
 use linerate_sock::{SockError, clock, process};
 
+use super::card::Card;
 use super::control::{Desk, serve};
 use super::history::History;
 use super::place::Place;
@@ -125,6 +126,7 @@ fn furnish(
     let history = Arc::new(Mutex::new(History::default()));
     let fabric = Fabric::new(&topology, router(&topology));
     let gauges = gauges(ground)?;
+    let cards = cards(&topology, ground)?;
     let plugged =
         ground.taps.drain(..).map(|cable| (Plug { host: cable.host, link: cable.link }, cable.tap)).collect();
     let switch = Switch::new(fabric, plugged, epoch, taken, Arc::clone(&bell), Arc::clone(&history), gauges);
@@ -138,11 +140,23 @@ fn furnish(
         orders: Mutex::new(orders.clone()),
         bell: Arc::clone(&bell),
         history,
+        cards,
     });
     let served = thread::Builder::new().name("lab-control".into()).spawn(move || serve(&listener, &desk));
     served.map_err(|source| LabError::Control { path: path.clone(), source })?;
     let _ = fs::metadata(&path);
     Ok((switch, Stopper { orders, bell }))
+}
+
+/// The cards that follow the lines of their links.
+fn cards(topology: &Topology, ground: &Ground) -> Result<Vec<Card>, SockError> {
+    let paced = ground.taps.iter().filter(|cable| topology.links[cable.link].card);
+    let card = |cable: &HostTap| {
+        let copied = ground.hosts[cable.host].netns.try_clone();
+        let netns = copied.map_err(|source| SockError::new("keep a network namespace", source))?;
+        Ok(Card { link: cable.link, end: cable.end, netns, interface: cable.tap.name().to_owned() })
+    };
+    paced.map(card).collect()
 }
 
 /// One for each interface, opened in its host's network.

@@ -131,7 +131,7 @@ impl Switch {
                 self.fabric.wake_at().map_or(u64::MAX, |at| self.epoch.as_ns().saturating_add(at.as_ns()));
             poller.wait_ns(&mut events, Mono(due.min(tick)))?;
             // A switch that slept too long finds frames that came meanwhile. It takes them as having come when it should
-            // have looked: so being late delays what leaves, and changes nothing else.
+            // have looked: being late delays what leaves, and does not slow the lines.
             let should = Timestamp::from_ns(due.saturating_sub(self.epoch.as_ns()));
             let came = self.now().min(should).max(self.reached);
             for ready in events.iter() {
@@ -232,7 +232,8 @@ impl Switch {
             overrun: self.counts.overrun,
         };
         self.fabric.forget_peaks(now);
-        let next = self.epoch.as_ns() + (now.as_ns() / TICK_NS + 1) * TICK_NS;
+        // From the clock as it stands: a tick that passed while frames were handed over is not made up for.
+        let next = self.epoch.as_ns() + (self.now().as_ns() / TICK_NS + 1) * TICK_NS;
         if let Ok(mut history) = self.history.lock() {
             history.add(&reading);
         }

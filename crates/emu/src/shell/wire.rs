@@ -93,14 +93,14 @@ pub struct HostStatus {
 pub struct PortStatus {
     /// The link, as `lab set link.NAME` names it.
     pub link: String,
-    /// Line rate; absent: infinitely fast.
+    /// Line rate, of all members together; absent: infinitely fast.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<f64>,
     /// Bits on the wire per second, preambles and gaps included, over the last second.
     pub wire_bps: f64,
     /// Packets per second over the last second.
     pub pps: f64,
-    /// Share of the last second in which its lines were sending.
+    /// Share of the last second in which its lines were sending, the mean of its members.
     pub busy: f64,
     /// Packets dropped for whatever cause since the start.
     pub dropped: u64,

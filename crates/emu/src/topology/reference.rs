@@ -51,7 +51,7 @@ pub fn reference() -> String {
     section(
         &mut page,
         "`[link.NAME]` and `[link.NAME.from.NODE]`",
-        "What a direction does, in the order in which a packet meets it: policer, queue, shaper, line, delay, loss. Of \
+        "What a direction does, in the order in which a packet meets it: policer, queue, shaper, line, loss, duplicates, reordering, delay. Of \
          `loss`, `loss_every`, `loss_times` and `loss_burst` only one can hold.",
         WAY,
     );

@@ -23,6 +23,10 @@ pub(super) fn run(args: &SetArgs) -> Exit {
         Ok(lab) => lab,
         Err(trouble) => return trouble.say(),
     };
+    if lab.status(PATIENCE).is_ok_and(|status| status.pid.is_none()) {
+        let text = "the kernel carries this lab, and it cannot be changed while it is up; bring it up again with --set";
+        return Trouble::failed(text).say();
+    }
     match lab.ask(&Ask::Set { target: args.target.clone(), changes }, PATIENCE) {
         Ok(_) => Exit::Done,
         Err(linerate_emu::shell::AskError::Refused(why)) => {
