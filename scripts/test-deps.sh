@@ -5,6 +5,7 @@ set -euo pipefail
 "$(dirname "$0")/need.sh" \
     cc:gcc \
     iperf3:iperf3 iperf:iperf nuttcp:nuttcp NPtcp:netpipe-tcp \
+    curl:curl ping:iputils-ping python3:python3 script:bsdutils setpriv:util-linux unshare:util-linux \
     ethtool:ethtool faketime:faketime ip:iproute2 ps:procps sqlite3:sqlite3 jq:jq
 
 if ! command -v cargo >/dev/null; then

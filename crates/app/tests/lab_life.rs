@@ -1,7 +1,5 @@
 //! A lab from its first namespace to its last, in good weather and in bad: nothing may be left of it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot look fails")]
-
 mod support;
 
 use std::collections::BTreeSet;
