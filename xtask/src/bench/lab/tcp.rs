@@ -151,6 +151,8 @@ mod tests {
         let full = window_at_first_drop(&run(), "s>b", 0.1).unwrap();
         assert_eq!(full.window, 10.0);
         assert!((full.after_s - 1.95).abs() < 1e-9);
+        // A first byte at 0 s: now the sample at 2 s is the last one.
+        assert_eq!(window_at_first_drop(&run(), "s>b", 0.15).unwrap().window, 20.0);
         assert!(window_at_first_drop(&run(), "b>s", 0.1).is_err());
     }
 
