@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: linerate beside the installed peers, interleaved, on this machine, in this hour.
+//! `cargo xtask bench`: linerate beside the installed peers, interleaved, and its lab beside theory, on this machine, in
+//! this hour.
 //!
 //! A comparison is a number of pairs, ours and theirs in turn, so that a drift of the machine meets both. Every figure
 //! is a median with its extremes; a ratio is the median over the pairs, not the ratio of medians. Whether a bar is
@@ -7,6 +8,7 @@
 mod alone;
 mod duel;
 mod figure;
+mod lab;
 mod machine;
 mod place;
 mod process;
@@ -20,6 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use linerate_sock::clock;
+
 use crate::tree;
 use figure::Figure;
 use machine::Machine;
@@ -32,8 +36,10 @@ struct Bench {
     folder: PathBuf,
     /// Where the programs complain.
     log: File,
-    /// Set by Ctrl-C and SIGTERM: everything ends, and namespaces are removed.
+    /// Set by Ctrl-C and SIGTERM: everything ends, and namespaces and labs are removed.
     stop: Arc<AtomicBool>,
+    /// Whether a short look is enough.
+    quick: bool,
     /// How often ours and theirs are compared.
     pairs: usize,
     /// How long each transfer lasts.
@@ -77,9 +83,8 @@ impl Wish {
 /// Runs every wanted measurement, prints the table, writes the JSON.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let wish = Wish::parse(arguments)?;
-    let names: Vec<&str> =
-        duel::DUELS.iter().map(|d| d.name).chain(alone::ALONE.iter().map(|a| a.name)).collect();
-    if !names.iter().any(|name| wish.wants(name)) {
+    if !names().any(|name| wish.wants(name)) {
+        let names: Vec<&str> = names().collect();
         return Err(format!("no such figure; there are: {}", names.join(", ")));
     }
     let root = tree::root()?;
@@ -90,17 +95,19 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let mut failures = 0;
     let wanted_duels = duel::DUELS.iter().filter(|duel| wish.wants(duel.name));
     let wanted_alone = alone::ALONE.iter().filter(|alone| wish.wants(alone.name));
+    let wanted_trials = lab::TRIALS.iter().filter(|trial| trial.names().any(|name| wish.wants(name)));
     let outcomes = wanted_duels
         .map(|duel| (duel.name, duel.run(&bench)))
-        .chain(wanted_alone.map(|alone| (alone.name, alone.run(&bench))));
+        .chain(wanted_alone.map(|alone| (alone.name, alone.run(&bench))))
+        .chain(wanted_trials.map(|trial| (trial.name(), trial.run(&bench))));
     for (name, outcome) in outcomes {
         if bench.stopped() {
             return Err("interrupted; nothing was written".to_owned());
         }
         match outcome {
-            Ok(Outcome::Measured(figure)) => {
-                report::row(&figure);
-                figures.push(*figure);
+            Ok(Outcome::Measured(measured)) => {
+                let measured = measured.into_iter().filter(|figure| wish.wants(figure.name));
+                figures.extend(measured.inspect(report::row));
             }
             Ok(Outcome::Skipped(why)) => println!("{name:<20} skipped: {why}"),
             Err(why) => {
@@ -118,9 +125,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
 }
 
+/// Of all figures, in the order in which they are measured.
+fn names() -> impl Iterator<Item = &'static str> {
+    let duels = duel::DUELS.iter().map(|duel| duel.name);
+    let alone = alone::ALONE.iter().map(|alone| alone.name);
+    duels.chain(alone).chain(lab::TRIALS.iter().flat_map(lab::Trial::names))
+}
+
 /// What became of one measurement.
 enum Outcome {
-    Measured(Box<Figure>),
+    Measured(Vec<Figure>),
     /// Why this host cannot do it.
     Skipped(&'static str),
 }
@@ -143,11 +157,23 @@ impl Bench {
         }
         let (pairs, seconds, rest) = if quick { (1, 1, 2) } else { (5, 5, 10) };
         let (transfer, rest) = (Duration::from_secs(seconds), Duration::from_secs(rest));
-        Ok(Self { linerate, folder, log, stop, pairs, transfer, rest })
+        Ok(Self { linerate, folder, log, stop, quick, pairs, transfer, rest })
     }
 
     fn log_path(&self) -> PathBuf {
         self.folder.join("programs.log")
+    }
+
+    /// Lets this time pass, unless somebody interrupts.
+    fn wait(&self, time: Duration) -> Result<(), String> {
+        let end = clock::now() + time;
+        while !end.has_passed() {
+            if self.stopped() {
+                return Err("interrupted".to_owned());
+            }
+            clock::sleep_until(end.min(clock::now() + Duration::from_millis(100)));
+        }
+        Ok(())
     }
 
     fn stopped(&self) -> bool {
@@ -192,8 +218,7 @@ mod tests {
 
     #[test]
     fn no_two_figures_share_a_name() {
-        let names = duel::DUELS.iter().map(|d| d.name).chain(alone::ALONE.iter().map(|a| a.name));
-        let all: Vec<&str> = names.collect();
+        let all: Vec<&str> = names().collect();
         let unique: std::collections::BTreeSet<&str> = all.iter().copied().collect();
         assert_eq!(unique.len(), all.len());
     }

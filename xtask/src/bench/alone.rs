@@ -1,11 +1,10 @@
 //! Figures of linerate alone: how soon it answers, what it needs at rest, what a stream costs.
 
-use linerate_sock::clock;
+use std::time::Duration;
 
-use super::figure::{Bar, Figure};
+use super::figure::{Bar, Readings};
 use super::place::{Place, Where};
 use super::process::{Memory, Process};
-use super::spread::Spread;
 use super::tools::{Tool, patience, wall_seconds};
 use super::{Bench, Outcome, report};
 
@@ -15,12 +14,6 @@ pub(super) struct Alone {
     unit: &'static str,
     bar: Bar,
     measure: fn(&Bench) -> Result<Readings, String>,
-}
-
-/// The readings of a figure, and what else belongs to it.
-struct Readings {
-    all: Vec<f64>,
-    note: Option<String>,
 }
 
 /// In the order in which they are run.
@@ -48,16 +41,7 @@ impl Alone {
     pub(super) fn run(&self, bench: &Bench) -> Result<Outcome, String> {
         report::progress(self.name);
         let readings = (self.measure)(bench)?;
-        let ours = Spread::of(readings.all).ok_or("nothing was read")?;
-        Ok(Outcome::Measured(Box::new(Figure {
-            name: self.name,
-            unit: self.unit,
-            ours,
-            peer: None,
-            cpu_seconds_per_gb: None,
-            bar: self.bar,
-            note: readings.note,
-        })))
+        Ok(Outcome::Measured(vec![readings.figure(self.name, self.unit, self.bar)?]))
     }
 }
 
@@ -79,9 +63,7 @@ fn short_test_time(bench: &Bench) -> Result<Readings, String> {
     let mut all = Vec::new();
     for _ in 0..bench.pairs {
         let server = Tool::Linerate.serve(bench, &place)?;
-        let mut command = Tool::Linerate.client(bench, &place, &server, &[]);
-        let length = command.iter().position(|word| word == "-t").ok_or("the command has no -t")?;
-        command[length + 1] = "1".to_owned();
+        let command = Tool::Linerate.client(bench, &place, &server, Duration::from_secs(1), &[]);
         all.push(wall_seconds(bench, &command)?);
     }
     Ok(Readings { all, note: Some("test -t 1 --upload".to_owned()) })
@@ -90,7 +72,7 @@ fn short_test_time(bench: &Bench) -> Result<Readings, String> {
 /// A server that nobody calls: its memory at the end of the rest.
 fn rest_memory(bench: &Bench) -> Result<Readings, String> {
     let server = Tool::Linerate.serve(bench, &loopback()?)?;
-    rest(bench)?;
+    bench.wait(bench.rest)?;
     let memory = server.process.memory().ok_or("the server has ended")?;
     Ok(Readings { all: vec![memory.resident as f64 / 1048576.0], note: None })
 }
@@ -100,22 +82,10 @@ fn rest_cpu(bench: &Bench) -> Result<Readings, String> {
     let server = Tool::Linerate.serve(bench, &loopback()?)?;
     let spent = || server.process.cpu_time().ok_or("the server has ended");
     let before = spent()?;
-    rest(bench)?;
+    bench.wait(bench.rest)?;
     let ms = spent()?.saturating_sub(before).as_secs_f64() * 1e3;
     let note = format!("in {} s, to the clock tick", bench.rest.as_secs());
     Ok(Readings { all: vec![ms], note: Some(note) })
-}
-
-/// Lets the time of a rest pass, unless somebody interrupts.
-fn rest(bench: &Bench) -> Result<(), String> {
-    let end = clock::now() + bench.rest;
-    while !end.has_passed() {
-        if bench.stopped() {
-            return Err("interrupted".to_owned());
-        }
-        clock::sleep_until(end.min(clock::now() + std::time::Duration::from_millis(100)));
-    }
-    Ok(())
 }
 
 /// What a stream adds to the memory of server and client together. Buffers of its sockets are the kernel's, not in it.
@@ -127,7 +97,7 @@ fn stream_memory(bench: &Bench, streams: u32) -> Result<Readings, String> {
     let mut at_server = Growth::new(server.process.memory());
     let mut at_client = Growth::new(None);
     let count = streams.to_string();
-    let command = Tool::Linerate.client(bench, &place, &server, &["-P", &count]);
+    let command = Tool::Linerate.client(bench, &place, &server, bench.transfer, &["-P", &count]);
     let client = Process::start(bench, &command)?;
     let output = client.finish(patience(bench, streams), |client| {
         at_client.see(client.memory());

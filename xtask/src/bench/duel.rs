@@ -72,7 +72,7 @@ impl Duel {
             peer.push(Tool::Iperf3.transfer(bench, &place, self.peer)?);
         }
         let figure = self.figure(&ours, &peer).ok_or("the readings are not numbers")?;
-        Ok(Outcome::Measured(Box::new(figure)))
+        Ok(Outcome::Measured(vec![figure]))
     }
 
     fn figure(&self, ours: &[Transfer], peer: &[Transfer]) -> Option<Figure> {

@@ -25,8 +25,41 @@ pub(super) enum Bar {
     AtLeastPeer,
     /// The median is below this, in the figure's unit.
     Below(f64),
+    /// The median is this or more, in the figure's unit.
+    AtLeast(f64),
+    /// The median is in this range, in the figure's unit.
+    Within { low: f64, high: f64 },
     /// Nothing was promised.
     Nothing,
+}
+
+/// The readings of a figure without a peer, and what else belongs to it.
+pub(super) struct Readings {
+    pub(super) all: Vec<f64>,
+    pub(super) note: Option<String>,
+}
+
+impl Readings {
+    /// A figure that was read once.
+    pub(super) fn once(value: f64, note: String) -> Self {
+        Self { all: vec![value], note: Some(note) }
+    }
+
+    /// The row they make.
+    pub(super) fn figure(self, name: &'static str, unit: &'static str, bar: Bar) -> Result<Figure, String> {
+        let ours = Spread::of(self.all).ok_or("nothing was read")?;
+        Ok(Figure { name, unit, ours, peer: None, cpu_seconds_per_gb: None, bar, note: self.note })
+    }
+}
+
+impl Bar {
+    /// Decimals that show on which side of the bar a value is; absent where three digits do.
+    pub(super) fn decimals(self) -> Option<usize> {
+        let Self::Within { low, high } = self else { return None };
+        // A tenth of the way from the middle to either end, and a hair for what binary fractions lack.
+        let step = (high - low) / 20.0 * (1.0 + 1e-9);
+        (0..9).find(|decimals| 0.1_f64.powi(*decimals) <= step).and_then(|decimals| decimals.try_into().ok())
+    }
 }
 
 impl Figure {
@@ -41,6 +74,8 @@ impl Figure {
         match self.bar {
             Bar::AtLeastPeer => Some(self.ratio()?.median() >= 1.0),
             Bar::Below(limit) => Some(self.ours.median() < limit),
+            Bar::AtLeast(limit) => Some(self.ours.median() >= limit),
+            Bar::Within { low, high } => Some((low..=high).contains(&self.ours.median())),
             Bar::Nothing => None,
         }
     }
@@ -50,6 +85,11 @@ impl Figure {
         match self.bar {
             Bar::AtLeastPeer => Some(">= 1.0x".to_owned()),
             Bar::Below(limit) => Some(format!("< {limit} {}", self.unit)),
+            Bar::AtLeast(limit) => Some(format!(">= {limit} {}", self.unit)),
+            Bar::Within { low, high } => {
+                let decimals = self.bar.decimals().unwrap_or_default();
+                Some(format!("{low:.decimals$} to {high:.decimals$} {}", self.unit))
+            }
             Bar::Nothing => None,
         }
     }
@@ -95,7 +135,22 @@ mod tests {
         assert_eq!(figure(&[1.0, 1.9, 9.0], Some(&[1.1, 2.0, 3.0]), Bar::AtLeastPeer).reached(), Some(false));
         assert_eq!(figure(&[19.0, 19.9, 90.0], None, Bar::Below(20.0)).reached(), Some(true));
         assert_eq!(figure(&[20.0], None, Bar::Below(20.0)).reached(), Some(false));
+        assert_eq!(figure(&[20.0], None, Bar::AtLeast(20.0)).reached(), Some(true));
+        assert_eq!(figure(&[19.9], None, Bar::AtLeast(20.0)).reached(), Some(false));
+        let range = Bar::Within { low: 0.999, high: 1.001 };
+        assert_eq!(figure(&[0.5, 1.0009, 1.5], None, range).reached(), Some(true));
+        assert_eq!(figure(&[0.9989], None, range).reached(), Some(false));
+        assert_eq!(figure(&[1.0011], None, range).reached(), Some(false));
         assert_eq!(figure(&[20.0], None, Bar::Nothing).reached(), None);
+    }
+
+    #[test]
+    fn a_narrow_range_is_shown_with_the_digits_it_takes() {
+        assert_eq!(Bar::Within { low: 0.999, high: 1.001 }.decimals(), Some(4));
+        assert_eq!(Bar::Within { low: 0.97, high: 1.03 }.decimals(), Some(3));
+        assert_eq!(Bar::Below(1.0).decimals(), None);
+        let figure = figure(&[1.0], None, Bar::Within { low: 1.0 / 1.5, high: 1.5 });
+        assert_eq!(figure.promise().unwrap(), "0.67 to 1.50 ms");
     }
 
     #[test]

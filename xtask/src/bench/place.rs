@@ -1,4 +1,4 @@
-//! Where a measurement takes place: over loopback, or between two network namespaces.
+//! Where a measurement takes place: over loopback, between two network namespaces, or in a lab.
 
 use std::process::Command;
 
@@ -14,35 +14,40 @@ pub(super) enum Where {
 /// A place that is ready; whatever was made for it goes with it.
 pub(super) struct Place {
     /// Under which the client reaches the server.
-    pub(super) address: &'static str,
-    namespaces: Option<Namespaces>,
+    pub(super) address: String,
+    /// What to write before the server's command.
+    pub(super) for_server: Vec<String>,
+    /// What to write before the client's command.
+    pub(super) for_client: Vec<String>,
+    _namespaces: Option<Namespaces>,
 }
 
 impl Place {
     /// Makes the place ready; absent when this host forbids it.
     pub(super) fn make(place: Where) -> Result<Option<Self>, String> {
         match place {
-            Where::Loopback => Ok(Some(Self { address: "127.0.0.1", namespaces: None })),
+            Where::Loopback => Ok(Some(Self::at("127.0.0.1", Vec::new(), Vec::new()))),
             Where::Veth if !is_root() => Ok(None),
-            Where::Veth => Ok(Some(Self { address: SERVER_ADDRESS, namespaces: Some(Namespaces::make()?) })),
+            Where::Veth => {
+                let both = Namespaces::make()?;
+                let (for_server, for_client) = (enter(&both.server), enter(&both.client));
+                let place = Self::at(SERVER_ADDRESS, for_server, for_client);
+                Ok(Some(Self { _namespaces: Some(both), ..place }))
+            }
         }
     }
 
-    /// What to write before the server's command.
-    pub(super) fn for_server(&self) -> Vec<String> {
-        self.namespaces.as_ref().map(|both| enter(&both.server)).unwrap_or_default()
-    }
-
-    /// What to write before the client's command.
-    pub(super) fn for_client(&self) -> Vec<String> {
-        self.namespaces.as_ref().map(|both| enter(&both.client)).unwrap_or_default()
+    /// A place that somebody else made.
+    pub(super) fn at(address: &str, for_server: Vec<String>, for_client: Vec<String>) -> Self {
+        Self { address: address.to_owned(), for_server, for_client, _namespaces: None }
     }
 }
 
 const SERVER_ADDRESS: &str = "10.83.0.1";
 const CLIENT_ADDRESS: &str = "10.83.0.2";
 
-fn is_root() -> bool {
+/// Whether this program may make namespaces.
+pub(super) fn is_root() -> bool {
     // The owner of our own entry is our effective user.
     std::fs::metadata("/proc/self").is_ok_and(|entry| std::os::unix::fs::MetadataExt::uid(&entry) == 0)
 }
@@ -110,7 +115,7 @@ mod tests {
     #[ignore = "needs root"]
     fn the_namespaces_go_with_the_place() {
         let place = Place::make(Where::Veth).unwrap().unwrap();
-        let name = place.for_server()[3].clone();
+        let name = place.for_server[3].clone();
         assert!(namespaces().contains(&name));
         drop(place);
         assert!(!namespaces().contains(&name));
@@ -119,6 +124,6 @@ mod tests {
     #[test]
     fn loopback_needs_nothing() {
         let place = Place::make(Where::Loopback).unwrap().unwrap();
-        assert!(place.for_server().is_empty() && place.for_client().is_empty());
+        assert!(place.for_server.is_empty() && place.for_client.is_empty());
     }
 }

@@ -35,6 +35,14 @@ pub(super) struct Memory {
     pub(super) high_water: u64,
 }
 
+impl Memory {
+    /// Of the process with this number, now; absent when there is none.
+    pub(super) fn of(process: u32) -> Option<Self> {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        Some(Self { resident: parse_kib(&status, "VmRSS")?, high_water: parse_kib(&status, "VmHWM")? })
+    }
+}
+
 impl Process {
     /// Starts `command`, a program and its arguments; what it complains about goes to the log.
     pub(super) fn start(bench: &Bench, command: &[String]) -> Result<Self, String> {
@@ -108,8 +116,7 @@ impl Process {
 
     /// Memory of the program now; absent when it has ended.
     pub(super) fn memory(&self) -> Option<Memory> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
-        Some(Memory { resident: parse_kib(&status, "VmRSS")?, high_water: parse_kib(&status, "VmHWM")? })
+        Memory::of(self.child.id())
     }
 
     /// CPU time of all threads of the program so far; absent when it has ended.
@@ -137,6 +144,7 @@ mod tests {
             folder: std::env::temp_dir(),
             log: File::options().write(true).open("/dev/null").unwrap(),
             stop: Arc::default(),
+            quick: true,
             pairs: 1,
             transfer: Duration::ZERO,
             rest: Duration::ZERO,

@@ -35,6 +35,7 @@ pub(super) fn heading(machine: &Machine, bench: &Bench) {
 /// Printed as soon as a figure is there: the whole takes many minutes.
 pub(super) fn row(figure: &Figure) {
     let absent = || "-".to_owned();
+    let decimals = figure.bar.decimals();
     let bar = match (figure.promise(), figure.reached()) {
         (Some(promise), Some(true)) => format!("{promise}: reached"),
         (Some(promise), _) => format!("{promise}: not reached"),
@@ -45,13 +46,13 @@ pub(super) fn row(figure: &Figure) {
         "{}",
         cells([
             figure.name.to_owned(),
-            format!("{} {}", with_extremes(&figure.ours), figure.unit),
+            format!("{} {}", with_extremes(&figure.ours, decimals), figure.unit),
             figure.peer.as_ref().map_or_else(absent, |peer| format!(
                 "{} {}",
-                with_extremes(peer),
+                with_extremes(peer, decimals),
                 figure.unit
             )),
-            figure.ratio().map_or_else(absent, |ratio| format!("{}x", with_extremes(&ratio))),
+            figure.ratio().map_or_else(absent, |ratio| format!("{}x", with_extremes(&ratio, None))),
             cpu.map_or_else(absent, |(a, b)| format!("{:.3} / {:.3}", a.median(), b.median())),
             bar,
         ])
@@ -79,12 +80,13 @@ fn cells(columns: [String; 6]) -> String {
 }
 
 /// A single reading has no extremes.
-fn with_extremes(spread: &Spread) -> String {
-    let median = short(spread.median());
+fn with_extremes(spread: &Spread, decimals: Option<usize>) -> String {
+    let shown = |value: f64| decimals.map_or_else(|| short(value), |decimals| format!("{value:.decimals$}"));
+    let median = shown(spread.median());
     if spread.min() == spread.max() {
         return median;
     }
-    format!("{median} ({} to {})", short(spread.min()), short(spread.max()))
+    format!("{median} ({} to {})", shown(spread.min()), shown(spread.max()))
 }
 
 /// Three digits that count.
@@ -109,7 +111,9 @@ mod tests {
 
     #[test]
     fn extremes_are_shown_where_there_are_any() {
-        assert_eq!(with_extremes(&Spread::of(vec![2.0]).unwrap()), "2.00");
-        assert_eq!(with_extremes(&Spread::of(vec![2.0, 1.0, 30.0]).unwrap()), "2.00 (1.00 to 30.0)");
+        assert_eq!(with_extremes(&Spread::of(vec![2.0]).unwrap(), None), "2.00");
+        let three = Spread::of(vec![2.0, 1.0, 30.0]).unwrap();
+        assert_eq!(with_extremes(&three, None), "2.00 (1.00 to 30.0)");
+        assert_eq!(with_extremes(&three, Some(4)), "2.0000 (1.0000 to 30.0000)");
     }
 }

@@ -12,7 +12,7 @@ use super::place::Place;
 use super::process::Process;
 
 /// Time for a server to be ready, and for a client beyond its transfer.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A program that measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) struct Transfer {
 impl Tool {
     /// Starts a server and waits until it is ready.
     pub(super) fn serve(self, bench: &Bench, place: &Place) -> Result<Server, String> {
-        let mut command = place.for_server();
+        let mut command = place.for_server.clone();
         match self {
             Self::Linerate => {
                 command.push(bench.linerate.display().to_string());
@@ -61,25 +61,26 @@ impl Tool {
         }
     }
 
-    /// The client's command for an upload of the bench's length, with `options`.
+    /// The client's command for an upload of this length, with `options`.
     pub(super) fn client(
         self,
         bench: &Bench,
         place: &Place,
         server: &Server,
+        length: Duration,
         options: &[&str],
     ) -> Vec<String> {
-        let mut command = place.for_client();
-        let (port, seconds) = (server.port.to_string(), bench.transfer.as_secs().to_string());
+        let mut command = place.for_client.clone();
+        let (port, seconds) = (server.port.to_string(), length.as_secs().to_string());
         match self {
             Self::Linerate => {
                 let archive = bench.folder.join("archive.sqlite").display().to_string();
                 command.push(bench.linerate.display().to_string());
-                command.extend(["test", place.address, "-p", &port, "-t", &seconds].map(str::to_owned));
+                command.extend(["test", &place.address, "-p", &port, "-t", &seconds].map(str::to_owned));
                 command.extend(["--upload", "--json", "--archive", &archive].map(str::to_owned));
             }
             Self::Iperf3 => {
-                command.extend(["iperf3", "-c", place.address, "-p", &port].map(str::to_owned));
+                command.extend(["iperf3", "-c", &place.address, "-p", &port].map(str::to_owned));
                 command.extend(["-t", &seconds, "-J"].map(str::to_owned));
             }
         }
@@ -90,7 +91,7 @@ impl Tool {
     /// One transfer against a server of its own.
     pub(super) fn transfer(self, bench: &Bench, place: &Place, options: &[&str]) -> Result<Transfer, String> {
         let server = self.serve(bench, place)?;
-        let command = self.client(bench, place, &server, options);
+        let command = self.client(bench, place, &server, bench.transfer, options);
         let before = busy_seconds()?;
         let client = Process::start(bench, &command)?;
         let output = client.finish(bench.transfer + PATIENCE, |_| ())?;
@@ -100,7 +101,7 @@ impl Tool {
     }
 
     /// Bit rate and bytes at the receiver.
-    fn result(self, output: &[u8]) -> Result<(f64, f64), String> {
+    pub(super) fn result(self, output: &[u8]) -> Result<(f64, f64), String> {
         let document: Value =
             serde_json::from_slice(output).map_err(|e| format!("{self:?} printed no JSON: {e}"))?;
         let (receiver, rate) = match self {

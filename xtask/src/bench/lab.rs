@@ -1,0 +1,140 @@
+//! Figures of the lab: what its networks carry, delay and lose beside what theory says, and what they cost.
+
+mod carried;
+mod expected;
+mod limits;
+mod network;
+mod result;
+mod switch;
+mod tcp;
+
+use std::time::Duration;
+
+use super::figure::{Bar, Readings};
+use super::place::is_root;
+use super::{Bench, Outcome, report};
+
+/// One measurement, which may give several figures.
+pub(super) struct Trial {
+    figures: &'static [Row],
+    /// As many readings as there are figures, in their order.
+    measure: fn(&Bench) -> Result<Vec<Readings>, String>,
+}
+
+/// One figure.
+struct Row {
+    name: &'static str,
+    unit: &'static str,
+    bar: Bar,
+}
+
+const SHARE: &str = "of the ceiling";
+const TO_A_THOUSANDTH: Bar = Bar::Within { low: 0.999, high: 1.001 };
+const OF_THEORY: &str = "of theory";
+const FACTOR_1_5: Bar = Bar::Within { low: 1.0 / 1.5, high: 1.5 };
+const TO_3_PERCENT: Bar = Bar::Within { low: 0.97, high: 1.03 };
+
+/// In the order in which they are run.
+pub(super) const TRIALS: &[Trial] = &[
+    Trial {
+        figures: &[row("lab-goodput-1500", SHARE, TO_A_THOUSANDTH)],
+        measure: |b| carried::goodput(b, 1e9, 1500, 0),
+    },
+    Trial {
+        figures: &[row("lab-goodput-9000", SHARE, TO_A_THOUSANDTH)],
+        measure: |b| carried::goodput(b, 1e9, 9000, 0),
+    },
+    Trial {
+        figures: &[row("lab-goodput-100m", SHARE, TO_A_THOUSANDTH)],
+        measure: |b| carried::goodput(b, 1e8, 1500, 0),
+    },
+    Trial {
+        figures: &[row("lab-goodput-tagged", SHARE, TO_A_THOUSANDTH)],
+        measure: |b| carried::goodput(b, 1e9, 1500, 1),
+    },
+    Trial {
+        // What rounds to 941.
+        figures: &[row("lab-iperf3-1500", "Mb/s", Bar::Within { low: 940.5, high: 941.5 })],
+        measure: carried::iperf3,
+    },
+    Trial {
+        figures: &[
+            row("lab-10g-50ms", "Gb/s", Bar::AtLeast(9.8)),
+            row("lab-10g-50ms-cpu", "of a core", Bar::Below(0.5)),
+            row("lab-memory", "MiB", Bar::Below(50.0)),
+        ],
+        measure: switch::long_fat_line,
+    },
+    Trial {
+        figures: &[row("lab-port-no-delay", "Gb/s", Bar::AtLeast(15.0))],
+        measure: carried::without_delay,
+    },
+    Trial { figures: &[row("lab-small-packets", "packets/s", Bar::Nothing)], measure: limits::small_packets },
+    Trial { figures: &[row("lab-small-frames", "packets/s", Bar::Nothing)], measure: limits::small_frames },
+    Trial { figures: &[row("lab-delay-p99", "us", Bar::Below(100.0))], measure: switch::lateness },
+    Trial {
+        figures: &[row("lab-up-time", "s", Bar::Below(1.0)), row("lab-down-time", "s", Bar::Below(1.0))],
+        measure: switch::up_and_down,
+    },
+    Trial { figures: &[row("lab-loss-cubic", OF_THEORY, FACTOR_1_5)], measure: |b| tcp::loss(b, "cubic") },
+    Trial { figures: &[row("lab-loss-reno", OF_THEORY, FACTOR_1_5)], measure: |b| tcp::loss(b, "reno") },
+    Trial {
+        figures: &[row("lab-window-16384", OF_THEORY, TO_3_PERCENT)],
+        measure: |b| tcp::window(b, 16384),
+    },
+    Trial {
+        figures: &[row("lab-window-65536", OF_THEORY, TO_3_PERCENT)],
+        measure: |b| tcp::window(b, 65536),
+    },
+    Trial {
+        figures: &[row("lab-window-262144", OF_THEORY, TO_3_PERCENT)],
+        measure: |b| tcp::window(b, 262_144),
+    },
+    Trial {
+        figures: &[row("lab-window-1048576", OF_THEORY, TO_3_PERCENT)],
+        measure: |b| tcp::window(b, 1_048_576),
+    },
+    Trial {
+        figures: &[row("lab-first-drop", OF_THEORY, Bar::Within { low: 0.9, high: 1.1 })],
+        measure: tcp::first_drop,
+    },
+];
+
+const fn row(name: &'static str, unit: &'static str, bar: Bar) -> Row {
+    Row { name, unit, bar }
+}
+
+impl Trial {
+    /// Of all its figures.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.figures.iter().map(|figure| figure.name)
+    }
+
+    /// Of the first figure, which stands for all where there is only one line to say.
+    pub(super) fn name(&self) -> &'static str {
+        self.figures.first().map_or("lab", |figure| figure.name)
+    }
+
+    /// Brings up a network, takes the readings, and removes it.
+    pub(super) fn run(&self, bench: &Bench) -> Result<Outcome, String> {
+        if !is_root() {
+            return Ok(Outcome::Skipped("a lab in namespaces with names needs root"));
+        }
+        report::progress(self.name());
+        let readings = (self.measure)(bench)?;
+        let rows = self.figures.iter().zip(readings);
+        let figures = rows.map(|(row, readings)| readings.figure(row.name, row.unit, row.bar));
+        Ok(Outcome::Measured(figures.collect::<Result<Vec<_>, _>>()?))
+    }
+}
+
+/// How long something is measured: `quick` where a short look is enough.
+fn length(bench: &Bench, full: u64, quick: u64) -> Duration {
+    Duration::from_secs(if bench.quick { quick } else { full })
+}
+
+/// What the switch said about how well it kept up, for a note.
+fn kept_up(keeping_up: &serde_json::Value) -> String {
+    let ns = |key: &str| keeping_up[key].as_f64().unwrap_or(f64::NAN) / 1e3;
+    format!("late by {:.0} us (p99), {:.0} us (worst)", ns("late_p99_ns"), ns("late_max_ns"))
+}

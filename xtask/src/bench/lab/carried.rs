@@ -1,0 +1,69 @@
+//! What the ports carry: TCP beside the line rate, and a port without delay as fast as it goes.
+
+use super::super::Bench;
+use super::super::figure::Readings;
+use super::super::process::Process;
+use super::super::tools::{PATIENCE, Tool};
+use super::network::{Network, Upload, count, port};
+use super::result::Run;
+use super::{expected, kept_up, length};
+
+/// Both links of `pair` with this rate, MTU and number of VLAN tags.
+fn pair(bench: &Bench, rate_bps: f64, mtu: u32, tags: u32) -> Result<Network<'_>, String> {
+    let keys = |link| {
+        [
+            format!("link.{link}.rate={rate_bps}"),
+            format!("link.{link}.mtu={mtu}"),
+            format!("link.{link}.tags={tags}"),
+        ]
+    };
+    let changes = ["a", "b"].map(keys).concat();
+    Network::up(bench, "pair", &changes.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// One stream from a to b after its slow start.
+fn one_stream(bench: &Bench, network: &Network) -> Result<Run, String> {
+    let options = ["-C", "cubic", "-O", "1"];
+    let upload = Upload { from: "a", to: "b", length: length(bench, 5, 2), options: &options };
+    network.upload(&upload, || ())
+}
+
+/// TCP's share of the exact ceiling.
+pub(super) fn goodput(bench: &Bench, rate_bps: f64, mtu: u32, tags: u32) -> Result<Vec<Readings>, String> {
+    let network = pair(bench, rate_bps, mtu, tags)?;
+    let ceiling = expected::tcp_goodput(rate_bps, f64::from(mtu), f64::from(tags));
+    let mut all = Vec::new();
+    for _ in 0..bench.pairs {
+        all.push(one_stream(bench, &network)?.goodput_bps / ceiling);
+    }
+    let late = kept_up(&network.status()?["keeping_up"]);
+    Ok(vec![Readings { all, note: Some(format!("of {:.3} Mb/s; {late}", ceiling / 1e6)) }])
+}
+
+/// The receiver's figure of the real iperf3.
+pub(super) fn iperf3(bench: &Bench) -> Result<Vec<Readings>, String> {
+    let network = Network::up(bench, "pair", &[])?;
+    let place = network.way("a", "b");
+    let server = Tool::Iperf3.serve(bench, &place)?;
+    let options = ["-C", "cubic", "-O", "1", "-4"];
+    let mut all = Vec::new();
+    for _ in 0..bench.pairs {
+        let command = Tool::Iperf3.client(bench, &place, &server, length(bench, 5, 2), &options);
+        let output = Process::start(bench, &command)?.finish(length(bench, 10, 5) + PATIENCE, |_| ())?;
+        all.push(Tool::Iperf3.result(&output)?.0 / 1e6);
+    }
+    Ok(vec![Readings { all, note: Some("iperf3's own receiver, which prints 941".to_owned()) }])
+}
+
+/// One stream through ports of 40 Gb/s, which is more than a core can do.
+pub(super) fn without_delay(bench: &Bench) -> Result<Vec<Readings>, String> {
+    let network = pair(bench, 40e9, 9000, 0)?;
+    let mut all = Vec::new();
+    for _ in 0..bench.pairs {
+        all.push(one_stream(bench, &network)?.goodput_bps / 1e9);
+    }
+    let status = network.status()?;
+    let dropped = count(port(&status, "a>s")?, "dropped")? + count(port(&status, "s>b")?, "dropped")?;
+    let note = format!("MTU 9000; {dropped} packets dropped; {}", kept_up(&status["keeping_up"]));
+    Ok(vec![Readings { all, note: Some(note) }])
+}

@@ -1,0 +1,207 @@
+//! Small packets: how many a second get through a port without loss at the switch.
+
+use serde_json::Value;
+
+use super::super::Bench;
+use super::super::figure::Readings;
+use super::super::process::Process;
+use super::super::tools::{PATIENCE, Tool};
+use super::length;
+use super::network::{Network, Upload, count, ports};
+
+/// Payload of a packet, bytes.
+const PAYLOAD: u32 = 64;
+
+/// The first rate that is offered, packets a second.
+const FIRST: f64 = 50_000.0;
+
+/// No sender here offers more.
+const LAST: f64 = 6_400_000.0;
+
+/// A sender that gives less than this share of what it was asked for is at its own end.
+const WILLING: f64 = 0.95;
+
+/// One rate, offered.
+struct Step {
+    asked_pps: f64,
+    /// What the sender gave.
+    sent_pps: f64,
+    /// Packets that the switch or the kernel before it lost.
+    lost: u64,
+    /// Whether the run warned that the lab is at its limit; absent where the program knows no caveats.
+    warned: Option<bool>,
+}
+
+/// How the search ended.
+#[derive(Debug, PartialEq)]
+enum End {
+    /// The switch lost packets at this rate, packets a second.
+    Lost(f64),
+    /// The sender gave no more.
+    Sender,
+    /// Nothing more was asked for.
+    Asked,
+}
+
+/// linerate, which hands packets over in batches where the kernel takes them, so that many share a frame.
+pub(super) fn small_packets(bench: &Bench) -> Result<Vec<Readings>, String> {
+    let network = fast_pair(bench)?;
+    let readings = search(bench, &network, |bitrate| {
+        let payload = PAYLOAD.to_string();
+        let options = ["-u", "-l", &payload, "-b", bitrate];
+        let run =
+            network.upload(&Upload { from: "a", to: "b", length: step(bench), options: &options }, || ())?;
+        let sent = run.number("/sender/bitrate_bps")?;
+        Ok((sent / packet_bits(), Some(run.has_caveat("lab_packet_limit"))))
+    })?;
+    Ok(vec![readings])
+}
+
+/// iperf3, which hands them over one by one: each is a frame and a call of its own on both sides of a TAP.
+pub(super) fn small_frames(bench: &Bench) -> Result<Vec<Readings>, String> {
+    let network = fast_pair(bench)?;
+    let place = network.way("a", "b");
+    let server = Tool::Iperf3.serve(bench, &place)?;
+    let readings = search(bench, &network, |bitrate| {
+        let payload = PAYLOAD.to_string();
+        let options = ["-4", "-u", "-l", &payload, "-b", bitrate];
+        let command = Tool::Iperf3.client(bench, &place, &server, step(bench), &options);
+        let output = Process::start(bench, &command)?.finish(step(bench) + PATIENCE, |_| ())?;
+        Ok((sent_by_iperf3(&output)?, None))
+    })?;
+    Ok(vec![readings])
+}
+
+/// Lines that take 9.6 million such packets a second, so that they are not the limit.
+fn fast_pair(bench: &Bench) -> Result<Network<'_>, String> {
+    Network::up(bench, "pair", &["link.a.rate=10G", "link.b.rate=10G"])
+}
+
+fn step(bench: &Bench) -> std::time::Duration {
+    length(bench, 3, 1)
+}
+
+fn packet_bits() -> f64 {
+    f64::from(PAYLOAD) * 8.0
+}
+
+/// Offers more and more, until packets are lost in the lab or the sender gives no more.
+fn search(
+    bench: &Bench,
+    network: &Network,
+    mut offer: impl FnMut(&str) -> Result<(f64, Option<bool>), String>,
+) -> Result<Readings, String> {
+    let growth = if bench.quick { 2.0 } else { 1.2 };
+    let mut steps = Vec::new();
+    let mut lost_before = lost(&network.status()?)?;
+    let mut asked_pps = FIRST;
+    while asked_pps <= LAST && verdict(&steps) == End::Asked {
+        let (sent_pps, warned) = offer(&format!("{:.0}", asked_pps * packet_bits()))?;
+        let lost_now = lost(&network.status()?)?;
+        steps.push(Step { asked_pps, sent_pps, lost: lost_now - lost_before, warned });
+        lost_before = lost_now;
+        asked_pps *= growth;
+    }
+    readings(&steps).ok_or_else(|| format!("packets were lost in the lab already at {FIRST:.0}/s"))
+}
+
+/// Packets that a port or the kernel in front of the switch dropped so far.
+fn lost(status: &Value) -> Result<u64, String> {
+    let dropped: u64 = ports(status).map(|port| count(port, "dropped")).sum::<Result<_, _>>()?;
+    Ok(dropped + count(&status["keeping_up"], "overrun")?)
+}
+
+/// Whether the last step was the last one worth trying.
+fn verdict(steps: &[Step]) -> End {
+    match steps.last() {
+        Some(step) if step.lost > 0 => End::Lost(step.asked_pps),
+        Some(step) if step.sent_pps < WILLING * step.asked_pps => End::Sender,
+        _ => End::Asked,
+    }
+}
+
+/// The best step without loss; absent when there is none.
+fn readings(steps: &[Step]) -> Option<Readings> {
+    let best = steps.iter().filter(|step| step.lost == 0).map(|step| step.sent_pps).reduce(f64::max)?;
+    let end = match verdict(steps) {
+        End::Lost(pps) => format!("packets were lost at the switch at {pps:.0}/s"),
+        End::Sender => "the sender gave no more, and the switch lost none".to_owned(),
+        End::Asked => "no more was offered".to_owned(),
+    };
+    let warned: Vec<String> = steps
+        .iter()
+        .filter(|step| step.warned == Some(true))
+        .map(|step| format!("{:.0}", step.asked_pps))
+        .collect();
+    let caveat = match (steps.iter().any(|step| step.warned.is_some()), warned.as_slice()) {
+        (false, _) => String::new(),
+        (true, []) => "; no run carried the caveat lab_packet_limit".to_owned(),
+        (true, all) => format!("; caveat lab_packet_limit at {}/s", all.join(", ")),
+    };
+    Some(Readings { all: vec![best], note: Some(format!("{PAYLOAD}-byte UDP payload; {end}{caveat}")) })
+}
+
+/// Packets a second that iperf3 says it sent.
+fn sent_by_iperf3(output: &[u8]) -> Result<f64, String> {
+    let document: Value =
+        serde_json::from_slice(output).map_err(|e| format!("iperf3 printed no JSON: {e}"))?;
+    let sum = &document["end"]["sum"];
+    match (sum["packets"].as_f64(), sum["seconds"].as_f64()) {
+        (Some(packets), Some(seconds)) if seconds > 0.0 => Ok(packets / seconds),
+        _ => Err(format!("iperf3 measured nothing: {}", document["error"])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn step(asked_pps: f64, sent_pps: f64, lost: u64, warned: Option<bool>) -> Step {
+        Step { asked_pps, sent_pps, lost, warned }
+    }
+
+    #[test]
+    fn the_limit_is_the_best_step_without_loss() {
+        let steps = [
+            step(100.0, 100.0, 0, Some(false)),
+            step(200.0, 199.0, 0, Some(true)),
+            step(400.0, 400.0, 1, Some(true)),
+        ];
+        assert_eq!(verdict(&steps), End::Lost(400.0));
+        let readings = readings(&steps).unwrap();
+        assert_eq!(readings.all, [199.0]);
+        let note = readings.note.unwrap();
+        assert!(
+            note.contains("lost at the switch at 400/s") && note.contains("limit at 200, 400/s"),
+            "{note}"
+        );
+    }
+
+    #[test]
+    fn a_sender_at_its_own_end_ends_the_search() {
+        assert_eq!(verdict(&[step(100.0, 96.0, 0, None)]), End::Asked);
+        let steps = [step(100.0, 94.0, 0, None)];
+        assert_eq!(verdict(&steps), End::Sender);
+        let note = readings(&steps).unwrap().note.unwrap();
+        assert!(note.contains("the sender gave no more") && !note.contains("caveat"), "{note}");
+    }
+
+    #[test]
+    fn without_a_step_that_lost_nothing_there_is_no_limit() {
+        assert!(readings(&[step(100.0, 100.0, 3, None)]).is_none());
+    }
+
+    #[test]
+    fn what_the_kernel_dropped_counts_as_lost() {
+        let status = json!({ "ports": [{ "dropped": 2 }, { "dropped": 1 }], "keeping_up": { "overrun": 4 } });
+        assert_eq!(lost(&status), Ok(7));
+        assert!(lost(&json!({ "ports": [], "keeping_up": {} })).is_err());
+    }
+
+    #[test]
+    fn iperf3_counts_its_packets() {
+        assert_eq!(sent_by_iperf3(br#"{"end":{"sum":{"packets":30,"seconds":2.0}}}"#), Ok(15.0));
+        assert!(sent_by_iperf3(br#"{"end":{},"error":"refused"}"#).unwrap_err().contains("refused"));
+    }
+}

@@ -1,0 +1,140 @@
+//! A lab of the bench's own: up, at work, down, and gone whatever happens.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use linerate_sock::clock;
+use serde_json::Value;
+
+use super::super::Bench;
+use super::super::place::Place;
+use super::super::process::Process;
+use super::super::tools::{PATIENCE, Tool};
+use super::result::Run;
+
+/// An emulated network that is up; it is removed when this is dropped.
+pub(super) struct Network<'a> {
+    bench: &'a Bench,
+    name: String,
+    /// State of the lab, apart from that of any other on this machine.
+    folder: PathBuf,
+    /// Number of the switch's process.
+    pub(super) switch: u32,
+    /// How long it took to come up.
+    pub(super) up_time: Duration,
+}
+
+/// One upload of TCP or UDP.
+pub(super) struct Upload<'a> {
+    pub(super) from: &'a str,
+    pub(super) to: &'a str,
+    pub(super) length: Duration,
+    /// Of `linerate test`.
+    pub(super) options: &'a [&'a str],
+}
+
+impl<'a> Network<'a> {
+    /// Brings up a topology with `--set` for each of `changes`.
+    pub(super) fn up(bench: &'a Bench, topology: &str, changes: &[&str]) -> Result<Self, String> {
+        let own = std::process::id();
+        // Sockets are in that folder, and their paths may not be long.
+        let folder = std::env::temp_dir().join(format!("linerate-bench-{own}"));
+        // The guard exists before the lab: a failure half-way removes what is there.
+        let mut network =
+            Self { bench, name: format!("bench-{own}"), folder, switch: 0, up_time: Duration::ZERO };
+        let mut words = vec!["up", topology, "--name", &network.name, "--json"];
+        words.extend(changes.iter().flat_map(|change| ["--set", change]));
+        let command = network.lab(&words);
+        let start = clock::now();
+        let status = json(&Process::start(bench, &command)?.finish(PATIENCE, |_| ())?)?;
+        network.up_time = clock::now().since(start);
+        network.switch = status["pid"].as_u64().and_then(|pid| pid.try_into().ok()).ok_or("no switch")?;
+        Ok(network)
+    }
+
+    /// `linerate lab` with arguments, on this lab's state.
+    fn lab(&self, words: &[&str]) -> Vec<String> {
+        // `env` becomes the command it starts.
+        let state = format!("LINERATE_RUN={}", self.folder.display());
+        let head = ["env".to_owned(), state, self.bench.linerate.display().to_string(), "lab".to_owned()];
+        head.into_iter().chain(words.iter().map(|word| (*word).to_owned())).collect()
+    }
+
+    /// From one host to another: the client runs on the first, the server on the second.
+    pub(super) fn way(&self, from: &str, to: &str) -> Place {
+        // It becomes the command too, so the process number stays that of the program.
+        let on = |host: &str| self.lab(&["exec", "--lab", &self.name, host, "--"]);
+        Place::at(to, on(to), on(from))
+    }
+
+    /// One transfer of linerate; `look` is called while it runs.
+    pub(super) fn upload(&self, upload: &Upload, mut look: impl FnMut()) -> Result<Run, String> {
+        let place = self.way(upload.from, upload.to);
+        let server = Tool::Linerate.serve(self.bench, &place)?;
+        // Latency beside the load would be packets of its own; a name may stand for two addresses.
+        let options = [&["--no-latency", "-4"], upload.options].concat();
+        let command = Tool::Linerate.client(self.bench, &place, &server, upload.length, &options);
+        let client = Process::start(self.bench, &command)?;
+        let output = client.finish(upload.length * 2 + PATIENCE, |_| look())?;
+        Run::read(&output)
+    }
+
+    /// `linerate lab status --json`.
+    pub(super) fn status(&self) -> Result<Value, String> {
+        let command = self.lab(&["status", &self.name, "--json"]);
+        json(&Process::start(self.bench, &command)?.finish(PATIENCE, |_| ())?)
+    }
+
+    /// Removes it, and says how long that took.
+    pub(super) fn down(self) -> Result<Duration, String> {
+        let start = clock::now();
+        Process::start(self.bench, &self.lab(&["down", &self.name]))?.finish(PATIENCE, |_| ())?;
+        Ok(clock::now().since(start))
+    }
+}
+
+impl Drop for Network<'_> {
+    fn drop(&mut self) {
+        // Not as a process of the bench, which an interrupt would end. A lab that is down already is no trouble.
+        let words = self.lab(&["down", "--all"]);
+        let _ =
+            Command::new(&words[0]).args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The counters of a port, as `s>b`.
+pub(super) fn port<'s>(status: &'s Value, name: &str) -> Result<&'s Value, String> {
+    ports(status).find(|port| port["name"] == name).ok_or_else(|| format!("the lab has no port {name}"))
+}
+
+/// The counters of all ports.
+pub(super) fn ports(status: &Value) -> impl Iterator<Item = &Value> {
+    status["ports"].as_array().into_iter().flatten()
+}
+
+/// A count; one that is missing is an error, not 0.
+pub(super) fn count(of: &Value, key: &str) -> Result<u64, String> {
+    of[key].as_u64().ok_or_else(|| format!("the lab's status has no {key}"))
+}
+
+fn json(output: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(output).map_err(|e| format!("linerate lab printed no JSON: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_port_is_found_by_its_name_and_what_is_missing_is_no_0() {
+        let status = json!({ "ports": [{ "name": "a>s", "dropped": 7 }, { "name": "s>b", "dropped": 0 }] });
+        assert_eq!(count(port(&status, "a>s").unwrap(), "dropped"), Ok(7));
+        assert!(port(&status, "b>s").is_err());
+        assert!(count(port(&status, "s>b").unwrap(), "packets").is_err());
+        assert_eq!(ports(&status).count(), 2);
+        assert_eq!(ports(&json!({})).count(), 0);
+    }
+}

@@ -1,0 +1,129 @@
+//! What a switch needs and how well it keeps its time: core, memory, lateness, coming and going.
+
+use std::time::Duration;
+
+use linerate_sock::{Mono, clock};
+use serde_json::Value;
+
+use super::super::Bench;
+use super::super::figure::Readings;
+use super::super::process::Memory;
+use super::super::spread::Spread;
+use super::network::{Network, Upload, count, ports};
+use super::{kept_up, length};
+
+/// 10 Gb/s for 25 ms: what the trunk of `science-dmz` holds in the direction of the data, bytes.
+const IN_FLIGHT: u64 = 31_250_000;
+
+/// One stream over 10 Gb/s and 50 ms: its goodput, the core of the switch, its memory.
+pub(super) fn long_fat_line(bench: &Bench) -> Result<Vec<Readings>, String> {
+    let network = Network::up(bench, "science-dmz", &[])?;
+    let omit = Duration::from_secs(5);
+    let upload = Upload {
+        from: "a",
+        to: "c",
+        length: length(bench, 20, 5),
+        options: &["-C", "cubic", "-O", &omit.as_secs().to_string()],
+    };
+    let mut cores = Cores::watch(&network, omit, upload.length);
+    let run = network.upload(&upload, || cores.look())?;
+    let status = network.status()?;
+    let memory = Memory::of(network.switch).ok_or("the switch has ended")?;
+    let dropped: u64 = ports(&status).map(|port| count(port, "dropped")).sum::<Result<_, _>>()?;
+    let retransmits = run.number("/sender/retransmits")?;
+    let rate = format!(
+        "behind the first {} s; switch {:.2} of a core, {}; {dropped} packets dropped in slow start and later, {retransmits} retransmitted",
+        omit.as_secs(),
+        Spread::of(cores.seen.clone()).map_or(f64::NAN, |seen| seen.median()),
+        kept_up(&status["keeping_up"]),
+    );
+    let core = format!("of the last second, read {} times in the measured part", cores.seen.len());
+    Ok(vec![
+        Readings::once(run.goodput_bps / 1e9, rate),
+        Readings { all: cores.seen, note: Some(core) },
+        own_memory(memory, &status)?,
+    ])
+}
+
+/// The core that a switch uses, read once a second in a part of a run.
+struct Cores<'a> {
+    network: &'a Network<'a>,
+    next: Mono,
+    end: Mono,
+    seen: Vec<f64>,
+}
+
+impl<'a> Cores<'a> {
+    /// The first reading is of the second behind `omit`.
+    fn watch(network: &'a Network<'a>, omit: Duration, length: Duration) -> Self {
+        // The program and its first packets take a moment.
+        let start = clock::now() + omit + Duration::from_millis(500);
+        Self { network, next: start + Duration::from_secs(1), end: start + length, seen: Vec::new() }
+    }
+
+    fn look(&mut self) {
+        if !self.next.has_passed() || self.end.has_passed() {
+            return;
+        }
+        self.next += Duration::from_secs(1);
+        // A reading that fails is missing in the number of readings.
+        let status = self.network.status().ok();
+        self.seen.extend(status.and_then(|status| status["keeping_up"]["cpu"].as_f64()));
+    }
+}
+
+/// The memory of a switch beside the packets it held: what waited at most in each port's buffer, and what was on the line.
+fn own_memory(memory: Memory, status: &Value) -> Result<Readings, String> {
+    let waited: u64 = ports(status).map(|port| count(port, "peak_bytes")).sum::<Result<_, _>>()?;
+    let mib = |bytes: u64| bytes as f64 / 1_048_576.0;
+    let own = mib(memory.high_water) - mib(waited) - mib(IN_FLIGHT);
+    let note = format!(
+        "at most {:.1} resident, less {:.1} in the buffers and {:.1} on the trunk; {:.1} resident at the end",
+        mib(memory.high_water),
+        mib(waited),
+        mib(IN_FLIGHT),
+        mib(memory.resident)
+    );
+    Ok(Readings::once(own, note))
+}
+
+/// How late the switch hands over small packets, when there is nothing else to do.
+pub(super) fn lateness(bench: &Bench) -> Result<Vec<Readings>, String> {
+    let network = Network::up(bench, "pair", &["link.b.delay=10ms"])?;
+    // 100 packets of 64 bytes a second.
+    let options = ["-u", "-l", "64", "-b", "51200"];
+    network.upload(&Upload { from: "a", to: "b", length: length(bench, 20, 4), options: &options }, || ())?;
+    let status = network.status()?;
+    let keeping_up = &status["keeping_up"];
+    let p99 = count(keeping_up, "late_p99_ns")? as f64 / 1e3;
+    let note = format!("{} frames, 100/s of them measured; {}", keeping_up["frames"], kept_up(keeping_up));
+    Ok(vec![Readings::once(p99, note)])
+}
+
+/// How long four hosts take to come and to go.
+pub(super) fn up_and_down(bench: &Bench) -> Result<Vec<Readings>, String> {
+    let (mut up, mut down) = (Vec::new(), Vec::new());
+    for _ in 0..bench.pairs {
+        let network = Network::up(bench, "gigabit-switch-4", &[])?;
+        up.push(network.up_time.as_secs_f64());
+        down.push(network.down()?.as_secs_f64());
+    }
+    let note = |what: &str| Some(format!("gigabit-switch-4, `linerate lab {what}` from start to end"));
+    Ok(vec![Readings { all: up, note: note("up") }, Readings { all: down, note: note("down") }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn packets_are_not_the_switchs_own_memory() {
+        let status = json!({ "ports": [{ "peak_bytes": 1_048_576 }, { "peak_bytes": 2_097_152 }] });
+        // 31250000 bytes are 29.80 MiB.
+        let memory = Memory { resident: 0, high_water: 40 << 20 };
+        let own = own_memory(memory, &status).unwrap().all[0];
+        assert!((own - 7.2).abs() < 0.01, "{own}");
+        assert!(own_memory(memory, &json!({ "ports": [{}] })).is_err());
+    }
+}

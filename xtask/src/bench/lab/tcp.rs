@@ -1,0 +1,168 @@
+//! TCP in the lab beside theory: random loss, small windows, the first drop of a full buffer.
+
+use std::time::Duration;
+
+use super::super::Bench;
+use super::super::figure::Readings;
+use super::super::process::Process;
+use super::super::tools::Tool;
+use super::network::{Network, Upload};
+use super::result::{Interval, Run};
+use super::{expected, length};
+
+/// Round trip of `long-haul`, seconds.
+const LONG_HAUL_S: f64 = 0.021;
+const MSS: f64 = 1448.0;
+const LOSS: f64 = 1e-4;
+
+/// One stream that loses one packet in ten thousand, and none of its acknowledgements.
+pub(super) fn loss(bench: &Bench, congestion: &'static str) -> Result<Vec<Readings>, String> {
+    let network = Network::up(bench, "long-haul", &[&format!("link.b.from.r.loss={LOSS}")])?;
+    // Behind slow start, which knows nothing of the loss ratio.
+    let options = ["-C", congestion, "-O", "3"];
+    let upload = Upload { from: "a", to: "b", length: length(bench, 30, 8), options: &options };
+    let run = network.upload(&upload, || ())?;
+    let theory = match congestion {
+        "reno" => expected::reno(MSS, LONG_HAUL_S, LOSS),
+        _ => expected::cubic(MSS, LONG_HAUL_S, LOSS),
+    };
+    let note = format!(
+        "{:.1} of {:.1} Mb/s; {} s, {} segments retransmitted",
+        run.goodput_bps / 1e6,
+        theory / 1e6,
+        upload.length.as_secs(),
+        run.number("/sender/retransmits")?
+    );
+    Ok(vec![Readings::once(run.goodput_bps / theory, note)])
+}
+
+/// One stream whose window is smaller than the path.
+///
+/// The kernel doubles `-w` for both buffers. It announces what payload it expects to find room in the receiver's, and
+/// lets a writer that filled the sender's sleep until a third is free, so what is in flight is neither W nor constant.
+/// The formula is one of a steady flow: without pacing the window would leave in bursts, which wait for themselves.
+pub(super) fn window(bench: &Bench, asked: u32) -> Result<Vec<Readings>, String> {
+    let network = Network::up(bench, "long-haul", &[])?;
+    // Twice what is asked for is more than the window in effect, so the window stays the limit.
+    let pace = format!("{:.0}", 2.0 * expected::windowed(f64::from(asked), LONG_HAUL_S));
+    let asked = asked.to_string();
+    let options = ["-C", "cubic", "-O", "1", "-i", "0.02", "-w", &asked, "--fq-rate", &pace];
+    let upload = Upload { from: "a", to: "b", length: length(bench, 10, 3), options: &options };
+    let run = network.upload(&upload, || ())?;
+    let in_flight = in_flight(&run.sender())?;
+    let theory = expected::windowed(in_flight, LONG_HAUL_S);
+    let note = format!(
+        "{:.2} of {:.2} Mb/s; W is the {in_flight:.0} bytes in flight on average (TCP_INFO), since of {} and {} granted to send and receive {:.0} were announced, and a full send buffer stops the writer until a third is free; smoothed RTT {:.2} ms",
+        run.goodput_bps / 1e6,
+        theory / 1e6,
+        run.number("/settings/window/granted_snd_bytes")?,
+        run.number("/settings/window/granted_rcv_bytes")?,
+        run.sender_mean("tcp.snd_wnd")?,
+        run.sender_mean("tcp.srtt")? / 1e6,
+    );
+    Ok(vec![Readings::once(run.goodput_bps / theory, note)])
+}
+
+/// Bytes sent and not acknowledged, on average over the measured part.
+fn in_flight(sender: &[Interval]) -> Result<f64, String> {
+    let of = |interval: &Interval| {
+        // The kernel counts packets, some of them not full; together they fit the window.
+        Some(interval.read("tcp.unacked")?.min(interval.read("tcp.snd_wnd")?))
+    };
+    let all: Vec<f64> = sender.iter().filter(|interval| !interval.outside).filter_map(of).collect();
+    let mean = all.iter().sum::<f64>() / all.len() as f64;
+    if mean > 0.0 { Ok(mean) } else { Err("the sender did not read what is in flight".to_owned()) }
+}
+
+/// Rate of the trunk of `science-dmz`, and the largest packet there.
+const TRUNK_BPS: f64 = 10e9;
+const TRUNK_MTU: f64 = 9000.0;
+
+/// What UDP offers beside TCP: 2 Gb/s in datagrams that need no fragments.
+const BESIDE_BPS: f64 = 2e9;
+const BESIDE_BYTES: f64 = 8192.0;
+
+/// One stream beside UDP, until the queue before the trunk is full: the sender's window at that moment.
+pub(super) fn first_drop(bench: &Bench) -> Result<Vec<Readings>, String> {
+    // CUBIC takes the cube root of the window to get there: a short look needs a short path.
+    let (delay_ms, buffer) = if bench.quick { (5.0, 4e6) } else { (25.0, 16e6) };
+    let changes = [format!("link.trunk.delay={delay_ms}ms"), format!("link.trunk.from.s1.buffer={buffer}")];
+    let network = Network::up(bench, "science-dmz", &changes.each_ref().map(String::as_str))?;
+    let length = length(bench, 40, 20);
+    let place = network.way("b", "d");
+    let server = Tool::Linerate.serve(bench, &place)?;
+    let (rate, datagram) = (BESIDE_BPS.to_string(), BESIDE_BYTES.to_string());
+    let options = ["-u", "-b", &rate, "-l", &datagram, "-4", "--no-latency"];
+    let command = Tool::Linerate.client(bench, &place, &server, length * 2, &options);
+    let udp = Process::start(bench, &command)?;
+    bench.wait(Duration::from_secs(2))?;
+    let upload = Upload { from: "a", to: "c", length, options: &["-C", "cubic", "-i", "0.02"] };
+    let run = network.upload(&upload, || ())?;
+    drop(udp);
+    let rtt_s = 2e-3 * delay_ms;
+    let goodput = expected::tcp_beside_udp(TRUNK_BPS, TRUNK_MTU, BESIDE_BPS, BESIDE_BYTES);
+    let theory = expected::first_drop_window(goodput, rtt_s, buffer, TRUNK_BPS);
+    let full = window_at_first_drop(&run, "s1>s2", rtt_s)?;
+    let note = format!(
+        "{:.2} of {:.2} MB in flight, {:.1} s after the first byte; buffer {:.0} MB, {:.0} ms; the window is that of the sender at the beginning of the tenth of a second with the first drop, which the sender learns a round trip later; {} retransmitted in all",
+        full.window / 1e6,
+        theory / 1e6,
+        full.after_s,
+        buffer / 1e6,
+        rtt_s * 1e3,
+        run.number("/sender/retransmits")?,
+    );
+    Ok(vec![Readings::once(full.window / theory, note)])
+}
+
+/// A buffer that was full for the first time.
+#[derive(Debug, PartialEq)]
+struct Full {
+    /// The sender's congestion window then, bytes.
+    window: f64,
+    /// Since the sender's first byte.
+    after_s: f64,
+}
+
+fn window_at_first_drop(run: &Run, port: &str, rtt_s: f64) -> Result<Full, String> {
+    let drops = |interval: &&Interval| interval.read("port.dropped").is_some_and(|dropped| dropped > 0.0);
+    let intervals = run.port(port);
+    let dropped = intervals.iter().find(drops).ok_or_else(|| format!("nothing was dropped at {port}"))?;
+    // Ports count from the start of the run, the sender from its first byte, of whose arrival the server's word came
+    // back a round trip after it was sent.
+    let first_byte_s = run.number("/receiver/first_read_ns")? / 1e9 - rtt_s;
+    let after_s = dropped.start_s - first_byte_s;
+    let sender = run.sender();
+    let before = sender.iter().rfind(|interval| interval.end_s <= after_s);
+    let window = before.and_then(|interval| interval.read("tcp.cwnd"));
+    Ok(Full { window: window.ok_or("the sender did not read its window before the first drop")?, after_s })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::result::tests::{interval_of, run};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_window_is_the_last_one_before_the_drop() {
+        // The first byte left at 0.05 s, the drop fell between 2.0 and 2.1 s of the run: 1.95 s after that byte, when
+        // the sample at 1 s was the last one.
+        let full = window_at_first_drop(&run(), "s>b", 0.1).unwrap();
+        assert_eq!(full.window, 10.0);
+        assert!((full.after_s - 1.95).abs() < 1e-9);
+        // A first byte at 0 s: now the sample at 2 s is the last one.
+        assert_eq!(window_at_first_drop(&run(), "s>b", 0.15).unwrap().window, 20.0);
+        assert!(window_at_first_drop(&run(), "b>s", 0.1).is_err());
+    }
+
+    #[test]
+    fn in_flight_is_what_is_not_acknowledged_and_fits_the_window() {
+        let all = [(9000, 1), (3000, 8000), (8200, 8000), (9000, 1)]
+            .map(|(unacked, window)| json!({ "tcp.unacked": unacked, "tcp.snd_wnd": window }));
+        let sender: Vec<Interval> =
+            all.iter().zip([true, false, false, true]).map(|(r, outside)| interval_of(r, outside)).collect();
+        assert_eq!(in_flight(&sender), Ok(5500.0));
+        assert!(in_flight(&sender[..1]).is_err());
+    }
+}
