@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_control::{Testimony, Witness, WitnessError};
+use linerate_emu::shell::wire::{self, Ask};
 use linerate_sock::{Mono, clock, local};
 use linerate_units::Span;
 
-use answer::Answer;
+use answer::testimony;
 
 /// Names the control socket of the emulated network that this program runs in; set by `linerate lab exec`.
 pub(crate) const VARIABLE: &str = "LINERATE_LAB";
@@ -80,10 +81,11 @@ fn trouble(error: &std::io::Error, place: &str) -> WitnessError {
 
 impl Witness for LabWitness {
     fn witness(&self, from: Mono, to: Mono) -> Result<Testimony, WitnessError> {
-        let question = serde_json::json!({ "ask": "witness", "from_ns": from.as_ns(), "to_ns": to.as_ns() });
-        let line = self.ask(&question.to_string())?;
-        let answer: Answer =
-            serde_json::from_slice(&line).map_err(|error| WitnessError::Garbled(error.to_string()))?;
-        answer.testimony()
+        let garbled = |error: serde_json::Error| WitnessError::Garbled(error.to_string());
+        let question = Ask::Witness { from_ns: from.as_ns(), to_ns: to.as_ns() };
+        let line = self.ask(&serde_json::to_string(&question).map_err(garbled)?)?;
+        // Not as an `Answer`: what is asked for is known, and other versions may name their answers otherwise.
+        let seen: wire::Witness = serde_json::from_slice(&line).map_err(garbled)?;
+        testimony(seen)
     }
 }

@@ -1,109 +1,60 @@
-//! The answer of a switch, as it stands in JSON.
+//! The answer of a switch, in the terms of a run.
 
 use linerate_control::{Lateness, PacketRate, PortInterval, Testimony, WitnessError};
+use linerate_emu::shell::wire::{Interval, PortSeries, Witness};
 use linerate_model::Readings;
 use linerate_model::metrics::port;
 use linerate_sock::Mono;
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
-use serde::Deserialize;
 
-/// Everything the switch saw in the time that it was asked for. Times are those of `CLOCK_MONOTONIC`.
-#[derive(Debug, Deserialize)]
-pub(super) struct Answer {
-    ports: Vec<Port>,
-    late: Option<Late>,
-    packet_rate: Option<Rate>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Port {
-    name: String,
-    intervals: Vec<Interval>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Interval {
-    start_ns: u64,
-    end_ns: u64,
-    packets: u64,
-    bytes: u64,
-    wire_bytes: u64,
-    dropped: u64,
-    marked: u64,
-    queue_bytes: u64,
-    queue_max_bytes: u64,
-    /// Absent for a port that is infinitely fast.
-    busy: Option<f64>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Late {
-    count: u64,
-    frames: Option<u64>,
-    worst_ns: u64,
-    bound_ns: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Rate {
-    max_pps: f64,
-    limit_pps: f64,
-    #[serde(default)]
-    overrun: u64,
-}
-
-impl Answer {
-    /// The same in the terms of a run.
-    ///
-    /// # Errors
-    /// An interval ends before it begins, or not after the one before it.
-    pub(super) fn testimony(self) -> Result<Testimony, WitnessError> {
-        let mut intervals = Vec::new();
-        for Port { name, intervals: of_port } in self.ports {
-            let mut last_end = 0;
-            for interval in of_port {
-                if interval.start_ns < last_end || interval.end_ns <= interval.start_ns {
-                    let text = format!("the intervals of port {name} are not one after the other");
-                    return Err(WitnessError::Garbled(text));
-                }
-                last_end = interval.end_ns;
-                intervals.push(PortInterval {
-                    port: name.clone(),
-                    start: Mono(interval.start_ns),
-                    end: Mono(interval.end_ns),
-                    readings: interval.readings(),
-                });
+/// What a switch saw, in the terms of a run.
+///
+/// # Errors
+/// An interval ends before it begins, or not after the one before it.
+pub(super) fn testimony(seen: Witness) -> Result<Testimony, WitnessError> {
+    let mut intervals = Vec::new();
+    for PortSeries { name, intervals: of_port } in seen.ports {
+        let mut last_end = 0;
+        for interval in of_port {
+            if interval.start_ns < last_end || interval.end_ns <= interval.start_ns {
+                let text = format!("the intervals of port {name} are not one after the other");
+                return Err(WitnessError::Garbled(text));
             }
+            last_end = interval.end_ns;
+            intervals.push(PortInterval {
+                port: name.clone(),
+                start: Mono(interval.start_ns),
+                end: Mono(interval.end_ns),
+                readings: readings(&interval),
+            });
         }
-        let late = self.late.map(|late| Lateness {
-            count: late.count,
-            of: late.frames,
-            worst: Span::from_ns(late.worst_ns),
-            bound: Span::from_ns(late.bound_ns),
-        });
-        let packet_rate = self.packet_rate.map(|rate| PacketRate {
-            max_pps: rate.max_pps,
-            limit_pps: rate.limit_pps,
-            overrun: rate.overrun,
-        });
-        Ok(Testimony { intervals, late, packet_rate })
     }
+    let late = seen.late.map(|late| Lateness {
+        count: late.count,
+        of: late.frames,
+        worst: Span::from_ns(late.worst_ns),
+        bound: Span::from_ns(late.bound_ns),
+    });
+    let packet_rate = seen.packet_rate.map(|rate| PacketRate {
+        max_pps: rate.max_pps,
+        limit_pps: rate.limit_pps,
+        overrun: rate.overrun,
+    });
+    Ok(Testimony { intervals, late, packet_rate })
 }
 
-impl Interval {
-    fn readings(&self) -> Readings {
-        let span = Span::from_ns(self.end_ns - self.start_ns);
-        let mut readings = Readings::default();
-        readings.put(port::PACKETS, self.packets);
-        readings.put(port::BYTES, Bytes::new(self.bytes));
-        readings.put_some(port::RATE, Bitrate::of(Bytes::new(self.wire_bytes), span));
-        readings.put(port::DROPPED, self.dropped);
-        readings.put(port::MARKED, self.marked);
-        readings.put(port::QUEUE, Bytes::new(self.queue_bytes));
-        readings.put(port::QUEUE_MAX, Bytes::new(self.queue_max_bytes));
-        readings.put_some(port::BUSY, self.busy.and_then(Ratio::new));
-        readings
-    }
+fn readings(interval: &Interval) -> Readings {
+    let span = Span::from_ns(interval.end_ns - interval.start_ns);
+    let mut readings = Readings::default();
+    readings.put(port::PACKETS, interval.packets);
+    readings.put(port::BYTES, Bytes::new(interval.bytes));
+    readings.put_some(port::RATE, Bitrate::of(Bytes::new(interval.wire_bytes), span));
+    readings.put(port::DROPPED, interval.dropped);
+    readings.put(port::MARKED, interval.marked);
+    readings.put(port::QUEUE, Bytes::new(interval.queue_bytes));
+    readings.put(port::QUEUE_MAX, Bytes::new(interval.queue_max_bytes));
+    readings.put_some(port::BUSY, interval.busy.and_then(Ratio::new));
+    readings
 }
 
 #[cfg(test)]
@@ -118,8 +69,8 @@ mod tests {
         })
     }
 
-    fn testimony(answer: &serde_json::Value) -> Result<Testimony, WitnessError> {
-        serde_json::from_value::<Answer>(answer.clone()).unwrap().testimony()
+    fn told(answer: &serde_json::Value) -> Result<Testimony, WitnessError> {
+        testimony(serde_json::from_value(answer.clone()).unwrap())
     }
 
     #[test]
@@ -134,7 +85,7 @@ mod tests {
             "late": { "count": 4, "worst_ns": 250_000, "bound_ns": 100_000 },
             "packet_rate": { "max_pps": 81_270.0, "limit_pps": 400_000.0 }
         });
-        let told = testimony(&answer).unwrap();
+        let told = told(&answer).unwrap();
         assert_eq!(told.intervals.len(), 2);
         let first = &told.intervals[0];
         assert_eq!(
@@ -167,7 +118,7 @@ mod tests {
         for (first, second) in [((5, 9), (8, 12)), ((5, 5), (6, 7)), ((9, 5), (10, 12))] {
             let intervals = [interval(first.0, first.1), interval(second.0, second.1)];
             let answer = serde_json::json!({ "ports": [{ "name": "a>s", "intervals": intervals }] });
-            let error = testimony(&answer).unwrap_err();
+            let error = told(&answer).unwrap_err();
             assert!(error.to_string().contains("port a>s"), "{error}");
         }
     }

@@ -139,10 +139,12 @@ pub struct KeepingUp {
 pub struct Witness {
     /// Each port that carried something, and its intervals.
     pub ports: Vec<PortSeries>,
-    /// Frames that left too late.
-    pub late: Lateness,
-    /// How near the switch came to what it can carry.
-    pub packet_rate: PacketRate,
+    /// Frames that left too late; absent from a switch that does not watch that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<Lateness>,
+    /// How near the switch came to what it can carry; absent from one that does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet_rate: Option<PacketRate>,
 }
 
 /// The intervals of a port.
@@ -185,8 +187,9 @@ pub struct Interval {
 pub struct Lateness {
     /// How many were later than the bound.
     pub count: u64,
-    /// Of how many.
-    pub frames: u64,
+    /// Of how many; absent from a switch that does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames: Option<u64>,
     /// The worst.
     pub worst_ns: u64,
     /// What counts as late.
@@ -201,5 +204,6 @@ pub struct PacketRate {
     /// What the core would carry of the same frames if it did nothing else.
     pub limit_pps: f64,
     /// Packets that the kernel dropped before the switch could read them.
+    #[serde(default)]
     pub overrun: u64,
 }
