@@ -72,9 +72,10 @@ pub(super) fn text(status: &Status, columns: usize, colour: bool) -> String {
     let mut page = Page::new(columns, colour);
     let up = status.up_ns.map(|ns| format!(", up {}", Span::from_secs(ns / 1_000_000_000)));
     page.heading(&format!(
-        "{}: {} hosts{}, seed {}{}",
+        "{}: {} host{}{}, seed {}{}",
         status.name,
         status.hosts.len(),
+        if status.hosts.len() == 1 { "" } else { "s" },
         up.unwrap_or_default(),
         status.seed,
         if status.name == status.topology {
@@ -284,10 +285,10 @@ mod tests {
     fn a_person_sees_hosts_ports_drops_and_whether_the_switch_keeps_up() {
         let text = text(&status(), 120, false);
         for part in [
-            "pair: 1 hosts, up 61.0 s, seed 1",
+            "pair: 1 host, up 61 s, seed 1",
             "linerate-pair-a",
             "s>b",
-            "500 Mb/s",
+            "500.0 Mb/s",
             "50 %",
             "512 KiB",
             "s>b: 3 dropped by the queue, 2 marked (ECN)",
