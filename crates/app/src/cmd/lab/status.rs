@@ -137,8 +137,10 @@ fn ports(page: &mut Page, ports: &[PortStatus]) {
             (_, 6) if row[6] != "0" => Ink::Warning,
             _ => Ink::Plain,
         };
-        let row: Vec<(Ink, &str)> =
+        let mut row: Vec<(Ink, &str)> =
             padded.iter().enumerate().map(|(column, cell)| (ink(column), cell.as_str())).collect();
+        // The last cell of a row is wrapped, and would lose its place.
+        row.push((Ink::Plain, ""));
         page.row(&row, &widths);
     }
     for port in ports.iter().filter(|port| port.dropped > 0 || port.counts.marked > 0) {
@@ -284,10 +286,10 @@ mod tests {
     fn a_person_sees_hosts_ports_drops_and_whether_the_switch_keeps_up() {
         let text = text(&status(), 120, false);
         for part in [
-            "pair: 1 hosts, up 61.0 s, seed 1",
+            "pair: 1 hosts, up 61 s, seed 1",
             "linerate-pair-a",
             "s>b",
-            "500 Mb/s",
+            "500.0 Mb/s",
             "50 %",
             "512 KiB",
             "s>b: 3 dropped by the queue, 2 marked (ECN)",
@@ -296,6 +298,9 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
+        let ends =
+            |cell: &str| text.lines().find(|line| line.ends_with(cell)).map(|line| line.chars().count());
+        assert_eq!(ends("largest in 1 s"), ends("512 KiB"), "numbers stand right:\n{text}");
         assert!(!text.contains("doubtful") && !text.contains("do not balance"), "{text}");
     }
 
