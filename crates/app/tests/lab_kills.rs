@@ -3,7 +3,8 @@
 
 mod support;
 
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -122,6 +123,23 @@ fn down_waits_for_a_lab_that_is_being_made() {
         up.finish(PATIENCE);
         assert_eq!(lab.traces(), Vec::<String>::new());
     }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_lab_whose_up_is_gone_when_it_stands_is_removed() {
+    let lab = Lab::named(&support::unique());
+    let text = Process::start(lab.lab(&["show", "pair"])).finish(PATIENCE).stdout;
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    // The process that `up` starts, and nobody who waits for its news.
+    let mut command = lab.lab(&["switch", "--name", &lab.name]);
+    let mut switch = command.stdin(Stdio::piped()).stdout(writer).stderr(Stdio::null()).spawn().unwrap();
+    let told = serde_json::json!({ "file": "pair", "text": text, "set": [] });
+    write!(switch.stdin.take().unwrap(), "{told}").unwrap();
+    let ended = eventually("it ends by itself", || switch.try_wait().unwrap());
+    assert!(ended.success(), "it was not killed: {ended:?}");
+    assert_eq!(lab.traces(), Vec::<String>::new());
 }
 
 #[test]

@@ -132,16 +132,21 @@ fn cli_page(program: Command) -> String {
     let mut text = String::from(
         "# Command line\n\nWhat `--help` says, of every command. Written by `cargo xtask gen`.\n",
     );
-    let commands: Vec<Command> = shown(&program).cloned().collect();
-    for mut command in std::iter::once(program).chain(commands) {
-        let name = command.get_bin_name().unwrap_or("linerate").to_owned();
-        let help = command.render_long_help().to_string();
-        // Trailing spaces of wrapped lines would only trouble whoever compares pages.
-        let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
-        // Writing to a String does not fail.
-        let _ = write!(text, "\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n"));
-    }
+    describe_command(&mut text, &mut program);
     text
+}
+
+/// The help of a command and, behind it, of those below it.
+fn describe_command(text: &mut String, command: &mut Command) {
+    let name = command.get_bin_name().unwrap_or("linerate").to_owned();
+    let help = command.render_long_help().to_string();
+    // Trailing spaces of wrapped lines would only trouble whoever compares pages.
+    let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+    // Writing to a String does not fail.
+    let _ = write!(text, "\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n"));
+    for mut below in shown(command).cloned().collect::<Vec<_>>() {
+        describe_command(text, &mut below);
+    }
 }
 
 /// The same commands with help of one width, whoever asks and on whichever terminal.
@@ -187,6 +192,7 @@ mod tests {
             let heading = format!("## `linerate {}`", command.get_name());
             assert_eq!(page.contains(&heading), !command.is_hide_set(), "{heading}");
         }
+        assert!(page.contains("## `linerate lab up`\n") && !page.contains("## `linerate lab switch`"));
         assert!(page.lines().all(|line| line.chars().count() <= COLUMNS || line.starts_with("What")));
         assert!(!page.contains('\u{1b}'));
     }

@@ -138,8 +138,10 @@ fn ports(page: &mut Page, ports: &[PortStatus]) {
             (_, 6) if row[6] != "0" => Ink::Warning,
             _ => Ink::Plain,
         };
-        let row: Vec<(Ink, &str)> =
+        let mut row: Vec<(Ink, &str)> =
             padded.iter().enumerate().map(|(column, cell)| (ink(column), cell.as_str())).collect();
+        // The last cell of a row is wrapped, and would lose its place.
+        row.push((Ink::Plain, ""));
         page.row(&row, &widths);
     }
     for port in ports.iter().filter(|port| port.dropped > 0 || port.counts.marked > 0) {
@@ -297,6 +299,9 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
+        let ends =
+            |cell: &str| text.lines().find(|line| line.ends_with(cell)).map(|line| line.chars().count());
+        assert_eq!(ends("largest in 1 s"), ends("512 KiB"), "numbers stand right:\n{text}");
         assert!(!text.contains("doubtful") && !text.contains("do not balance"), "{text}");
     }
 
