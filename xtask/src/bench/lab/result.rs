@@ -99,7 +99,7 @@ pub(super) mod tests {
         let sample = |side: &str, end: u64, outside: bool, cwnd: u64| {
             let start = (end - 1) * 1_000_000_000;
             json!({ "side": side, "start_ns": start, "end_ns": start + 1_000_000_000, "outside": outside,
-                    "readings": { "tcp.cwnd": cwnd } })
+                    "readings": { "tcp.cwnd": cwnd, "tcp.unacked": cwnd.min(15) } })
         };
         let port = |end: u64, dropped: u64| {
             let start = (end - 1) * 100_000_000;

@@ -82,7 +82,11 @@ const TRUNK_MTU: f64 = 9000.0;
 const BESIDE_BPS: f64 = 2e9;
 const BESIDE_BYTES: f64 = 8192.0;
 
-/// One stream beside UDP, until the queue before the trunk is full: the sender's window at that moment.
+/// What TCP offers at most: a little more than is left to it. So the queue before the trunk grows slowly also in slow
+/// start, and none grows in the sender's own interface, where the formula knows of none.
+const PACE_BPS: f64 = 8.2e9;
+
+/// One stream beside UDP, until the queue before the trunk is full: what the sender has in flight at that moment.
 pub(super) fn first_drop(bench: &Bench) -> Result<Vec<Readings>, String> {
     // CUBIC takes the cube root of the window to get there: a short look needs a short path.
     let (delay_ms, buffer) = if bench.quick { (5.0, 4e6) } else { (25.0, 16e6) };
@@ -96,46 +100,48 @@ pub(super) fn first_drop(bench: &Bench) -> Result<Vec<Readings>, String> {
     let command = Tool::Linerate.client(bench, &place, &server, length * 2, &options);
     let udp = Process::start(bench, &command)?;
     bench.wait(Duration::from_secs(2))?;
-    let upload = Upload { from: "a", to: "c", length, options: &["-C", "cubic", "-i", "0.02"] };
+    let options = ["-C", "cubic", "-i", "0.02", "--fq-rate", &PACE_BPS.to_string()];
+    let upload = Upload { from: "a", to: "c", length, options: &options };
     let run = network.upload(&upload, || ())?;
     drop(udp);
     let rtt_s = 2e-3 * delay_ms;
     let goodput = expected::tcp_beside_udp(TRUNK_BPS, TRUNK_MTU, BESIDE_BPS, BESIDE_BYTES);
     let theory = expected::first_drop_window(goodput, rtt_s, buffer, TRUNK_BPS);
-    let full = window_at_first_drop(&run, "s1>s2", rtt_s)?;
+    let full = at_first_drop(&run, "s1>s2", rtt_s)?;
     let note = format!(
-        "{:.2} of {:.2} MB in flight, {:.1} s after the first byte; buffer {:.0} MB, {:.0} ms; the window is that of the sender at the beginning of the tenth of a second with the first drop, which the sender learns a round trip later; {} retransmitted in all",
-        full.window / 1e6,
+        "{:.2} of {:.2} MB, {:.1} s after the first byte; buffer {:.0} MB, {:.0} ms, TCP paced at {:.1} Gb/s; the smaller of cwnd and what is in flight, at the middle of the tenth of a second with the first drop, of which the sender learns a round trip later; {} retransmitted in all",
+        full.in_flight / 1e6,
         theory / 1e6,
         full.after_s,
         buffer / 1e6,
         rtt_s * 1e3,
+        PACE_BPS / 1e9,
         run.number("/sender/retransmits")?,
     );
-    Ok(vec![Readings::once(full.window / theory, note)])
+    Ok(vec![Readings::once(full.in_flight / theory, note)])
 }
 
 /// A buffer that was full for the first time.
-#[derive(Debug, PartialEq)]
 struct Full {
-    /// The sender's congestion window then, bytes.
-    window: f64,
+    /// What the sender had in flight then, bytes.
+    in_flight: f64,
     /// Since the sender's first byte.
     after_s: f64,
 }
 
-fn window_at_first_drop(run: &Run, port: &str, rtt_s: f64) -> Result<Full, String> {
+fn at_first_drop(run: &Run, port: &str, rtt_s: f64) -> Result<Full, String> {
     let drops = |interval: &&Interval| interval.read("port.dropped").is_some_and(|dropped| dropped > 0.0);
     let intervals = run.port(port);
     let dropped = intervals.iter().find(drops).ok_or_else(|| format!("nothing was dropped at {port}"))?;
     // Ports count from the start of the run, the sender from its first byte, of whose arrival the server's word came
     // back a round trip after it was sent.
     let first_byte_s = run.number("/receiver/first_read_ns")? / 1e9 - rtt_s;
-    let after_s = dropped.start_s - first_byte_s;
+    let after_s = f64::midpoint(dropped.start_s, dropped.end_s) - first_byte_s;
     let sender = run.sender();
     let before = sender.iter().rfind(|interval| interval.end_s <= after_s);
-    let window = before.and_then(|interval| interval.read("tcp.cwnd"));
-    Ok(Full { window: window.ok_or("the sender did not read its window before the first drop")?, after_s })
+    let in_flight =
+        before.and_then(|interval| Some(interval.read("tcp.cwnd")?.min(interval.read("tcp.unacked")?)));
+    Ok(Full { in_flight: in_flight.ok_or("the sender read nothing before the first drop")?, after_s })
 }
 
 #[cfg(test)]
@@ -145,15 +151,15 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_window_is_the_last_one_before_the_drop() {
-        // The first byte left at 0.05 s, the drop fell between 2.0 and 2.1 s of the run: 1.95 s after that byte, when
+    fn the_last_sample_before_the_drop_counts() {
+        // The first byte left at 0.1 s, the drop fell between 2.0 and 2.1 s of the run: 1.95 s after that byte, when
         // the sample at 1 s was the last one.
-        let full = window_at_first_drop(&run(), "s>b", 0.1).unwrap();
-        assert_eq!(full.window, 10.0);
+        let full = at_first_drop(&run(), "s>b", 0.05).unwrap();
+        assert_eq!(full.in_flight, 10.0);
         assert!((full.after_s - 1.95).abs() < 1e-9);
-        // A first byte at 0 s: now the sample at 2 s is the last one.
-        assert_eq!(window_at_first_drop(&run(), "s>b", 0.15).unwrap().window, 20.0);
-        assert!(window_at_first_drop(&run(), "b>s", 0.1).is_err());
+        // A first byte at 0 s: now the sample at 2 s is the last one, when less was in flight than the window allows.
+        assert_eq!(at_first_drop(&run(), "s>b", 0.15).unwrap().in_flight, 15.0);
+        assert!(at_first_drop(&run(), "b>s", 0.1).is_err());
     }
 
     #[test]
