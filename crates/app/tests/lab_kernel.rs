@@ -32,7 +32,7 @@ fn a_lab_of_the_kernel_is_used_like_any_other_and_goes_without_a_trace() {
     }
     let congestion = lab.done("a", "cat", &["/proc/sys/net/ipv4/tcp_congestion_control"]);
     assert_eq!(congestion.stdout.trim(), "cubic");
-    // 1 Gb/s less what surrounds 1448 bytes on the wire, as `theory.md` counts it.
+    // 1 Gb/s less what surrounds 1448 bytes on the wire.
     let server = support::Server::from(lab.linerate("b", &["serve", "-p", "0", "--json"]));
     let port = server.port.to_string();
     let test = lab.linerate("a", &["test", "b", "-p", &port, "--upload", "-t", "2", "--json"]);

@@ -22,10 +22,9 @@ fn tcp_goodput(rate: f64, mtu: f64, tags: f64) -> f64 {
 }
 
 /// Settings with which the queue in front of a line is never empty and never full, so that the line is busy whatever else
-/// this machine does for some tens of milliseconds: a fast sender whose window is 40 ms of the line, and room for it. To go
-/// with [`STEADY`].
+/// this machine does meanwhile: a fast sender whose window is 200 ms of the line, and room for it. To go with [`STEADY`].
 fn standing_queue(sender: &str, receiver: &str, line: &str, rate: f64) -> Vec<String> {
-    let window = rate / 8.0 * 0.04;
+    let window = rate / 8.0 * 0.2;
     vec![
         format!("link.{sender}.rate=10G"),
         format!("link.{line}.buffer={}", window * 4.0),
@@ -36,6 +35,12 @@ fn standing_queue(sender: &str, receiver: &str, line: &str, rate: f64) -> Vec<St
 
 /// Four seconds of a full line. Reno's slow start, unlike CUBIC's, ends only where the window or the room does.
 const STEADY: [&str; 6] = ["-t", "4", "-O", "1", "-C", "reno"];
+const STEADY_NS: f64 = 4e9;
+
+/// A thousandth; and as much as the switch itself says that what it hands over may be late, at both ends of the time.
+fn tolerance(lab: &Lab) -> f64 {
+    1e-3 + 2.0 * count(&lab.status()["keeping_up"], "late_max_ns") as f64 / STEADY_NS
+}
 
 fn up(topology: &str, set: &[String]) -> Lab {
     Lab::up(topology, &set.iter().map(String::as_str).collect::<Vec<_>>())
@@ -85,8 +90,15 @@ fn tcp_gets_what_the_line_carries_to_a_thousandth() {
         }
         let lab = up("pair", &set);
         let document = upload(&lab, "a", "b", &STEADY);
-        near(received(&document), tcp_goodput(rate, mtu, tags), 1e-3);
-        assert_eq!(lab.port("s>b")["dropped"], 0, "nothing is lost where everything fits");
+        let port = lab.port("s>b");
+        assert_eq!(port["dropped"], 0, "nothing is lost where everything fits");
+        // By the clock of the receiver.
+        near(received(&document), tcp_goodput(rate, mtu, tags), tolerance(&lab));
+        // Without any clock: what the receiver has read, and what went over the line for it.
+        let read = flow(&document, "upload")["receiver"]["total_bytes"].as_f64().unwrap();
+        near(read / count(&port, "wire_bytes") as f64, tcp_goodput(1.0, mtu, tags), 2e-3);
+        // By the clock of the line, while it never rested.
+        rate_is(&document, "s>b", rate, is_full);
         // No tag is to be seen on the interface, so the ceiling is that of a line without.
         let ceiling = flow(&document, "upload")["ceiling"]["bitrate_bps"].as_f64().unwrap();
         near(ceiling, tcp_goodput(rate, mtu, 0.0), 1e-6);
@@ -105,7 +117,7 @@ fn the_real_iperf3_prints_941() {
     let line = done.stdout.lines().find(|line| line.ends_with("receiver")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     let unit = words.iter().position(|word| *word == "Kbits/sec").unwrap();
-    near(words[unit - 1].parse::<f64>().unwrap() * 1e3, tcp_goodput(1e9, 1500.0, 0.0), 1e-3);
+    near(words[unit - 1].parse::<f64>().unwrap() * 1e3, tcp_goodput(1e9, 1500.0, 0.0), tolerance(&lab));
 }
 
 #[test]
@@ -130,18 +142,28 @@ fn witness<'a>(document: &'a Value, port: &str) -> &'a Value {
     document["ports"].as_array().unwrap().iter().find(|found| found["port"] == port).unwrap()
 }
 
-fn length_ns(sample: &Value) -> f64 {
-    (count(sample, "end_ns") - count(sample, "start_ns")) as f64
+/// A port sent at this rate in the intervals for which `busy` says yes, as for those before and after them. A super-frame
+/// is counted when it ends, so one may be missing or too much at either end.
+fn rate_is(document: &Value, port: &str, bps: f64, busy: impl Fn(&Value) -> bool) {
+    const SUPER_FRAME: f64 = 66_000.0 * 8.0;
+    let samples = witness(document, port)["samples"].as_array().unwrap();
+    let amid = samples.windows(3).filter(|around| around.iter().all(|sample| busy(&sample["readings"])));
+    let seconds = |sample: &Value| (count(sample, "end_ns") - count(sample, "start_ns")) as f64 / 1e9;
+    let parts = amid.map(|around| {
+        let rate = around[1]["readings"]["port.rate"].as_f64().unwrap();
+        (rate * seconds(&around[1]), seconds(&around[1]))
+    });
+    let (bits, time) = parts.fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+    assert!(time > 0.0, "{samples:?}");
+    near(bits, bps * time, 2.0 * SUPER_FRAME / (bps * time));
 }
 
-/// The intervals of a port in which it dropped, as it did in those before and after them: it was overloaded throughout.
-fn amid_drops(port: &Value) -> Vec<&Value> {
-    let samples = port["samples"].as_array().unwrap();
-    let amid =
-        samples.windows(3).filter(|around| around.iter().all(|s| count(&s["readings"], "port.dropped") > 0));
-    let found: Vec<&Value> = amid.map(|around| &around[1]).collect();
-    assert!(!found.is_empty(), "{port}");
-    found
+fn is_full(readings: &Value) -> bool {
+    readings["port.busy"].as_f64().unwrap() > 0.9999
+}
+
+fn is_dropping(readings: &Value) -> bool {
+    count(readings, "port.dropped") > 0
 }
 
 #[test]
@@ -205,19 +227,23 @@ fn a_trunk_gives_one_flow_one_member_and_many_flows_both() {
     let _alone = alone();
     let lab = up("trunk-2x1g", &standing_queue("a", "c", "trunk", 1e9));
     let one = received(&upload(&lab, "a", "c", &STEADY));
-    near(one, tcp_goodput(1e9, 1500.0, 0.0), 1e-3);
-    let port = lab.port("s1>s2");
-    let members = port["members"].as_array().unwrap();
-    let of = |name: &str| members.iter().map(|member| count(member, name)).collect::<Vec<_>>();
-    assert_eq!(members.len(), 2);
-    assert_eq!(of("packets").iter().sum::<u64>(), count(&port, "packets"), "{port}");
-    assert_eq!(of("wire_bytes").iter().sum::<u64>(), count(&port, "wire_bytes"), "{port}");
-    // The connection over which the two ends talk may be on either.
-    assert!(of("wire_bytes").iter().min() < Some(&1_000_000), "{port}");
+    near(one, tcp_goodput(1e9, 1500.0, 0.0), tolerance(&lab));
+    // The connection over which the two ends talk may be on the other member.
+    assert!(of_members(&lab, "wire_bytes").iter().min() < Some(&1_000_000));
     // That all of 32 flows hash to the same member happens once in two thousand million runs.
-    let many = received(&upload(&lab, "a", "c", &[&STEADY[..], &["-P", "32"]].concat()));
-    // What waits behind a lost packet when the measured seconds begin counts in them.
-    assert!(many > one * 1.1 && many <= 2.0 * tcp_goodput(1e9, 1500.0, 0.0) * 1.01, "{many}");
+    upload(&lab, "a", "c", &[&STEADY[..], &["-P", "32"]].concat());
+    let carried = of_members(&lab, "wire_bytes");
+    assert!(carried.iter().min() > Some(&100_000_000), "{carried:?}");
+}
+
+/// A counter of the trunk's members, which add up to the trunk's own.
+fn of_members(lab: &Lab, counter: &str) -> Vec<u64> {
+    let port = lab.port("s1>s2");
+    let members: Vec<u64> =
+        port["members"].as_array().unwrap().iter().map(|member| count(member, counter)).collect();
+    assert_eq!(members.len(), 2);
+    assert_eq!(members.iter().sum::<u64>(), count(&port, counter), "{port}");
+    members
 }
 
 #[test]
@@ -225,19 +251,16 @@ fn a_trunk_gives_one_flow_one_member_and_many_flows_both() {
 fn a_policer_lets_pass_what_it_was_given_and_queues_nothing() {
     let _alone = alone();
     // A bucket so deep that a sender who pauses a little loses nothing by it.
-    let lab = Lab::up("policed", &["burst=2MB"]);
-    let document = upload(&lab, "a", "b", &["-u", "-b", "200M", "-t", "4", "-l", "1400"]);
-    // It counts frames with their check sequence. Where a second ends, a super-frame more or less is a sixth of a per cent.
-    let seconds = amid_drops(witness(&document, "r>b"));
-    let bytes: u64 = seconds.iter().map(|sample| count(&sample["readings"], "port.bytes")).sum();
-    let ns: f64 = seconds.iter().copied().map(length_ns).sum();
-    near(bytes as f64 * 8e9 / ns, 100e6, 4e-3);
+    let lab = Lab::up("policed", &["burst=10MB"]);
+    let document = upload(&lab, "a", "b", &["-u", "-b", "500M", "-t", "4", "-l", "1400"]);
+    // It counts frames with their check sequence, the line 20 bytes more.
+    rate_is(&document, "r>b", 100e6 * 1466.0 / 1446.0, is_dropping);
     let port = lab.port("r>b");
     assert!(count(&port, "dropped_policer") > 0, "{port}");
     assert_eq!(count(&port, "dropped"), count(&port, "dropped_policer"), "{port}");
-    // No sender gets more than the rate and what the bucket holds: 100 Mb/s and 2 MB in 3 seconds.
+    // No sender gets more than the rate and what the bucket holds: 100 Mb/s and 10 MB in 3 seconds.
     let tcp = received(&upload(&lab, "a", "b", &["-t", "3", "-O", "1"]));
-    assert!(tcp <= (100e6 + 16e6 / 3.0) * 1448.0 / 1518.0 * 1.001, "{tcp}");
+    assert!(tcp <= (100e6 + 80e6 / 3.0) * 1448.0 / 1518.0 * 1.001, "{tcp}");
 }
 
 #[test]
@@ -265,11 +288,11 @@ fn disjoint_pairs_of_a_switch_do_not_meet() {
     set.extend(standing_queue("c", "d", "d", 1e9));
     // The ports share the switch's memory: it is that of both queues, twice.
     set.retain(|change| !change.contains(".buffer="));
-    set.push("buffer=80MB".to_owned());
+    set.push("buffer=400MB".to_owned());
     let lab = up("gigabit-switch-4", &set);
     let pairs = [("a", "b"), ("c", "d")].map(|(from, to)| start_upload(&lab, from, to, &STEADY));
-    for document in pairs.map(finish) {
-        near(received(&document), tcp_goodput(1e9, 1500.0, 0.0), 1e-3);
+    for (document, port) in pairs.map(finish).iter().zip(["s>b", "s>d"]) {
+        rate_is(document, port, 1e9, is_full);
     }
     for port in ["s>b", "s>d"] {
         assert_eq!(lab.port(port)["dropped"], 0, "{port}");
@@ -283,7 +306,7 @@ fn two_into_one_meet_at_the_port_that_they_share() {
     let lab = Lab::up("gigabit-switch-4", &[]);
     let pairs = ["a", "b"].map(|from| start_upload(&lab, from, "c", &["-t", "4", "-O", "1"]));
     let got: f64 = pairs.map(finish).iter().map(received).sum();
-    assert!(got <= tcp_goodput(1e9, 1500.0, 0.0) * 1.001, "{got}");
+    assert!(got <= tcp_goodput(1e9, 1500.0, 0.0) * (1.0 + tolerance(&lab)), "{got}");
     let port = lab.port("s>c");
     assert!(count(&port, "dropped_queue") > 0, "{port}");
     // With alpha = 1, one port may have as much as it leaves free: half of 512 KiB.
@@ -298,7 +321,7 @@ fn two_into_one_meet_at_the_port_that_they_share() {
 #[ignore = "needs root and network namespaces"]
 fn a_run_carries_what_the_switch_saw_and_a_link_that_changed_meanwhile_shows() {
     let _alone = alone();
-    let lab = Lab::up("pair", &[]);
+    let lab = Lab::up("pair", &["link.b.buffer=10MB"]);
     let test = start_upload(&lab, "a", "b", &["-u", "-b", "500M", "-t", "5"]);
     eventually("data flows", || (count(&lab.port("s>b"), "packets") > 20_000).then_some(()));
     assert_eq!(lab.set("link.b", &["rate=100M"]).code, Some(0));
@@ -313,8 +336,6 @@ fn a_run_carries_what_the_switch_saw_and_a_link_that_changed_meanwhile_shows() {
     let rate = |sample: &Value| sample["readings"]["port.rate"].as_f64().unwrap();
     let before = seen["samples"].as_array().unwrap().iter().map(rate).fold(0.0, f64::max);
     assert!(before > 2e8, "{seen}");
-    for sample in amid_drops(seen) {
-        near(rate(sample), 1e8, 1e-3);
-    }
+    rate_is(&document, "s>b", 1e8, is_dropping);
     assert_eq!(count(seen, "dropped"), count(&lab.port("s>b"), "dropped"));
 }

@@ -102,7 +102,9 @@ impl Lab {
 
     /// Everything that is left of it: nothing, when it was removed.
     pub(crate) fn traces(&self) -> Vec<String> {
-        let mut found: Vec<String> = world().into_iter().filter(|thing| thing.contains(&self.name)).collect();
+        // With what stands around it: another lab's name may begin with this one's.
+        let ours = format!("linerate-{}-", self.name);
+        let mut found: Vec<String> = world().into_iter().filter(|thing| thing.contains(&ours)).collect();
         found.extend(files_below(self.folder.path()).into_iter().filter(|file| file.contains(&self.name)));
         found.extend(switches(&self.name).iter().map(|pid| format!("process {pid}")));
         found

@@ -215,7 +215,8 @@ impl Switch {
 
     /// Reads all counters into the history; when to do so next.
     fn sample(&mut self) -> u64 {
-        let now = self.reached;
+        // The instant of which the counters are: this thread may have slept since.
+        let at = self.reached;
         // Asking takes some ten microseconds an interface: once a second is enough.
         if self.readings.is_multiple_of(READINGS_PER_SECOND) {
             let drops = |gauge: &Gauge| gauge.routing.send_drops(gauge.index).unwrap_or(0);
@@ -223,15 +224,15 @@ impl Switch {
         }
         self.readings += 1;
         let reading = Reading {
-            at_ns: clock::now().as_ns(),
-            ports: self.fabric.ports(now),
+            at_ns: self.epoch.as_ns() + at.as_ns(),
+            ports: self.fabric.ports(at),
             frames: self.counts.frames,
             late: self.counts.late,
             worst_ns: std::mem::take(&mut self.worst_ns),
             cpu_ns: u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX),
             overrun: self.counts.overrun,
         };
-        self.fabric.forget_peaks(now);
+        self.fabric.forget_peaks(at);
         // From the clock as it stands: a tick that passed while frames were handed over is not made up for.
         let next = self.epoch.as_ns() + (self.now().as_ns() / TICK_NS + 1) * TICK_NS;
         if let Ok(mut history) = self.history.lock() {
