@@ -227,7 +227,7 @@ fn a_trunk_gives_one_flow_one_member_and_many_flows_both() {
     let _alone = alone();
     let lab = up("trunk-2x1g", &standing_queue("a", "c", "trunk", 1e9));
     let one = received(&upload(&lab, "a", "c", &STEADY));
-    near(one, tcp_goodput(1e9, 1500.0, 0.0), tolerance(&lab));
+    assert!(one <= tcp_goodput(1e9, 1500.0, 0.0) * (1.0 + tolerance(&lab)), "{one}");
     // The connection over which the two ends talk may be on the other member.
     assert!(of_members(&lab, "wire_bytes").iter().min() < Some(&1_000_000));
     // That all of 32 flows hash to the same member happens once in two thousand million runs.
