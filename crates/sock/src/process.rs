@@ -161,7 +161,14 @@ pub fn first_in_line() -> Result<(), SockError> {
     const NICEST: i32 = -20;
     // SAFETY: takes numbers, touches no memory of ours.
     let ret = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICEST) };
-    check("raise the priority", ret).map(|_| ())
+    check("raise the priority", ret)?;
+    // Where the kernel groups processes by session (sched(7), autogroup), a priority counts within the group only.
+    match fs::write("/proc/self/autogroup", NICEST.to_string()) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(SockError::new("raise the session's priority", error))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
