@@ -8,7 +8,7 @@ use super::super::process::Process;
 use super::super::tools::Tool;
 use super::network::{Network, Upload};
 use super::result::{Interval, Run};
-use super::{expected, length};
+use super::{expected, kept_up, length};
 
 /// Round trip of `long-haul`, seconds.
 const LONG_HAUL_S: f64 = 0.021;
@@ -52,13 +52,14 @@ pub(super) fn window(bench: &Bench, asked: u32) -> Result<Vec<Readings>, String>
     let in_flight = in_flight(&run.sender())?;
     let theory = expected::windowed(in_flight, LONG_HAUL_S);
     let note = format!(
-        "{:.2} of {:.2} Mb/s; W is the {in_flight:.0} bytes in flight on average (TCP_INFO), since of {} and {} granted to send and receive {:.0} were announced, and a full send buffer stops the writer until a third is free; smoothed RTT {:.2} ms",
+        "{:.2} of {:.2} Mb/s; W is the {in_flight:.0} bytes in flight on average (TCP_INFO), since of {} and {} granted to send and receive {:.0} were announced, and a full send buffer stops the writer until a third is free; smoothed RTT {:.2} ms; {}",
         run.goodput_bps / 1e6,
         theory / 1e6,
         run.number("/settings/window/granted_snd_bytes")?,
         run.number("/settings/window/granted_rcv_bytes")?,
         run.sender_mean("tcp.snd_wnd")?,
         run.sender_mean("tcp.srtt")? / 1e6,
+        kept_up(&network.status()?["keeping_up"]),
     );
     Ok(vec![Readings::once(run.goodput_bps / theory, note)])
 }
@@ -109,7 +110,7 @@ pub(super) fn first_drop(bench: &Bench) -> Result<Vec<Readings>, String> {
     let theory = expected::first_drop_window(goodput, rtt_s, buffer, TRUNK_BPS);
     let full = at_first_drop(&run, "s1>s2", rtt_s)?;
     let note = format!(
-        "{:.2} of {:.2} MB, {:.1} s after the first byte; buffer {:.0} MB, {:.0} ms, TCP paced at {:.1} Gb/s; the smaller of cwnd and what is in flight, at the middle of the tenth of a second with the first drop, of which the sender learns a round trip later; {} retransmitted in all",
+        "{:.2} of {:.2} MB, {:.1} s after the first byte; buffer {:.0} MB, {:.0} ms, TCP paced at {:.1} Gb/s; the smaller of cwnd and what is in flight, at the middle of the tenth of a second with the first drop, of which the sender learns a round trip later; {} retransmitted in all; {}",
         full.in_flight / 1e6,
         theory / 1e6,
         full.after_s,
@@ -117,6 +118,7 @@ pub(super) fn first_drop(bench: &Bench) -> Result<Vec<Readings>, String> {
         rtt_s * 1e3,
         PACE_BPS / 1e9,
         run.number("/sender/retransmits")?,
+        kept_up(&network.status()?["keeping_up"]),
     );
     Ok(vec![Readings::once(full.in_flight / theory, note)])
 }
