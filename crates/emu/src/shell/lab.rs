@@ -1,6 +1,5 @@
 //! A lab in the process that is its switch.
 
-use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::unix::net::UnixListener;
 use std::sync::mpsc::{Sender, channel};
@@ -144,7 +143,6 @@ fn furnish(
     });
     let served = thread::Builder::new().name("lab-control".into()).spawn(move || serve(&listener, &desk));
     served.map_err(|source| LabError::Control { path: path.clone(), source })?;
-    let _ = fs::metadata(&path);
     Ok((switch, Stopper { orders, bell }))
 }
 
