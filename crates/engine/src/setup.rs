@@ -62,7 +62,7 @@ impl FlowSetup {
             affinity: None,
             tick: Span::from_ms(100),
             interface: None,
-            stamp: StampLayout { tag_at: 0, seq_at: 8, time_at: 16, stream_at: 24, length: 32 },
+            stamp: linerate_proto::native::STAMP,
             tag: [0; 8],
         }
     }

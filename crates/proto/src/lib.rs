@@ -7,10 +7,11 @@ mod error;
 pub mod native;
 mod session;
 mod stamp;
+pub mod stand_in;
 
 pub use error::PeerError;
 pub use session::{Admission, Ended, FlowOrder, Hello, Input, Output, Place, Progress, Session, Welcome};
-pub use stamp::StampLayout;
+pub use stamp::{SeqField, StampLayout, TimeField, TimeForm};
 
 /// A protocol as plain data: what a port needs to know to serve it.
 #[derive(Debug)]

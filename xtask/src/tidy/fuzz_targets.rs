@@ -34,9 +34,11 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
+/// Folders of protocols. One with a file of its name beside it is the rest of that module and no protocol.
 fn protocol_folders(tree: &Tree) -> BTreeSet<String> {
     let inside = tree.files.iter().filter_map(|file| file.path.strip_prefix(PROTOCOLS));
-    inside.filter_map(|rest| Some(rest.split_once('/')?.0.to_owned())).collect()
+    let folders = inside.filter_map(|rest| Some(rest.split_once('/')?.0.to_owned()));
+    folders.filter(|folder| tree.file(&format!("{PROTOCOLS}{folder}.rs")).is_none()).collect()
 }
 
 /// A target is named after its protocol, alone or with what it decodes: `native.rs`, `native_datagram.rs`.
@@ -81,6 +83,18 @@ mod tests {
             found(check, &samples),
             ["crates/proto/src/lib.rs:2", "crates/proto/src/netpipe/mod.rs:1"]
         );
+    }
+
+    #[test]
+    fn the_rest_of_a_module_is_no_protocol() {
+        let samples = [
+            TABLE,
+            ("crates/proto/src/native/mod.rs", ""),
+            ("fuzz/fuzz_targets/native.rs", ""),
+            ("crates/proto/src/stand_in.rs", ""),
+            ("crates/proto/src/stand_in/flow.rs", ""),
+        ];
+        assert!(found(check, &samples).is_empty());
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub use frame::{FRAME_LIMIT, Framer, HELLO_LIMIT};
 pub use preface::{Connection, PREFACE_BYTES, Preface, looks_like};
 pub use server::ServerSession;
 
-use crate::{Match, Protocol, StampLayout};
+use crate::{Match, Protocol, SeqField, StampLayout, TimeField, TimeForm};
 
 /// Version of the protocol spoken here.
 pub const VERSION: u8 = 1;
@@ -34,7 +34,13 @@ pub const MAGIC: [u8; 8] = *b"LINERATE";
 pub static NATIVE: Protocol = Protocol { name: "native", default_port: 5201, sniff };
 
 /// Where our datagrams carry what the receiver needs.
-pub const STAMP: StampLayout = StampLayout { tag_at: 0, seq_at: 8, time_at: 16, stream_at: 24, length: 32 };
+pub const STAMP: StampLayout = StampLayout {
+    tag_at: Some(0),
+    seq: SeqField::Wide { at: 8, first: 0 },
+    time: Some(TimeField { at: 16, form: TimeForm::Nanoseconds }),
+    stream_at: Some(24),
+    length: 32,
+};
 
 /// The 8 bytes at the start of every data datagram of a run: the cookie, folded so that it stays unknown on the wire.
 #[must_use]

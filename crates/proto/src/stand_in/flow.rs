@@ -1,0 +1,205 @@
+//! Flows: what the engine is asked to move and what it counts.
+
+use linerate_model::{Direction, Side, Tally};
+use linerate_units::{Bitrate, Bytes, Span, Timestamp};
+
+use super::link::{Link, Reason, Transport};
+use super::run::RunId;
+use crate::StampLayout;
+
+/// Number of a flow, chosen by the stand-in, not in use.
+pub type FlowId = u16;
+
+/// What the engine is asked to move.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowTask {
+    /// Its number.
+    pub flow: FlowId,
+    /// The run that it belongs to.
+    pub run: RunId,
+    /// Whether this end writes or reads.
+    pub side: Side,
+    /// Which way, seen from the client.
+    pub direction: Direction,
+    /// What carries it.
+    pub transport: Transport,
+    /// One open link for each stream, in the order of the streams.
+    pub links: Vec<Link>,
+    /// Bytes handed to the kernel at once, or payload of one datagram.
+    pub length: Bytes,
+    /// What each stream says.
+    pub payload: Payload,
+    /// Where datagrams carry number and time.
+    pub stamp: StampLayout,
+    /// The sender stops after this many bytes over all streams, in whole blocks of `length`; absent until it is told.
+    pub bytes: Option<Bytes>,
+    /// The sender stops after this time, and the receiver's measured part has this length after the omitted one;
+    /// absent until it is told.
+    pub time: Option<Span>,
+    /// Left out of the archived result at the start.
+    pub omit: Span,
+    /// Rate that each stream offers; absent to saturate.
+    pub offered: Option<Bitrate>,
+    /// Blocks that leave together when a rate is offered; absent for one.
+    pub burst: Option<u32>,
+    /// Rate to which the kernel paces each stream.
+    pub fq_rate: Option<Bitrate>,
+    /// How the sender gives bytes to the kernel, and whether the receiver copies them.
+    pub socket: linerate_model::SocketKnobs,
+    /// CPU on which the data threads are kept.
+    pub affinity: Option<u32>,
+    /// What ends the stream of a receiver, beside being told and the end of a connection.
+    pub end_mark: EndMark,
+}
+
+/// What a stream says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Payload {
+    /// Bytes at the start of every block or datagram, below the stamp.
+    pub head: Vec<u8>,
+    /// What follows.
+    pub pattern: Pattern,
+    /// The first block or datagram is at least so long, when `head` would not fit.
+    pub first_length: Option<Bytes>,
+}
+
+/// What a block is filled with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Pattern {
+    /// Bytes that cannot be compressed.
+    #[default]
+    Random,
+    /// The ASCII digits 0 to 9, again and again (iperf).
+    Digits,
+    /// The printable ASCII characters 0x20 to 0x7e, again and again (ttcp).
+    Printable,
+    /// One byte, again and again.
+    Byte(u8),
+}
+
+/// What ends a receiver's stream of datagrams.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EndMark {
+    /// Nothing.
+    #[default]
+    None,
+    /// A negative sequence number.
+    Negative,
+    /// The n-th datagram of at most so many bytes; these never count as data.
+    Short {
+        /// Most bytes of a mark.
+        bytes: usize,
+        /// Which of them ends the stream, from 1.
+        nth: u32,
+    },
+}
+
+/// How a flow ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// The sender finishes the block it is writing and stops; the receiver stops reading. The links stay open.
+    AtOnce,
+    /// The sender stops and closes its side of the connections; the receiver reads until the peer has closed its.
+    Regularly,
+    /// Connections are reset.
+    Abort,
+}
+
+/// What a flow has counted so far, or in the end.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FlowCounts {
+    /// The flow.
+    pub flow: FlowId,
+    /// When the counts were read.
+    pub at: Timestamp,
+    /// When the first byte was read or the first write began; absent before it.
+    pub first_at: Option<Timestamp>,
+    /// When the last byte was read or written.
+    pub last_at: Option<Timestamp>,
+    /// One for each stream.
+    pub streams: Vec<StreamCounts>,
+    /// Why the flow ended before its regular end (peer gone, write failed), in the words of the system.
+    pub trouble: Option<Reason>,
+    /// The engine's own account, once the flow has ended.
+    pub tally: Option<Box<Tally>>,
+}
+
+/// What one stream has counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct StreamCounts {
+    /// Application bytes read or written; datagrams without their headers, doubled ones included.
+    pub bytes: u64,
+    /// System calls that moved them.
+    pub calls: u64,
+    /// Datagrams sent, or received (doubled ones included).
+    pub packets: u64,
+    /// Highest number seen, counted from 1; the number of datagrams that have been sent at least.
+    pub highest: u64,
+    /// Datagrams missing below the highest.
+    pub lost: u64,
+    /// Datagrams that came after a later one.
+    pub out_of_order: u64,
+    /// Datagrams that came again.
+    pub duplicates: u64,
+    /// Interarrival jitter (RFC 3550 §6.4.1).
+    pub jitter: Span,
+    /// Segments sent again since the connection began; absent at a receiver of TCP and where a kernel does not say.
+    pub retransmits: Option<u64>,
+    /// Congestion window, bytes.
+    pub snd_cwnd: Option<u64>,
+    /// The peer's window, bytes.
+    pub snd_wnd: Option<u64>,
+    /// Smoothed round-trip time.
+    pub rtt: Option<Span>,
+    /// Its variance.
+    pub rttvar: Option<Span>,
+    /// Path MTU, bytes.
+    pub pmtu: Option<u32>,
+    /// Reordering that the kernel has met, segments.
+    pub reorder: Option<u32>,
+    /// The stream has ended.
+    pub ended: bool,
+}
+
+/// CPU time since the driver began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cpu {
+    /// When it was read, from the driver's start.
+    pub elapsed: Span,
+    /// Of this process, in user mode.
+    pub user: Span,
+    /// Of this process, in the kernel.
+    pub system: Span,
+}
+
+/// Messages in turn over one connection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exchange {
+    /// The connection.
+    pub link: Link,
+    /// Bytes of each message of ours; 0 to send nothing.
+    pub send: Bytes,
+    /// Bytes of each message of the peer; 0 to receive nothing.
+    pub receive: Bytes,
+    /// Whether this end sends before it receives.
+    pub sends_first: bool,
+    /// How many times.
+    pub repeats: u32,
+    /// Time after which the whole exchange is given up.
+    pub patience: Span,
+    /// What a message says: its first bytes, the rest is 0.
+    pub head: Vec<u8>,
+    /// Write every message from another place of a large pool, so that no cache holds it.
+    pub cold: bool,
+}
+
+/// How an exchange went.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Exchanged {
+    /// From before the first call to after the last.
+    pub elapsed: Span,
+    /// Times of the single turns, when there were at most 100,000.
+    pub turns: Vec<Span>,
+    /// The last message that was received.
+    pub last: Vec<u8>,
+}
