@@ -32,7 +32,7 @@ use crate::train::HashFields;
 use crate::way::Way;
 
 pub use bundled::{Bundled, bundled};
-pub use live::{SetError, Target, TargetError, parse_target, set_way};
+pub use live::{SetError, Target, TargetError, change_way, parse_target, set_way};
 pub use mistake::{Mistake, Place, TopologyError};
 pub use overrides::{Override, OverrideError};
 pub use read::read;

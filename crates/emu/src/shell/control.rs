@@ -11,10 +11,10 @@ use linerate_sock::clock::{self, Mono};
 use linerate_sock::poll::EventFd;
 
 use super::card::Card;
-use super::history::History;
+use super::history::{History, Past};
 use super::switch::{LATE_BOUND_NS, Order, Report};
 use super::wire::{Answer, Ask, HostStatus, PortStatus, Status};
-use crate::topology::{self, Topology};
+use crate::topology::{self, Link, Topology};
 
 /// The longest question.
 const LONGEST: u64 = 64 << 10;
@@ -78,8 +78,8 @@ impl Desk {
                 None => Answer::Refused { why: "the switch does not answer".into() },
             },
             Ask::Witness { from_ns, to_ns } => {
-                let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-                Answer::Witness(history.witness(*from_ns, *to_ns, LATE_BOUND_NS))
+                let past = self.past(|history| history.between(*from_ns, *to_ns));
+                Answer::Witness(past.witness(LATE_BOUND_NS))
             }
             Ask::Set { target, changes } => match self.set(target, changes) {
                 Ok(()) => Answer::Done,
@@ -90,6 +90,11 @@ impl Desk {
                 Answer::Done
             }
         }
+    }
+
+    /// A part of the past. The switch writes it while it works, so the lock is held for nothing but taking the part.
+    fn past(&self, part: impl FnOnce(&History) -> Past) -> Past {
+        part(&self.history.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn order(&self, order: Order) {
@@ -111,25 +116,37 @@ impl Desk {
         let target = topology::parse_target(target).map_err(|error| error.to_string())?;
         let (number, sides) = target.find(&topology).map_err(|error| error.to_string())?;
         let mut link = topology.links[number].clone();
-        for (key, value) in changes {
-            for &side in sides {
-                topology::set_way(&mut link.ways[side], key, value).map_err(|error| error.to_string())?;
-            }
+        for &side in sides {
+            let changes = changes.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+            topology::change_way(&mut link.ways[side], changes).map_err(|error| error.to_string())?;
         }
+        // The cards first: only they can fail.
+        self.cards_follow(number, sides, &topology.links[number], &link)?;
         for &side in sides {
             let way = Box::new(link.ways[side].clone());
             self.order(Order::Set { link: Box::new(link.clone()), number, side, way });
-            for card in self.cards.iter().filter(|card| (card.link, card.end) == (number, side)) {
-                card.follow(&link.ways[side]).map_err(|error| error.to_string())?;
-            }
         }
         topology.links[number] = link;
         Ok(())
     }
 
+    /// Has the cards at a link follow its change, all or none.
+    fn cards_follow(&self, number: usize, sides: &[usize], from: &Link, to: &Link) -> Result<(), String> {
+        let cards = self.cards.iter().filter(|card| card.link == number && sides.contains(&card.end));
+        for (at, card) in cards.clone().enumerate() {
+            if let Err(error) = card.follow(&to.ways[card.end]) {
+                for changed in cards.take(at) {
+                    let _ = changed.follow(&from.ways[changed.end]);
+                }
+                return Err(error.to_string());
+            }
+        }
+        Ok(())
+    }
+
     fn status(&self, report: Report) -> Status {
         let topology = self.topology.lock().unwrap_or_else(PoisonError::into_inner);
-        let recent = self.history.lock().unwrap_or_else(PoisonError::into_inner).last_second();
+        let recent = self.past(History::last_second).recent();
         let mut keeping_up = report.keeping_up;
         keeping_up.cpu = recent.as_ref().map_or(0.0, |recent| recent.cpu);
         let port = |(number, counts): (usize, crate::fabric::PortCounts)| {

@@ -1,6 +1,7 @@
 //! What the ports did, interval by interval: the recent past of a running lab.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::wire::{Interval, Lateness, PacketRate, PortSeries, Witness};
 use crate::fabric::PortCounts;
@@ -54,8 +55,8 @@ struct Kept {
 /// The recent past.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    names: Vec<String>,
-    readings: VecDeque<Kept>,
+    names: Arc<[String]>,
+    readings: VecDeque<Arc<Kept>>,
 }
 
 impl History {
@@ -77,7 +78,7 @@ impl History {
             queue_max: port.queue_max_bytes.get(),
             busy_ns: port.busy.as_ns() / port.members.len().max(1) as u64,
         };
-        self.readings.push_back(Kept {
+        self.readings.push_back(Arc::new(Kept {
             at_ns: reading.at_ns,
             ports: reading.ports.iter().map(totals).collect(),
             frames: reading.frames,
@@ -85,60 +86,108 @@ impl History {
             worst_ns: reading.worst_ns,
             cpu_ns: reading.cpu_ns,
             overrun: reading.overrun,
-        });
+        }));
     }
 
     /// The intervals that lie in a span, whole ones: the first may begin before it, the last may end after it.
-    pub(super) fn witness(&self, from_ns: u64, to_ns: u64, bound_ns: u64) -> Witness {
-        let pairs: Vec<(&Kept, &Kept)> = self
-            .readings
-            .iter()
-            .zip(self.readings.iter().skip(1))
-            .filter(|(before, after)| after.at_ns > from_ns && before.at_ns < to_ns)
-            .collect();
-        let ports = self.names.iter().enumerate().map(|(number, name)| PortSeries {
-            name: name.clone(),
-            intervals: pairs.iter().filter_map(|(before, after)| interval(number, before, after)).collect(),
-        });
-        let span = |of: fn(&Kept) -> u64| match (pairs.first(), pairs.last()) {
-            (Some((first, _)), Some((_, last))) => of(last).saturating_sub(of(first)),
-            _ => 0,
-        };
-        Witness {
-            ports: ports.filter(|port| port.intervals.iter().any(|i| i.packets + i.dropped > 0)).collect(),
-            late: Some(Lateness {
-                count: span(|kept| kept.late),
-                frames: Some(span(|kept| kept.frames)),
-                worst_ns: pairs.iter().map(|(_, after)| after.worst_ns).max().unwrap_or(0),
-                bound_ns,
-            }),
-            packet_rate: Some(PacketRate { overrun: span(|kept| kept.overrun), ..busiest(&pairs) }),
-        }
+    pub(super) fn between(&self, from_ns: u64, to_ns: u64) -> Past {
+        let begin = self.readings.partition_point(|kept| kept.at_ns <= from_ns).saturating_sub(1);
+        let end = self.readings.partition_point(|kept| kept.at_ns < to_ns) + 1;
+        let end = end.min(self.readings.len()).max(begin);
+        self.part(begin, end)
     }
 
     /// The last second, or what there is of it.
-    pub(super) fn last_second(&self) -> Option<Recent> {
-        let last = self.readings.back()?;
-        let start = last.at_ns.saturating_sub(1_000_000_000);
-        let first = self.readings.iter().rev().take_while(|kept| kept.at_ns >= start).last()?;
+    pub(super) fn last_second(&self) -> Past {
+        let start = self.readings.back().map_or(0, |last| last.at_ns.saturating_sub(1_000_000_000));
+        self.part(self.readings.partition_point(|kept| kept.at_ns < start), self.readings.len())
+    }
+
+    fn part(&self, begin: usize, end: usize) -> Past {
+        Past {
+            names: Arc::clone(&self.names),
+            readings: self.readings.range(begin..end).map(Arc::clone).collect(),
+        }
+    }
+}
+
+/// Readings in a row, and what follows from them.
+#[derive(Debug)]
+pub(super) struct Past {
+    names: Arc<[String]>,
+    readings: Vec<Arc<Kept>>,
+}
+
+impl Past {
+    /// What the ports that were used did, interval by interval.
+    pub(super) fn witness(&self, bound_ns: u64) -> Witness {
+        let ports = self.names.iter().enumerate().map(|(number, name)| PortSeries {
+            name: name.clone(),
+            intervals: self.pairs().filter_map(|(before, after)| interval(number, before, after)).collect(),
+        });
+        Witness {
+            ports: ports.filter(|port| port.intervals.iter().any(|i| i.packets + i.dropped > 0)).collect(),
+            late: Some(Lateness {
+                count: self.change(|kept| kept.late),
+                frames: Some(self.change(|kept| kept.frames)),
+                worst_ns: self.pairs().map(|(_, after)| after.worst_ns).max().unwrap_or(0),
+                bound_ns,
+            }),
+            packet_rate: Some(PacketRate { overrun: self.change(|kept| kept.overrun), ..self.busiest() }),
+        }
+    }
+
+    /// Means over the whole part.
+    pub(super) fn recent(&self) -> Option<Recent> {
+        let (first, last) = (self.readings.first()?, self.readings.last()?);
         let seconds = last.at_ns.saturating_sub(first.at_ns) as f64 / 1e9;
         let per_second = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
-        let since = self.readings.iter().rev().take_while(|kept| kept.at_ns > first.at_ns);
+        let queue_max = |number: usize| {
+            let ports = self.readings.iter().skip(1).filter_map(|kept| kept.ports.get(number));
+            ports.map(|port| port.queue_max).max().unwrap_or(0)
+        };
         let ports = last.ports.iter().zip(&first.ports).enumerate().map(|(number, (now, then))| RecentPort {
             wire_bps: 8.0 * per_second(now.wire_bytes.saturating_sub(then.wire_bytes)),
             pps: per_second(now.packets.saturating_sub(then.packets)),
             busy: per_second(now.busy_ns.saturating_sub(then.busy_ns)) / 1e9,
-            queue_max: since
-                .clone()
-                .filter_map(|kept| kept.ports.get(number))
-                .map(|port| port.queue_max)
-                .max()
-                .unwrap_or(0),
+            queue_max: queue_max(number),
         });
         Some(Recent {
             ports: ports.collect(),
             cpu: per_second(last.cpu_ns.saturating_sub(first.cpu_ns)) / 1e9,
         })
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&Kept, &Kept)> {
+        self.readings.windows(2).filter_map(|pair| match pair {
+            [before, after] => Some((&**before, &**after)),
+            _ => None,
+        })
+    }
+
+    /// How much a counter grew.
+    fn change(&self, of: fn(&Kept) -> u64) -> u64 {
+        match (self.readings.first(), self.readings.last()) {
+            (Some(first), Some(last)) => of(last).saturating_sub(of(first)),
+            _ => 0,
+        }
+    }
+
+    /// The second in which the core was used most: what it carried, and what it would carry with nothing left.
+    fn busiest(&self) -> PacketRate {
+        let mut found = PacketRate { max_pps: 0.0, limit_pps: 0.0, overrun: 0 };
+        let mut most = 0.0;
+        for second in self.readings.windows((SECOND + 1).min(self.readings.len()).max(1)) {
+            let (Some(before), Some(after)) = (second.first(), second.last()) else { continue };
+            let length = after.at_ns.saturating_sub(before.at_ns).max(1) as f64;
+            let cpu = after.cpu_ns.saturating_sub(before.cpu_ns) as f64 / length;
+            let pps = after.frames.saturating_sub(before.frames) as f64 / length * 1e9;
+            if cpu > most && pps > 0.0 {
+                most = cpu;
+                found = PacketRate { max_pps: pps, limit_pps: pps / cpu.min(1.0), overrun: 0 };
+            }
+        }
+        found
     }
 }
 
@@ -177,26 +226,9 @@ fn interval(number: usize, before: &Kept, after: &Kept) -> Option<Interval> {
     })
 }
 
-/// Readings in the span over which the use of the core is looked at: one second. Shorter ones are full now and then,
-/// whenever the switch makes up for a moment in which it did not run.
+/// Intervals over which the use of the core is looked at: one second. Shorter ones are full now and then, whenever the
+/// switch makes up for a moment in which it did not run.
 const SECOND: usize = 10;
-
-/// The second in which the core was used most: what it carried, and what it would carry with nothing left.
-fn busiest(pairs: &[(&Kept, &Kept)]) -> PacketRate {
-    let mut found = PacketRate { max_pps: 0.0, limit_pps: 0.0, overrun: 0 };
-    let mut most = 0.0;
-    for second in pairs.windows(SECOND.min(pairs.len()).max(1)) {
-        let (Some((before, _)), Some((_, after))) = (second.first(), second.last()) else { continue };
-        let length = after.at_ns.saturating_sub(before.at_ns).max(1) as f64;
-        let cpu = after.cpu_ns.saturating_sub(before.cpu_ns) as f64 / length;
-        let pps = after.frames.saturating_sub(before.frames) as f64 / length * 1e9;
-        if cpu > most && pps > 0.0 {
-            most = cpu;
-            found = PacketRate { max_pps: pps, limit_pps: pps / cpu.min(1.0), overrun: 0 };
-        }
-    }
-    found
-}
 
 #[cfg(test)]
 mod tests {
@@ -232,7 +264,7 @@ mod tests {
         for tenths in 0..10 {
             history.add(&reading(tenths, tenths * 1000));
         }
-        let witness = history.witness(250_000_000, 500_000_000, 1000);
+        let witness = history.between(250_000_000, 500_000_000).witness(1000);
         assert_eq!(witness.ports.len(), 1, "the silent port is left out");
         let intervals = &witness.ports[0].intervals;
         assert_eq!(
@@ -247,7 +279,7 @@ mod tests {
         // Half of a core for 10000 frames a second: 20000 with all of it.
         let rate = witness.packet_rate.unwrap();
         assert!((rate.max_pps - 10_000.0).abs() < 1e-6 && (rate.limit_pps - 20_000.0).abs() < 1e-6);
-        assert!(history.witness(5_000_000_000, 6_000_000_000, 1000).ports.is_empty());
+        assert!(history.between(5_000_000_000, 6_000_000_000).witness(1000).ports.is_empty());
     }
 
     #[test]
@@ -257,10 +289,10 @@ mod tests {
             history.add(&reading(tenths, tenths * 1000));
         }
         assert_eq!(history.readings.len(), KEPT);
-        let recent = history.last_second().unwrap();
+        let recent = history.last_second().recent().unwrap();
         assert!((recent.ports[0].pps - 10_000.0).abs() < 1e-6);
         assert!((recent.cpu - 0.5).abs() < 1e-9);
         assert_eq!(recent.ports[0].queue_max, KEPT as u64 + 49);
-        assert!(History::default().last_second().is_none());
+        assert!(History::default().last_second().recent().is_none());
     }
 }

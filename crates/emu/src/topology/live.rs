@@ -45,6 +45,30 @@ pub enum SetError {
 /// # Errors
 /// [`SetError`]; then `way` is as it was.
 pub fn set_way(way: &mut Way, key: &str, value: &str) -> Result<(), SetError> {
+    change_way(way, [(key, value)])
+}
+
+/// Sets several keys of one direction. They are looked at together, so that keys which bound each other can be given in
+/// any order.
+///
+/// # Errors
+/// [`SetError`]; then `way` is as it was.
+pub fn change_way<'a>(
+    way: &mut Way,
+    changes: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<(), SetError> {
+    let mut changed = way.clone();
+    for (key, value) in changes {
+        apply(&mut changed, key, value)?;
+    }
+    if let Some(fault) = check::way_faults(&changed).into_iter().next() {
+        return Err(SetError::Conflict(fault.text));
+    }
+    *way = changed;
+    Ok(())
+}
+
+fn apply(way: &mut Way, key: &str, value: &str) -> Result<(), SetError> {
     let Some(found) = WAY.iter().find(|known| known.name == key) else {
         if let Some(fixed) = LINK.iter().find(|known| known.name == key) {
             return Err(SetError::Fixed { key: fixed.name });
@@ -57,13 +81,7 @@ pub fn set_way(way: &mut Way, key: &str, value: &str) -> Result<(), SetError> {
         return Err(SetError::Fixed { key });
     }
     let typed = Value { at: Place::Override(value.to_owned()), content: Content::Typed(value.to_owned()) };
-    let mut changed = way.clone();
-    kind.apply(&mut changed, &typed).map_err(|refusal| SetError::Wrong { key, text: refusal.to_string() })?;
-    if let Some(fault) = check::way_faults(&changed).into_iter().next() {
-        return Err(SetError::Conflict(fault.text));
-    }
-    *way = changed;
-    Ok(())
+    kind.apply(way, &typed).map_err(|refusal| SetError::Wrong { key, text: refusal.to_string() })
 }
 
 /// What a change is for: a link, or one direction of it.

@@ -171,6 +171,21 @@ fn a_setting_that_is_wrong_is_named() {
 }
 
 #[test]
+fn keys_that_bound_each_other_change_together_in_any_order() {
+    let mut way = Way::default();
+    let red = [("discipline", "red"), ("red_min", "30kB"), ("red_max", "90kB")];
+    change_way(&mut way, red).unwrap();
+    for changes in [[("red_min", "100kB"), ("red_max", "300kB")], [("red_max", "90kB"), ("red_min", "30kB")]]
+    {
+        change_way(&mut way, changes).unwrap();
+    }
+    let before = way.clone();
+    let error = change_way(&mut way, [("delay", "1ms"), ("red_min", "91kB")]).unwrap_err();
+    assert!(error.to_string().contains("red_min"), "{error}");
+    assert_eq!(way, before, "all or nothing");
+}
+
+#[test]
 fn a_running_direction_takes_live_keys_only() {
     let mut way = Way { rate: Bitrate::from_bps(1e9), ..Way::default() };
     set_way(&mut way, "delay", "25ms").unwrap();
