@@ -27,9 +27,19 @@ fn shaped_bytes(net: &Net, side: Side) -> u64 {
     queues[0]["bytes"].as_u64().unwrap()
 }
 
-/// Runs a test of 8 seconds and looks at a token bucket meanwhile. The document; the goodput that the bucket counted
-/// from second 1 to second 7; and what the receiver counted in the same seconds.
-fn beside_the_bucket(net: &Net, command: Command) -> (Value, f64, f64) {
+/// A test beside which a token bucket was looked at.
+struct Beside {
+    document: Value,
+    /// Goodput that the bucket counted from second 1 to second 7.
+    counted: f64,
+    /// What the receiver counted in the same seconds.
+    received: f64,
+    /// How far the two may differ: what both count while the machine keeps one of them from a CPU.
+    tolerance: f64,
+}
+
+/// Runs a test of 8 seconds and looks at a token bucket meanwhile.
+fn beside_the_bucket(net: &Net, command: Command) -> Beside {
     let mut process = Process::start(command);
     let mut seen: Vec<(Mono, f64)> = Vec::new();
     while process.running() {
@@ -52,7 +62,10 @@ fn beside_the_bucket(net: &Net, command: Command) -> (Value, f64, f64) {
     };
     let counted = (bucket_at(7) - bucket_at(1)) * 8.0 / 6.0 * PAYLOAD_SHARE;
     let received = received_between(flow(&document, "upload"), 1.0, 7.0);
-    (document, counted, received)
+    // The longest time between two looks is the longest time that the machine kept a thread waiting.
+    let gaps = seen.windows(2).map(|pair| pair[1].0.since(pair[0].0).as_secs_f64());
+    let tolerance = 0.001 + gaps.fold(0.0, f64::max) / 6.0;
+    Beside { document, counted, received, tolerance }
 }
 
 /// The receiver's goodput between two moments after its first byte, from its intervals.
@@ -87,12 +100,13 @@ fn goodput_through_100_megabit_is_what_the_bucket_counted() {
     net.tbf(Side::A, "100mbit", "32kb", "50ms");
     let server = Server::start_in(&net, Side::B, &[]);
     let args = ["-t", "8", "--upload", "--json", "-C", "cubic", "--no-latency"];
-    let (document, counted, received) = beside_the_bucket(&net, net.test(Side::A, server.port, &args));
-    near(received, counted, 0.002);
-    let most = 1e8 * PAYLOAD_SHARE * 1.002;
-    assert!(counted < most, "the bucket let {counted} through, more than its {most}");
+    let beside = beside_the_bucket(&net, net.test(Side::A, server.port, &args));
+    near(beside.received, beside.counted, beside.tolerance);
+    let most = 1e8 * PAYLOAD_SHARE * (1.0 + beside.tolerance);
+    assert!(beside.counted < most, "the bucket let {} through, more than its {most}", beside.counted);
     // The figure of the whole test is that of its intervals, which were compared with the bucket.
-    near(receiver_bps(&document), received_between(flow(&document, "upload"), 0.0, 8.0), 0.002);
+    let whole = received_between(flow(&beside.document, "upload"), 0.0, 8.0);
+    near(receiver_bps(&beside.document), whole, 0.002);
 }
 
 #[test]
@@ -103,8 +117,8 @@ fn goodput_through_1_gigabit_is_what_the_bucket_counted() {
     net.tbf(Side::A, "1gbit", "512kb", "20ms");
     let server = Server::start_in(&net, Side::B, &[]);
     let args = ["-t", "8", "--upload", "--json", "-C", "cubic", "--no-latency"];
-    let (_, counted, received) = beside_the_bucket(&net, net.test(Side::A, server.port, &args));
-    near(received, counted, 0.002);
+    let beside = beside_the_bucket(&net, net.test(Side::A, server.port, &args));
+    near(beside.received, beside.counted, beside.tolerance);
 }
 
 #[test]
