@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Finding};
 
-use super::{Draft, confidence, core_is_full, is_crowded};
+use super::{Draft, confidence, core_is_full, granted, is_crowded};
 use crate::evidence::{Evidence, Host};
 use crate::phrase;
 
@@ -35,12 +35,12 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 
 /// Whether the host's busiest thread nearly fills a core while no link can be the limit.
 pub(super) fn is_nearly_full(evidence: &Evidence, host: &Host) -> bool {
-    evidence.line_rate_bps().is_none() && share(host) >= NEARLY_FULL
+    evidence.line_rate_bps().is_none() && share(host) >= NEARLY_FULL * granted(host)
 }
 
 /// Whether the rate is close to what the processor allows.
 pub(super) fn is_near(host: &Host) -> bool {
-    core_is_full(host) || share(host) >= NEARLY_FULL
+    core_is_full(host) || share(host) >= NEARLY_FULL * granted(host)
 }
 
 /// The busiest thread's share, 0 when unknown.
@@ -83,6 +83,15 @@ mod tests {
         evidence.receiver.thread_share = Some(0.5);
         assert_eq!(rule(&evidence), None);
         evidence.sender.all_cores_share = Some(0.98);
+        assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::CpuSender));
+    }
+
+    #[test]
+    fn a_core_is_full_with_what_the_hypervisor_leaves_of_it() {
+        let mut evidence = full_gigabit();
+        evidence.sender.thread_share = Some(0.75);
+        assert_eq!(rule(&evidence), None);
+        evidence.sender.steal_share = Some(0.22);
         assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::CpuSender));
     }
 

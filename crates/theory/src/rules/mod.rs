@@ -130,9 +130,14 @@ pub(crate) const FULL_CORE: f64 = 0.95;
 /// Share of a core from which a thread on a crowded host is the one that suffers.
 const CROWDED_THREAD: f64 = 0.2;
 
+/// Share of a core that a hypervisor leaves to the host; unknown counts as all.
+pub(crate) fn granted(host: &Host) -> f64 {
+    1.0 - host.steal_share.unwrap_or(0.0).clamp(0.0, 0.5)
+}
+
 /// Whether a thread of the host had a whole core for most of the time, or its interrupts had one.
 pub(crate) fn core_is_full(host: &Host) -> bool {
-    let thread = host.thread_share.is_some_and(|share| share >= FULL_CORE)
+    let thread = host.thread_share.is_some_and(|share| share >= FULL_CORE * granted(host))
         || host.thread_full_share.is_some_and(|share| share > 0.5);
     thread || is_crowded(host) || host.softirq_share.is_some_and(|share| share >= 0.9)
 }
