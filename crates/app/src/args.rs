@@ -44,8 +44,8 @@ pub(crate) enum Command {
     },
     /// Print the manual page of linerate or of one of its commands
     Man {
-        /// Which command; without it linerate itself
-        command: Option<String>,
+        /// Which command, as `test` or `lab up`; without it linerate itself
+        command: Vec<String>,
     },
     /// Print generated references (for the build)
     #[command(hide = true)]

@@ -31,7 +31,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Show(args) => archived::show(&args),
         Command::Export(args) => archived::export(&args),
         Command::Completions { shell } => reference::completions(shell),
-        Command::Man { command } => reference::man(command.as_deref()),
+        Command::Man { command } => reference::man(&command),
         Command::Schema { which } => reference::schema(which),
         Command::MetricsReference => reference::metrics(),
         Command::TopologyReference => reference::topology(),

@@ -53,6 +53,8 @@ fn every_generated_reference_is_there() {
             "{shell}"
         );
     }
+    let manual = linerate("man lab up");
+    assert!(String::from_utf8_lossy(&manual.stdout).contains(".TH linerate-lab-up 1"));
     let manual = linerate("man envelope");
     assert!(String::from_utf8_lossy(&manual.stdout).contains(".TH linerate-envelope 1"));
 }

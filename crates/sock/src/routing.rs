@@ -23,6 +23,8 @@ pub struct LinkChange<'a> {
     pub mtu: Option<u32>,
     /// Room of the sending queue, packets.
     pub queue_packets: Option<u32>,
+    /// Largest super-frame that the kernel hands to the device (GSO), bytes.
+    pub super_frame: Option<u32>,
     /// A name for people, at most 255 bytes.
     pub alias: Option<&'a str>,
 }
@@ -76,6 +78,10 @@ impl RoutingSocket {
             }
             if let Some(packets) = change.queue_packets {
                 request = request.attribute(libc::IFLA_TXQLEN, &packets.to_ne_bytes());
+            }
+            if let Some(bytes) = change.super_frame {
+                // Up to 64 KiB it holds for IPv4 too, which has an attribute of its own above that.
+                request = request.attribute(libc::IFLA_GSO_MAX_SIZE, &bytes.to_ne_bytes());
             }
             if let Some(alias) = change.alias {
                 request = request.attribute(libc::IFLA_IFALIAS, alias.as_bytes());

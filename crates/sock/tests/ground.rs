@@ -95,6 +95,7 @@ fn an_interface_has_the_settings_that_it_was_given() {
             mac: Some([2, 0, 0, 0, 0, 7]),
             mtu: Some(9000),
             queue_packets: Some(77),
+            super_frame: Some(12_500),
             alias: Some("to the roof"),
         };
         routing.change(index, &LinkChange { up: Some(false), ..LinkChange::default() }).unwrap();
@@ -106,7 +107,7 @@ fn an_interface_has_the_settings_that_it_was_given() {
         set_speed("eth0", 2500).unwrap();
 
         let link = output("ip", "-d link show eth0");
-        for wanted in ["mtu 9000", "qlen 77", "02:00:00:00:00:07", "alias to the roof", ",UP"] {
+        for wanted in ["mtu 9000", "qlen 77", "02:00:00:00:00:07", "alias to the roof", ",UP", "gso_max_size 12500"] {
             assert!(link.contains(wanted), "{wanted}: {link}");
         }
         let info = iface::link("eth0").unwrap();

@@ -238,6 +238,8 @@ pub struct Timing {
     pub seen_intervals: Option<u64>,
     /// Whether the clock was set during the test.
     pub clock_stepped: Option<bool>,
+    /// Whether an emulated network handed over many frames late: its lines were not what they say for that long.
+    pub emulator_late: Option<bool>,
 }
 
 /// Everything that is known about one flow.

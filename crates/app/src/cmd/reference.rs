@@ -22,20 +22,25 @@ pub(super) fn completions(shell: Shell) -> Exit {
     page::print(&script)
 }
 
-/// Prints the manual page of linerate, or of one of its commands.
-pub(super) fn man(name: Option<&str>) -> Exit {
+/// Prints the manual page of linerate, or of one of its commands, or of one of theirs.
+pub(super) fn man(names: &[String]) -> Exit {
     let mut program = Cli::command();
     // Gives every command its full name, as `linerate test`.
     program.build();
-    let Some(command) = name.map_or(Some(&program), |name| program.find_subcommand(name)) else {
-        let known: Vec<&str> = shown(&program).map(Command::get_name).collect();
-        say::error(format!(
-            "no command named '{}'; there are {}",
-            name.unwrap_or_default(),
-            known.join(", ")
-        ));
-        return Exit::Usage;
-    };
+    let mut command = &program;
+    for name in names {
+        let Some(found) = command.find_subcommand(name) else {
+            let known: Vec<&str> = shown(command).map(Command::get_name).collect();
+            let whose = command.get_bin_name().unwrap_or("linerate");
+            say::error(if known.is_empty() {
+                format!("{whose} has no commands of its own; leave '{name}' out")
+            } else {
+                format!("{whose} has no command named '{name}'; there are {}", known.join(", "))
+            });
+            return Exit::Usage;
+        };
+        command = found;
+    }
     let title = command.get_bin_name().unwrap_or("linerate").replace(' ', "-");
     let command = command.clone().display_name(title);
     let mut manual = Vec::new();

@@ -326,6 +326,7 @@ impl View<'_> {
             // Ticks are absolute: a missed one shows as lateness of the next, not as a missing interval.
             seen_intervals: None,
             clock_stepped: Some(caveat(CaveatKind::ClockStepped)),
+            emulator_late: Some(caveat(CaveatKind::LabLate)),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use linerate_sock::SockError;
 use linerate_sock::netns::with_netns_fd;
-use linerate_sock::routing::{Discipline, RoutingSocket, index_of, set_speed};
+use linerate_sock::routing::{Discipline, LinkChange, RoutingSocket, index_of, set_speed};
 
 use super::LabName;
 use crate::way::Way;
@@ -79,7 +79,10 @@ impl Card {
             let index = index_of(&self.interface)?;
             let endless = Discipline::Fifo { packets: QUEUE_PACKETS };
             let discipline = discipline(way).unwrap_or(endless);
-            let _ = RoutingSocket::open()?.replace_root_discipline(index, &discipline);
+            let routing = RoutingSocket::open()?;
+            let _ = routing.replace_root_discipline(index, &discipline);
+            let super_frame = Some(super_frame_bytes(way));
+            let _ = routing.change(index, &LinkChange { super_frame, ..LinkChange::default() });
             if let Some(mbps) = speed_mbps(way) {
                 let _ = set_speed(&self.interface, mbps);
             }
@@ -97,6 +100,19 @@ const QUEUE_PACKETS: u32 = 1000;
 /// megabits per second, at least 1
 pub(super) fn speed_mbps(way: &Way) -> Option<u32> {
     way.rate.map(|rate| (rate.bps() / 1e6).round().max(1.0) as u32)
+}
+
+/// The longest super-frame that a host may hand over. The emulated line passes it as one, after its whole time, where a
+/// card would let its packets go one by one; so it may not be long: every acknowledgement would come late by it.
+///
+/// # Units
+/// bytes; at least two packets, so that the hosts can still save work
+pub(super) fn super_frame_bytes(way: &Way) -> u32 {
+    const LINE_SECONDS: f64 = 100e-6;
+    const MOST: u32 = 65_536;
+    let long = way.rate.map_or(f64::INFINITY, |rate| rate.bps() / 8.0 * LINE_SECONDS);
+    // A conversion from f64 stops at the largest number.
+    (long as u32).max(2 * way.mtu).min(MOST)
 }
 
 #[cfg(test)]
@@ -123,6 +139,14 @@ mod tests {
         };
         assert_eq!(limit, u32::MAX);
         assert_eq!(discipline(&Way::default()), None);
+    }
+
+    #[test]
+    fn a_super_frame_takes_a_tenth_of_a_millisecond_and_holds_two_packets() {
+        assert_eq!(super_frame_bytes(&way(1e9, 1500, 0)), 12_500);
+        assert_eq!(super_frame_bytes(&way(100e6, 1500, 0)), 3000);
+        assert_eq!(super_frame_bytes(&way(10e9, 9000, 0)), 65_536);
+        assert_eq!(super_frame_bytes(&Way::default()), 65_536);
     }
 
     #[test]

@@ -155,6 +155,7 @@ impl Cable<'_> {
             mac: Some(mac),
             mtu: Some(self.way.mtu),
             queue_packets: Some(QUEUE_PACKETS),
+            super_frame: Some(card::super_frame_bytes(self.way)),
             alias: Some(ALIAS),
         };
         routing.change(index, &change).map_err(self.failed("setting MTU and address"))?;
