@@ -107,7 +107,9 @@ fn an_interface_has_the_settings_that_it_was_given() {
         set_speed("eth0", 2500).unwrap();
 
         let link = output("ip", "-d link show eth0");
-        for wanted in ["mtu 9000", "qlen 77", "02:00:00:00:00:07", "alias to the roof", ",UP", "gso_max_size 12500"] {
+        for wanted in
+            ["mtu 9000", "qlen 77", "02:00:00:00:00:07", "alias to the roof", ",UP", "gso_max_size 12500"]
+        {
             assert!(link.contains(wanted), "{wanted}: {link}");
         }
         let info = iface::link("eth0").unwrap();
