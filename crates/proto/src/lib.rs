@@ -4,6 +4,7 @@
 //! takes any bytes without panic and is fuzzed. Sockets, sleeping and threads are elsewhere.
 
 mod error;
+pub mod iperf3;
 pub mod native;
 mod session;
 mod stamp;
