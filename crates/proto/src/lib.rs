@@ -37,4 +37,4 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] = &[&native::NATIVE];
+pub static ALL: &[&Protocol] = &[&native::NATIVE, &iperf3::IPERF3];
