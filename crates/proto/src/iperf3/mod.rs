@@ -9,6 +9,7 @@
 pub mod auth;
 pub mod errors;
 mod json;
+mod measure;
 pub mod numbers;
 pub mod params;
 pub mod report;
@@ -20,7 +21,7 @@ pub mod wire;
 use crate::{Match, Protocol};
 
 /// iperf3 in the table.
-pub static IPERF3: Protocol = Protocol { name: "iperf3", default_port: settings::PORT, sniff };
+pub static IPERF3: Protocol = Protocol { name: "iperf3", default_port: settings::PORT, sniff, servant: None };
 
 /// A connection begins with a cookie: 36 bytes of text and a NUL.
 fn sniff(start: &[u8]) -> Match {
