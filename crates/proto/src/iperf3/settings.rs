@@ -158,6 +158,8 @@ pub struct ClientSettings {
     pub username: Option<String>,
     /// `--rsa-public-key-path`: PEM file of the server's key.
     pub rsa_public_key: Option<PathBuf>,
+    /// `-A n,m`: CPU of the server, m.
+    pub server_affinity: Option<u32>,
 }
 
 /// When a test ends.
@@ -283,6 +285,7 @@ impl Default for ClientSettings {
             dont_fragment: false,
             username: None,
             rsa_public_key: None,
+            server_affinity: None,
         }
     }
 }
