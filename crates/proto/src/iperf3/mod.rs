@@ -7,11 +7,15 @@
 //! Learned from captures of 3.1.7, 3.7, 3.12, 3.17.1 and 3.21; the facts stand beside the code that needs them.
 
 pub mod auth;
+mod calendar;
+pub mod client;
+mod course;
 pub mod errors;
 mod json;
 mod measure;
 pub mod numbers;
 pub mod params;
+mod plan;
 pub mod report;
 pub mod results;
 pub mod settings;
