@@ -250,11 +250,14 @@ impl Report {
         Words { out, err: String::new() }
     }
 
-    /// It did not.
+    /// It did not. A server that cannot listen says that it ends.
     pub fn failed(&mut self, trouble: &Trouble) -> Words {
         let line = format!("error - {trouble}");
-        let in_object = if trouble.number == Number::LISTEN { line.clone() } else { trouble.to_string() };
-        self.end_with(&line, in_object)
+        if trouble.number != Number::LISTEN {
+            return self.end_with(&line, trouble.to_string());
+        }
+        let Words { out, err } = self.end_with(&line, line.clone());
+        Words { out, err: err + "iperf3: exiting\n" }
     }
 
     /// A signal ended the program; its number is the system's.
