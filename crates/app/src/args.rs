@@ -1,5 +1,6 @@
 //! The command line as typed.
 
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -31,6 +32,10 @@ pub(crate) enum Command {
     Doctor(crate::cmd::DoctorArgs),
     /// Emulate a network on this machine, for linerate and for other programs
     Lab(Box<crate::cmd::LabArgs>),
+    /// Stand in for iperf3: its options, its output, its exit codes
+    Iperf3(ToolArgs),
+    /// Make links to this program that have the names of the tools it stands in for
+    InstallLinks(crate::cmd::InstallLinksArgs),
     /// List archived runs
     History(HistoryArgs),
     /// Show an archived run again
@@ -152,6 +157,15 @@ pub(crate) struct ArchiveArgs {
         value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Archive"
     )]
     pub(crate) archive: Option<String>,
+}
+
+/// A tool's own command line.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct ToolArgs {
+    /// The tool's own options; with --help it lists them
+    #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

@@ -307,11 +307,9 @@ impl Client {
         const ETIMEDOUT: i32 = 110;
         let late = |number| Trouble::because(number, ETIMEDOUT, "Connection timed out");
         match self.phase {
-            Phase::Opening => self.fail(&late(if self.is_udp() {
-                Number::STREAM_READ
-            } else {
-                Number::STREAM_CONNECT
-            })),
+            Phase::Opening => {
+                self.fail(&late(if self.is_udp() { Number::STREAM_READ } else { Number::STREAM_CONNECT }))
+            }
             Phase::Running => {
                 let trouble = self.broken.take().unwrap_or_else(|| late(Number::STREAM_READ));
                 self.fail(&trouble);

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use linerate_engine::{FlowSetup, Sockets};
-use linerate_proto::stand_in::{Cpu, Exchange, FlowTask, Link, LinkOptions, Output, Planned, RunId, Transport};
+use linerate_proto::stand_in::{
+    Cpu, Exchange, FlowTask, Link, LinkOptions, Output, Planned, RunId, Transport,
+};
 use linerate_sock::{Mono, clock};
 
 use super::super::desk::Leave;

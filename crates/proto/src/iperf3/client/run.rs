@@ -85,7 +85,9 @@ impl Client {
     /// Whichever direction reaches the goal first.
     fn has_reached_goal(&self) -> bool {
         let (Some(params), Some(course)) = (&self.params, &self.course) else { return false };
-        params.goal().is_some_and(|goal| course.meter.bytes(true) >= goal || course.meter.bytes(false) >= goal)
+        params
+            .goal()
+            .is_some_and(|goal| course.meter.bytes(true) >= goal || course.meter.bytes(false) >= goal)
     }
 
     /// The test ends: the flows stop, and their last counts are the last sample.
