@@ -24,6 +24,7 @@ impl Driver<'_> {
             Output::Close { link } => self.links.close(link),
             Output::Reset { link } => self.links.reset(link),
             Output::Discard { link } => self.links.discard(link),
+            Output::Hold { link } => self.links.hold_back(link),
             Output::Ask(planned) => self.ask(*planned),
             Output::Plan(planned) => self.runs.begin(*planned, 0, &self.links),
             Output::Start(task) => self.start_flow(*task),
