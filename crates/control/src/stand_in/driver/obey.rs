@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use linerate_engine::{FlowSetup, Sockets};
-use linerate_proto::stand_in::{Cpu, Exchange, FlowTask, Link, LinkOptions, Output, Planned, RunId, Transport};
+use linerate_proto::stand_in::{
+    Cpu, Exchange, FlowTask, Link, LinkOptions, Output, Planned, RunId, Transport,
+};
 use linerate_sock::{Mono, clock};
 
 use super::super::desk::Leave;
@@ -140,8 +142,7 @@ impl Driver<'_> {
         };
         let post = self.helpers.post();
         let work = move || {
-            let _ = (&stream, &exchange);
-            let result = Err(own_reason("not merged"));
+            let result = linerate_engine::exchange(&stream, &exchange);
             post.send(News::Exchanged { link, result });
         };
         if std::thread::Builder::new().name("exchange".to_owned()).spawn(work).is_err() {

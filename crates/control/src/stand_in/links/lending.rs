@@ -25,7 +25,8 @@ impl Links {
                 _ => return Err(own_reason("a link of the flow is not open")),
             }
         }
-        let all = |duplicates: Vec<std::io::Result<TcpStream>>| duplicates.into_iter().collect::<Result<_, _>>();
+        let all =
+            |duplicates: Vec<std::io::Result<TcpStream>>| duplicates.into_iter().collect::<Result<_, _>>();
         let sockets = match (tcp.is_empty(), udp.is_empty()) {
             (_, true) => all(tcp).map(Sockets::Tcp),
             (true, false) => udp.into_iter().collect::<Result<_, _>>().map(Sockets::Udp),

@@ -55,7 +55,9 @@ impl Links {
                 .first()
                 .ok_or_else(timed_out)
                 .and_then(|peer| {
-                    connect_udp(*peer, &wishes(options)).map_err(|error| reason_of(&error)).map(|b| (b, *peer))
+                    connect_udp(*peer, &wishes(options))
+                        .map_err(|error| reason_of(&error))
+                        .map(|b| (b, *peer))
                 })
                 .and_then(|(bound, peer)| self.hold_datagrams(link, bound, Some(peer)));
             return news.push_back(opening(link, bound));
@@ -95,7 +97,13 @@ impl Links {
     }
 
     /// Listens for connections or datagrams.
-    pub(in super::super) fn listen(&mut self, link: Link, port: u16, options: &LinkOptions, news: &mut Queue) {
+    pub(in super::super) fn listen(
+        &mut self,
+        link: Link,
+        port: u16,
+        options: &LinkOptions,
+        news: &mut Queue,
+    ) {
         let opened = match self.listen_at(link, listening_at(port, options), options) {
             // A host without IPv6 is still served.
             Err(error) if without_ipv6(&error, options) => {

@@ -5,7 +5,8 @@ use std::thread;
 
 use linerate_model::{Body, CaveatKind, Direction, Outcome, RunRecord, Side, Tally, TestSpec};
 use linerate_proto::stand_in::{
-    EndMark, FlowCounts, FlowTask, Input, Link, LinkOptions, Output, Payload, Planned, Stop, Transport,
+    EndMark, Exchange, FlowCounts, FlowTask, Input, Link, LinkOptions, Output, Payload, Planned, Stop,
+    Transport,
 };
 use linerate_proto::{SeqField, StampLayout};
 use linerate_units::{Bytes, Span};
@@ -228,7 +229,12 @@ fn both_ends_count_the_same_and_write_it_to_their_logs() {
         let record = record(memory);
         assert_eq!(record.outcome, Some(Outcome::Completed));
         assert_eq!(record.start.as_ref().unwrap().target, "127.0.0.1 (nothing)");
-        assert!(record.caveats.iter().any(|c| c.kind == CaveatKind::ForeignPeer && c.text.contains("nothing 1.0")));
+        assert!(
+            record
+                .caveats
+                .iter()
+                .any(|c| c.kind == CaveatKind::ForeignPeer && c.text.contains("nothing 1.0"))
+        );
         for flow in &record.flows {
             let sent = Bytes::new(SENT[usize::from(flow.plan.flow)]);
             assert_eq!(flow.sender.as_ref().unwrap().total_bytes, sent);
@@ -244,4 +250,75 @@ fn both_ends_count_the_same_and_write_it_to_their_logs() {
     assert!(server.hosts[0].cores == 0 && server.hosts[1].cores > 0);
     assert!(client.flow(0).unwrap().sender_settings.is_some());
     assert!(client.flow(0).unwrap().receiver_settings.is_none());
+}
+
+#[test]
+fn messages_in_turn_go_over_a_connection_that_is_a_link_before_and_after() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let peer = thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut message = [0; 100];
+        for _ in 0..5 {
+            peer.read_exact(&mut message).unwrap();
+            peer.write_all(&message[..10]).unwrap();
+        }
+        peer.write_all(b"over").unwrap();
+    });
+    let client = script(move |input, desires| match input {
+        Input::Begin => {
+            let options = LinkOptions::default();
+            desires.want(Output::Connect { link: CONTROL, port, to: loopback(port), options });
+        }
+        Input::Opened { .. } => desires.want(Output::Exchange(Box::new(Exchange {
+            link: CONTROL,
+            send: Bytes::new(100),
+            receive: Bytes::new(10),
+            sends_first: true,
+            repeats: 5,
+            patience: Span::from_secs(60),
+            head: b"first".to_vec(),
+            cold: false,
+        }))),
+        Input::Exchanged { link: CONTROL, result } => {
+            let exchanged = result.unwrap();
+            assert_eq!((exchanged.turns.len(), &exchanged.last[..6]), (5, &b"first\0"[..]));
+        }
+        Input::Bytes { bytes, .. } => desires.want(Output::Exit(bytes.len() as i32)),
+        _ => {}
+    });
+    let interrupts = Interrupts::new().unwrap();
+    assert_eq!(run_with(None, client, &interrupts, None).0, 4);
+    peer.join().unwrap();
+}
+
+#[test]
+fn a_run_that_a_signal_ends_is_kept_as_interrupted() {
+    let memory = Memory::default();
+    let program = script(|input, desires| match input {
+        Input::Begin => desires.want(Output::Plan(planned(true, CONTROL))),
+        Input::Signal(_) => desires.want(Output::Exit(1)),
+        _ => {}
+    });
+    let interrupts = Interrupts::new().unwrap();
+    interrupts.raise(2);
+    assert_eq!(run_with(Some("nowhere"), program, &interrupts, Some(&memory)).0, 1);
+    let record = record(&memory);
+    assert_eq!(record.outcome, Some(Outcome::Interrupted));
+    assert!(record.flow(0).unwrap().caveats.iter().any(|caveat| caveat.kind == CaveatKind::Partial));
+}
+
+#[test]
+fn a_flow_without_open_links_is_not_started() {
+    let program = script(|input, desires| match input {
+        Input::Begin => desires.want(Output::Start(Box::new(task(0, Link(7), true)))),
+        Input::NotStarted { flow: 0, reason } => {
+            assert!(reason.text.contains("not open"));
+            desires.want(Output::Exit(0));
+        }
+        _ => {}
+    });
+    let interrupts = Interrupts::new().unwrap();
+    assert_eq!(run_with(None, program, &interrupts, None).0, 0);
 }

@@ -9,8 +9,8 @@ use linerate_model::{Event, World};
 use linerate_proto::stand_in::{Input, LinkOptions, Output, Planned, StandIn, Transport};
 use linerate_units::Timestamp;
 
-use crate::stand_in::{Interrupts, Invocation, Keeper, Kept, drive};
 use crate::Sink;
+use crate::stand_in::{Interrupts, Invocation, Keeper, Kept, drive};
 
 /// What a script may touch beside its input.
 #[derive(Default)]
