@@ -65,6 +65,7 @@ struct Datagrams {
     local: SocketAddr,
     peer: Option<SocketAddr>,
     discards: bool,
+    held: bool,
     lent: bool,
     closed: bool,
 }
@@ -102,7 +103,7 @@ impl Kind {
         match self {
             Self::Connecting(_) => Some(Interest::WRITE),
             Self::Connection(connection) => connection.wants(),
-            Self::Datagrams(datagrams) => (!datagrams.lent).then_some(Interest::READ),
+            Self::Datagrams(datagrams) => (!datagrams.lent && !datagrams.held).then_some(Interest::READ),
             Self::Listener(_) => Some(Interest::READ),
             Self::Door(..) => None,
         }
@@ -253,6 +254,16 @@ impl Links {
         }
     }
 
+    /// Leaves what arrives on a link where it is, until somebody has had it.
+    pub(super) fn hold_back(&mut self, link: Link) {
+        match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
+            Some(Kind::Connection(connection)) => connection.held = true,
+            Some(Kind::Datagrams(datagrams)) => datagrams.held = true,
+            _ => {}
+        }
+        self.settle(link);
+    }
+
     /// Sends what is left, for a moment: the last word of a program that ends.
     pub(super) fn flush_at_end(&mut self, until: Mono) {
         let waiting = |entry: &&mut Entry| matches!(&entry.kind, Kind::Connection(c) if c.has_unsent());
@@ -332,7 +343,7 @@ impl Links {
 
 impl Datagrams {
     fn read(&mut self, link: Link, buffer: &mut [u8], news: &mut Queue) -> More {
-        if self.lent {
+        if self.lent || self.held {
             return More::No;
         }
         match self.socket.recv_from(buffer) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::{
     Body, Books, Caveat, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side, SideSettings, Tally,
-    Transport, World,
+    World,
 };
 use linerate_proto::Ended;
 use linerate_proto::stand_in::{FlowId, Planned, RunId};
@@ -196,12 +196,11 @@ impl Run {
 
     fn finish(mut self, outcome: Outcome, reason: Option<String>, witness: Option<&dyn Witness>) {
         let (here, there) = (self.here(), 1 - self.here());
-        let udp = self.planned.spec.traffic.transport() == Transport::Udp;
         let log = &mut self.log;
         let flows: Vec<FlowId> = self.flows.keys().copied().collect();
         for (number, flow) in std::mem::take(&mut self.flows) {
             let books = match (&flow.own, &flow.peer) {
-                (Some(own), Some(peer)) if !udp => Some(match own.side {
+                (Some(own), Some(peer)) if own.tally.udp.is_none() => Some(match own.side {
                     Side::Sender => Books::close(&own.tally, peer),
                     Side::Receiver => Books::close(peer, &own.tally),
                 }),

@@ -26,6 +26,7 @@ impl Driver<'_> {
             Output::Close { link } => self.links.close(link),
             Output::Reset { link } => self.links.reset(link),
             Output::Discard { link } => self.links.discard(link),
+            Output::Hold { link } => self.links.hold_back(link),
             Output::Ask(planned) => self.ask(*planned),
             Output::Plan(planned) => self.runs.begin(*planned, 0, &self.links),
             Output::Start(task) => self.start_flow(*task),
@@ -141,8 +142,7 @@ impl Driver<'_> {
         };
         let post = self.helpers.post();
         let work = move || {
-            let _ = (&stream, &exchange);
-            let result = Err(own_reason("not merged"));
+            let result = linerate_engine::exchange(&stream, &exchange);
             post.send(News::Exchanged { link, result });
         };
         if std::thread::Builder::new().name("exchange".to_owned()).spawn(work).is_err() {

@@ -51,10 +51,12 @@ impl Links {
         match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
             Some(Kind::Connection(connection)) => {
                 connection.lent = lent;
+                connection.held = false;
                 let _ = stream::set_nonblocking(&connection.stream, !lent);
             }
             Some(Kind::Datagrams(datagrams)) => {
                 datagrams.lent = lent;
+                datagrams.held = false;
                 let _ = stream::set_nonblocking(&datagrams.socket, !lent);
             }
             _ => {}
