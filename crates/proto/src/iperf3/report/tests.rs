@@ -451,15 +451,7 @@ fn text_of_a_server_when_both_send() {
         bitrate: 20_000_000,
         ..Test::default()
     };
-    let listening = report.listening(1);
-    assert_eq!(
-        listening,
-        "-----------------------------------------------------------\n\
-         Server listening on 24003 (test #1)\n\
-         -----------------------------------------------------------\n"
-    );
-    let accepted = report.connected(&control, test);
-    assert!(accepted.contains("Accepted connection from 127.0.0.1, port 46350\n"), "{accepted}");
+    report.connected(&control, test);
     for (socket, port, sends) in [(5, 46356, false), (8, 46372, false), (11, 46386, true), (13, 46400, true)]
     {
         report.stream(stream(socket, (24003, port), sends));
@@ -669,7 +661,12 @@ fn what_the_server_reports_as_an_error_is_told_in_two_lines() {
 #[test]
 fn the_servers_report_reaches_the_client() {
     let mut server = Report::new(&Settings::default(), &host());
-    server.listening(1);
+    assert_eq!(
+        server.listening(1),
+        "-----------------------------------------------------------\n\
+         Server listening on 5201 (test #1)\n\
+         -----------------------------------------------------------\n"
+    );
     let test = Test { get_server_output: true, streams: 1, ..Test::default() };
     let control = Control { host: "127.0.0.1".to_owned(), port: 41404, ..Control::default() };
     let mut said = server.connected(&control, test);
