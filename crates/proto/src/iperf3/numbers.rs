@@ -218,6 +218,9 @@ mod tests {
         assert_eq!(bitrate(200_062_751.87, None), " 200 Mbit");
         assert_eq!(bitrate(4_004_127.9, None), "4.00 Mbit");
         assert_eq!(bitrate(31_307_325_073.05, None), "31.3 Gbit");
+        assert_eq!(bitrate(9_994_000.0, None), "9.99 Mbit");
+        assert_eq!(bitrate(9_996_000.0, None), "10.0 Mbit", "not 10.00");
+        assert_eq!(bitrate(99_960_000.0, None), " 100 Mbit", "not 100.0");
         assert_eq!(bitrate(20_942_000_000.0, Format::from_letter('m')), "20942 Mbit");
         assert_eq!(bitrate(4_194_304.0, Format::from_letter('K')), " 512 KByte");
         assert_eq!(Format::from_letter('x'), None);
