@@ -30,10 +30,8 @@ pub(super) struct Course {
 impl Course {
     /// `opened` are the streams in the order of opening; `interval` is the time between reports, zero for none.
     pub(super) fn new(params: &Params, groups: Vec<Group>, opened: &[Opened], interval: Span) -> Self {
-        let flows: Vec<_> = groups
-            .iter()
-            .flat_map(|group| group.links.iter().map(|_| (group.flow, group.sends)))
-            .collect();
+        let flows: Vec<_> =
+            groups.iter().flat_map(|group| group.links.iter().map(|_| (group.flow, group.sends))).collect();
         let congestion = opened.first().and_then(|opened| opened.congestion.clone());
         Self {
             meter: Meter::new(params.udp, params.omit > 0, flows),
@@ -182,8 +180,10 @@ impl Course {
 fn tally(halves: &[Half], udp: bool) -> Tally {
     let bytes = Bytes::new(halves.iter().map(|half| half.bytes).fold(0, u64::saturating_add));
     let elapsed = halves.iter().map(|half| half.duration).max().unwrap_or_default();
-    let retransmits: Option<u64> =
-        halves.iter().map(|half| half.retransmits).try_fold(0, |sum: u64, each| Some(sum.saturating_add(each?)));
+    let retransmits: Option<u64> = halves
+        .iter()
+        .map(|half| half.retransmits)
+        .try_fold(0, |sum: u64, each| Some(sum.saturating_add(each?)));
     let sum = |of: fn(&Half) -> u64| halves.iter().map(of).fold(0, u64::saturating_add);
     let datagrams = UdpTally {
         packets: sum(|half| half.packets),

@@ -93,8 +93,11 @@ impl Meter {
             return None;
         }
         let (start, end) = (self.interval_start.since(self.start), now.since(self.start));
-        let records = self.streams.iter().map(|stream| {
-            StreamInterval { start, end, omitted: self.omitting, ..stream.since(&stream.before, self.udp) }
+        let records = self.streams.iter().map(|stream| StreamInterval {
+            start,
+            end,
+            omitted: self.omitting,
+            ..stream.since(&stream.before, self.udp)
         });
         let records = records.collect();
         for stream in &mut self.streams {

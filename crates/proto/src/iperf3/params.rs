@@ -310,9 +310,9 @@ impl Params {
     }
 
     fn is_too_long(&self, limits: &Limits) -> bool {
-        limits
-            .seconds
-            .is_some_and(|most| self.time == 0 || natural(self.time).saturating_add(natural(self.omit)) > most)
+        limits.seconds.is_some_and(|most| {
+            self.time == 0 || natural(self.time).saturating_add(natural(self.omit)) > most
+        })
     }
 
     fn is_too_fast(&self, limits: &Limits) -> bool {

@@ -132,8 +132,7 @@ pub(super) fn planned(
     Planned {
         run,
         tool: "iperf3",
-        peer: (!client && !params.client_version.is_empty())
-            .then(|| peer_name(&params.client_version)),
+        peer: (!client && !params.client_version.is_empty()).then(|| peer_name(&params.client_version)),
         link,
         client,
         spec: spec(params, interval),

@@ -222,7 +222,8 @@ mod tests {
 
     #[test]
     fn what_must_be_there_must_be_there() {
-        for key in ["cpu_util_user", "sender_has_retransmits", "streams", "id", "bytes", "jitter", "packets"] {
+        for key in ["cpu_util_user", "sender_has_retransmits", "streams", "id", "bytes", "jitter", "packets"]
+        {
             let without = REAL.replace(&format!("\"{key}\":"), "\"other\":");
             assert_eq!(Results::read(without.as_bytes(), OWN), None, "{key}");
         }

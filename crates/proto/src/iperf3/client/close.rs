@@ -2,9 +2,7 @@
 
 use linerate_units::Timestamp;
 
-use super::{
-    CONTROL, Client, FAREWELL_PATIENCE, FIRST_STREAM, Looking, Phase, RESULTS_PATIENCE, RUN, abort,
-};
+use super::{CONTROL, Client, FAREWELL_PATIENCE, FIRST_STREAM, Looking, Phase, RESULTS_PATIENCE, RUN, abort};
 use crate::iperf3::errors::{Number, Trouble};
 use crate::iperf3::report::Words;
 use crate::iperf3::results::Results;
