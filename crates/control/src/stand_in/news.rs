@@ -100,7 +100,8 @@ mod tests {
     fn reasons_are_said_as_strerror_says_them() {
         let refused = reason(&io::Error::from_raw_os_error(111));
         assert_eq!(refused, Reason { errno: 111, text: "Connection refused".to_owned() });
-        let unknown = io::Error::other("\"nosuch\": failed to lookup address information: Name or service not known");
+        let unknown =
+            io::Error::other("\"nosuch\": failed to lookup address information: Name or service not known");
         assert_eq!(reason(&unknown), own_reason("Name or service not known"));
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct Connection {
     read_over: bool,
     /// What arrives is thrown away, and the end as well.
     pub(super) discards: bool,
+    /// What arrives waits for a flow.
+    pub(super) held: bool,
     /// Somebody else has it.
     pub(super) lent: bool,
     /// Closed as soon as everything was sent, or at this time.
@@ -67,6 +69,7 @@ impl Connection {
             broken: None,
             read_over: false,
             discards: false,
+            held: false,
             lent: false,
             closing: None,
         }
@@ -74,7 +77,7 @@ impl Connection {
 
     /// What the poller shall wait for.
     pub(super) fn wants(&self) -> Option<Interest> {
-        let read = !self.read_over && self.closing.is_none();
+        let read = !self.read_over && !self.held && self.closing.is_none();
         match (read, !self.unsent.is_empty()) {
             _ if self.lent => None,
             (true, true) => Some(Interest::BOTH),
