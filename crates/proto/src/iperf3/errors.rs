@@ -59,6 +59,7 @@ errors! {
     SND_TIMEOUT = 33, System, "send timeout value is incorrect or not in range";
     UDP_FILE = 34, Alone, "cannot transfer file using UDP";
     USERS_FILE = 35, Alone, "cannot access authorized users file";
+    KEEP_ALIVE = 36, Alone, "idle time of --cntl-ka must be longer than its interval times its count";
     MAX_DURATION = 37, Alone, "client's requested duration exceeds the server's maximum permitted limit";
     BAD_UNIT = 38, Alone, "invalid unit value or suffix";
     BAD_DSCP = 40, Alone, "bad DSCP value (numeric: 0-63 inclusive, or a name: af11 to af43, cs0 to cs7, ef, va)";

@@ -6,6 +6,7 @@
 //!
 //! Learned from captures of 3.1.7, 3.7, 3.12, 3.17.1 and 3.21; the facts stand beside the code that needs them.
 
+pub mod argv;
 pub mod auth;
 mod calendar;
 pub mod client;

@@ -157,13 +157,13 @@ impl Report {
     /// An interval is over; one record for each stream, in the order in which they were opened. One that is shorter
     /// than a tenth of the interval asked for and in which nothing moved is left out.
     pub fn interval(&mut self, intervals: &[StreamInterval]) -> String {
+        for ((_, extremes), interval) in self.streams.iter_mut().zip(intervals) {
+            extremes.add(interval);
+        }
         let tenth = self.settings.common.interval.as_ns() / 10;
         let length = |i: &StreamInterval| i.end.saturating_sub(i.start).as_ns();
         if intervals.iter().all(|i| i.bytes == 0 && length(i) < tenth) {
             return String::new();
-        }
-        for ((_, extremes), interval) in self.streams.iter_mut().zip(intervals) {
-            extremes.add(interval);
         }
         let streams: Vec<_> = self.streams.iter().map(|(stream, _)| *stream).collect();
         let groups = self.groups();
@@ -250,11 +250,14 @@ impl Report {
         Words { out, err: String::new() }
     }
 
-    /// It did not.
+    /// It did not. A server that cannot listen says that it ends.
     pub fn failed(&mut self, trouble: &Trouble) -> Words {
         let line = format!("error - {trouble}");
-        let in_object = if trouble.number == Number::LISTEN { line.clone() } else { trouble.to_string() };
-        self.end_with(&line, in_object)
+        if trouble.number != Number::LISTEN {
+            return self.end_with(&line, trouble.to_string());
+        }
+        let Words { out, err } = self.end_with(&line, line.clone());
+        Words { out, err: err + "iperf3: exiting\n" }
     }
 
     /// A signal ended the program; its number is the system's.

@@ -67,6 +67,8 @@ pub struct Common {
     pub debug: Option<u8>,
     /// `--use-pkcs1-padding`: passwords are encrypted as iperf3 before 3.17 does.
     pub pkcs1_padding: bool,
+    /// Lines for standard error before anything else.
+    pub warnings: Vec<String>,
 }
 
 /// Options of a server.
@@ -231,6 +233,7 @@ impl Default for Common {
             family: None,
             debug: None,
             pkcs1_padding: false,
+            warnings: Vec::new(),
         }
     }
 }

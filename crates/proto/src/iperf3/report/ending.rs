@@ -48,16 +48,17 @@ pub(super) fn direction(
         .filter(|((stream, _), _)| stream.sends == sends)
         .map(|((stream, extremes), counts)| stream_end(stream, extremes, counts, end, udp))
         .collect();
-    let sent = sum(&streams.iter().map(|stream| stream.sent).collect::<Vec<_>>())?;
-    let received = sum(&streams.iter().map(|stream| stream.received).collect::<Vec<_>>())?;
-    let totals: Vec<_> = streams
+    let over_all = |records: Vec<Record>| sum(&records, records.first()?);
+    let sent = over_all(streams.iter().map(|stream| stream.sent).collect())?;
+    let received = over_all(streams.iter().map(|stream| stream.received).collect())?;
+    let totals = streams
         .iter()
         .filter_map(|stream| match &stream.object {
             EndStream::Udp { udp } => Some(**udp),
             EndStream::Tcp { .. } => None,
         })
         .collect();
-    let total = sum(&totals);
+    let total = over_all(totals);
     let (sender, receiver) = if sends {
         (&end.local_congestion, &end.remote_congestion)
     } else {

@@ -98,7 +98,7 @@ pub(super) fn interval(
     let records: Vec<_> = streams.iter().zip(intervals).map(|(s, i)| of_interval(s, i, udp)).collect();
     let mut sums = groups.iter().map(|&sends| {
         let of_group: Vec<_> = records.iter().copied().filter(|record| record.sender == sends).collect();
-        sum(&of_group)
+        sum(&of_group, records.first()?)
     });
     let sum = sums.next().flatten()?;
     let sum_bidir_reverse = sums.next().flatten();
@@ -133,9 +133,8 @@ fn of_interval(stream: &Stream, interval: &StreamInterval, udp: bool) -> Record 
     }
 }
 
-/// The sum of some records of one direction, over the time of the first; absent when there is none. Jitter is the
-/// mean.
-pub(super) fn sum(records: &[Record]) -> Option<Record> {
+/// The sum of some records of one direction, over the time of another; absent when there is none. Jitter is the mean.
+pub(super) fn sum(records: &[Record], time: &Record) -> Option<Record> {
     let first = records.first()?;
     let bytes = records.iter().map(|record| record.bytes).fold(0, u64::saturating_add);
     let lost = total(records, |record| record.lost_packets, i64::saturating_add);
@@ -143,8 +142,11 @@ pub(super) fn sum(records: &[Record]) -> Option<Record> {
     let jitters = total(records, |record| record.jitter_ms, |a, b| a + b);
     Some(Record {
         socket: None,
+        start: time.start,
+        end: time.end,
+        seconds: time.seconds,
         bytes,
-        bits_per_second: per_second(bytes, first.seconds),
+        bits_per_second: per_second(bytes, time.seconds),
         retransmits: total(records, |record| record.retransmits, u64::saturating_add),
         tcp: None,
         extremes: None,

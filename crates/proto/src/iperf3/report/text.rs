@@ -140,7 +140,7 @@ impl Style {
         } else {
             text += &unknown("sender");
         }
-        if let Some(late) = stream.map(|s| s.out_of_order).filter(|late| *late > 0 && !direction.sends) {
+        if let Some(late) = stream.map(|s| s.out_of_order).filter(|late| *late > 0) {
             let (start, end) = (sent.start, sent.end);
             let _ = writeln!(text, "[SUM] {start:4.1}-{end:4.1} sec  {late} datagrams received out-of-order");
         }
