@@ -5,6 +5,7 @@
 
 mod error;
 pub mod native;
+pub mod nuttcp;
 mod session;
 mod stamp;
 pub mod stand_in;
@@ -54,4 +55,4 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] = &[&native::NATIVE];
+pub static ALL: &[&Protocol] = &[&native::NATIVE, &nuttcp::NUTTCP];
