@@ -242,14 +242,13 @@ impl NuttcpClient {
 
     /// Everything listens that has to.
     fn ready(&mut self, now: Timestamp) {
-        if !self.options.stdio {
-            if let Some(transfer) = &self.transfer {
-                let link = if self.classic { Link(DATA) } else { CONTROL };
-                let peer = Some(self.server).filter(|_| !self.classic);
-                let planned = transfer.terms.planned(RUN, FLOW, link, peer);
-                self.out.push_back(Output::Plan(Box::new(planned)));
-                self.planned = true;
-            }
+        // What standard input or output carries is no flow: there is nothing to archive.
+        if let Some(transfer) = self.transfer.as_ref().filter(|transfer| !transfer.terms.stdio) {
+            let link = if self.classic { Link(DATA) } else { CONTROL };
+            let peer = Some(self.server).filter(|_| !self.classic);
+            let planned = transfer.terms.planned(RUN, FLOW, link, peer);
+            self.out.push_back(Output::Plan(Box::new(planned)));
+            self.planned = true;
         }
         if self.classic {
             self.phase = Phase::Testing;
@@ -435,10 +434,8 @@ impl NuttcpClient {
         self.out.push_back(Output::Close { link: CONTROL });
         match self.phase {
             Phase::Testing => {
-                if let Some(transfer) = &mut self.transfer {
-                    if !transfer.is_over() {
-                        transfer.peer_gone(now, &mut self.out);
-                    }
+                if let Some(transfer) = self.transfer.as_mut().filter(|transfer| !transfer.is_over()) {
+                    transfer.peer_gone(now, &mut self.out);
                 }
                 self.news(now);
                 self.finish_if_complete();

@@ -27,6 +27,8 @@ mod report;
 mod results;
 mod server;
 mod session;
+#[cfg(test)]
+mod tests;
 mod transfer;
 mod wire;
 

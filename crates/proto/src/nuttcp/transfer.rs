@@ -257,7 +257,8 @@ impl Transfer {
             Stage::Running if self.terms.transmit => self.stop(now, out),
             Stage::Running => self.due = Some(now + GRACE),
             Stage::Stopping | Stage::Counting | Stage::Over => {}
-            Stage::Ending(_) => self.count(out),
+            // A receiver that has reported needs no more of the datagrams that end the test.
+            Stage::Ending(_) => self.finish(out),
             _ => {
                 self.abort(out);
                 self.news.push_back(News::Failed(Failure::Nobody));

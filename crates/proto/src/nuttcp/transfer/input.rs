@@ -100,7 +100,7 @@ impl Transfer {
                 self.mark(b"EOD", number, true, out);
                 self.stage = Stage::Ending(number + 1);
                 if number + 1 == ENDS {
-                    self.count(out);
+                    self.finish(out);
                 } else {
                     self.due = Some(now + END_GAP);
                 }
@@ -237,11 +237,11 @@ impl Transfer {
         }
         self.take(now, counts);
         (self.next_look, self.next_interval) = (None, None);
+        // What the test cost ends with the data, not with the datagrams that end it.
+        self.count(out);
         if self.terms.udp && self.terms.transmit && !self.cut {
             self.stage = Stage::Ending(0);
             self.due_now(now, out);
-        } else {
-            self.count(out);
         }
     }
 
@@ -250,7 +250,7 @@ impl Transfer {
         let mine = flows.iter().find(|counts| counts.flow == self.flow);
         match why {
             Look::Begin => self.cpu = cpu,
-            Look::End => self.finish(cpu, out),
+            Look::End => self.cost(cpu, out),
             _ if self.stage != Stage::Running && why != Look::Owner => {}
             Look::Interval => {
                 if let Some(counts) = mine {
@@ -300,12 +300,16 @@ impl Transfer {
         }
     }
 
-    fn finish(&mut self, cpu: Cpu, out: &mut VecDeque<Output>) {
-        if self.stage != Stage::Counting {
-            return;
-        }
+    /// What the test cost in CPU time.
+    fn cost(&mut self, cpu: Cpu, out: &mut VecDeque<Output>) {
         self.counted.user = cpu.user.saturating_sub(self.cpu.user);
         self.counted.system = cpu.system.saturating_sub(self.cpu.system);
+        if self.stage == Stage::Counting {
+            self.finish(out);
+        }
+    }
+
+    pub(super) fn finish(&mut self, out: &mut VecDeque<Output>) {
         self.close(out);
         if self.has_flow {
             out.push_back(Output::Forget { flow: self.flow });

@@ -1,0 +1,5 @@
+mod dialogues;
+mod lines;
+mod transcripts;
+mod wire;
+mod world;
