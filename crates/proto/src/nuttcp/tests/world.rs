@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use linerate_model::{Side, SideSettings, Tally};
-use linerate_units::{Span, Timestamp};
+use linerate_units::{Bitrate, Span, Timestamp};
 
 use crate::stand_in::{
     Cpu, EndMark, FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, Planned, Reason, StandIn, Stop,
@@ -320,11 +320,10 @@ impl World {
         if tcp && how != Stop::AtOnce {
             let partner = self.partner(side, flow);
             let other = &mut self.ends[1 - side];
-            if let Some(running) = partner.and_then(|flow| other.flows.get_mut(&flow)) {
-                if running.ended.is_none() {
-                    running.ended = Some(now);
-                    other.news.extend(partner.map(News::Ended));
-                }
+            let theirs = partner.and_then(|flow| other.flows.get_mut(&flow));
+            if let Some(running) = theirs.filter(|running| running.ended.is_none()) {
+                running.ended = Some(now);
+                other.news.extend(partner.map(News::Ended));
             }
         }
     }
@@ -372,7 +371,7 @@ impl World {
             ended: running.marks.values().any(|marks| *marks >= 2),
             ..StreamCounts::default()
         };
-        let last = sender.and_then(|sender| written_at(sender)).map_or(until, |at| at.min(until));
+        let last = sender.and_then(written_at).map_or(until, |at| at.min(until));
         FlowCounts {
             flow,
             at: self.now,
@@ -389,7 +388,7 @@ fn cpu_half(cpu: Cpu) -> Cpu {
 }
 
 fn rate(task: &FlowTask) -> f64 {
-    task.offered.map_or(LINE_RATE, |rate| rate.bps())
+    task.offered.map_or(LINE_RATE, Bitrate::bps)
 }
 
 /// Blocks of each stream that were sent by then.
