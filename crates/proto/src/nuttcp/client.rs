@@ -125,8 +125,10 @@ impl NuttcpClient {
         self.out.push_back(Output::Complain(format!("{text}\n")));
     }
 
+    /// Prints; beside data on standard output it goes to standard error.
     fn print(&mut self, text: String) {
-        self.out.push_back(Output::Print(text));
+        let beside = self.options.stdio && !self.options.transmit;
+        self.out.push_back(if beside { Output::Complain(text) } else { Output::Print(text) });
     }
 
     /// A line that is no report begins with the identifier alone.
