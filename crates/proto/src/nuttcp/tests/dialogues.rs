@@ -184,13 +184,16 @@ fn a_test_begins_with_the_first_data_when_the_marks_are_lost() {
 }
 
 #[test]
-fn a_silent_receiver_says_so_by_an_urgent_byte() {
-    let mut world = world("-u -R10m -T10 h");
+fn a_receiver_without_data_gives_up_by_an_urgent_byte() {
+    let mut world = world("-u -R10m -T60 h");
     world.lose = Some(b"");
-    world.run(12);
+    world.run(29);
     assert_eq!(world.ends[1].urgent, b"");
-    world.run(100);
-    assert_eq!(world.ends[1].exit, Some(1));
+    world.run_on(31);
+    let [client, server] = &world.ends;
+    assert_eq!((server.urgent.as_slice(), server.exit), (&b"A"[..], Some(1)));
+    assert_eq!(client.complained, "Error: not receiving server info\n");
+    assert_eq!(client.exit, Some(1));
 }
 
 #[test]
@@ -252,7 +255,7 @@ fn an_interruption_ends_the_test_and_the_results_come() {
     let mut world = world("-T60 h");
     world.run(2);
     world.signal(0, 2);
-    world.run(100);
+    world.run_on(100);
     assert_eq!(world.ends[0].exit, Some(0), "{}", world.ends[0].complained);
     assert!(world.ends[0].printed.contains(" MB / "), "{}", world.ends[0].printed);
 }

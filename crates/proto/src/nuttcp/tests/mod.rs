@@ -1,3 +1,4 @@
+mod argv;
 mod dialogues;
 mod lines;
 mod transcripts;

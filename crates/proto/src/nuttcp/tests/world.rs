@@ -108,6 +108,11 @@ impl World {
             self.give(side, Input::Begin);
             self.settle();
         }
+        self.run_on(until_s);
+    }
+
+    /// The same for a world that was stopped.
+    pub(super) fn run_on(&mut self, until_s: u64) {
         let end = Timestamp::START + Span::from_secs(until_s);
         while let Some(next) = self.next_time().filter(|next| *next <= end) {
             self.now = self.now.max(next);
