@@ -32,9 +32,6 @@ impl NuttcpClient {
         }
         let own = transfer.counted.clone();
         let trouble = transfer.trouble.as_ref().map(|reason| reason.text.clone());
-        while let Some(line) = self.waiting.pop_front() {
-            self.print_line(&line);
-        }
         if self.results.seconds.is_none() {
             return self.fail("Error: not receiving server info");
         }

@@ -1,7 +1,7 @@
 //! Our client and our server against each other, in virtual time.
 
 use linerate_model::Side;
-use linerate_units::Span;
+use linerate_units::{Span, Timestamp};
 
 use super::world::World;
 use crate::nuttcp::{Invocation, NuttcpClient, NuttcpServer, ServerOptions, invocation};
@@ -164,7 +164,8 @@ fn a_server_sends_datagrams_when_the_client_receives() {
 fn a_receiver_without_end_marks_ends_all_the_same() {
     let mut forward = world("-u -R1m -T2 h");
     forward.lose = Some(b"EOD");
-    forward.run(100);
+    // 0.3 s to begin, 2 s of data, 2 s of marks, 1 s of grace.
+    forward.run(6);
     assert_eq!(forward.ends[0].exit, Some(0), "{}", forward.ends[0].complained);
     assert!(forward.ends[0].printed.contains(" 0 / 244 drop/pkt"), "{}", forward.ends[0].printed);
     let mut reverse = world("-u -r -R1m -T2 h");
@@ -199,12 +200,37 @@ fn a_receiver_without_data_gives_up_by_an_urgent_byte() {
 #[test]
 fn a_server_gives_up_when_no_data_connection_comes() {
     let mut world = world("-r -F -T1 h");
-    world.no_data = true;
+    world.no_data_before = Timestamp::START + Span::from_secs(99);
     world.run(100);
     let [client, server] = &world.ends;
     assert_eq!(client.exit, Some(1));
     assert_eq!(client.complained, "nuttcp-r: v8.2.2: Error: connect: Connection refused\nerrno=111\n");
     assert_eq!(server.exit, Some(1));
+}
+
+#[test]
+fn a_refused_data_connection_is_tried_again() {
+    let mut late = world("-N2 -T1 h");
+    late.no_data_before = Timestamp::START + Span::from_ms(500);
+    late.run(100);
+    assert_eq!(late.ends[0].exit, Some(0), "{}", late.ends[0].complained);
+    assert_eq!(late.ends[0].tasks[0].links.len(), 2);
+}
+
+#[test]
+fn short_intervals_end_with_the_data() {
+    let world = run("-u -R10m -l1000 -i.1 -T1 h");
+    let lines: Vec<&str> = world.ends[0].printed.lines().collect();
+    assert_eq!((lines.len(), lines[10]), (12, ""), "{}", world.ends[0].printed);
+}
+
+#[test]
+fn a_verbose_receiver_prints_its_own_report_first() {
+    let printed = run("-r -i1 -v -T2 h").ends[0].printed.clone();
+    let (ours, theirs) = printed.split_once("\n\n").unwrap();
+    assert!(ours.lines().all(|line| line.starts_with("nuttcp-r: ") || line.starts_with("   ")), "{printed}");
+    assert!(ours.contains(" real seconds = "), "{printed}");
+    assert!(theirs.lines().all(|line| line.starts_with("nuttcp-t: ")), "{printed}");
 }
 
 #[test]

@@ -75,8 +75,8 @@ pub(super) struct World {
     pub(super) lose_every: u64,
     /// Datagrams that begin with this are lost.
     pub(super) lose: Option<&'static [u8]>,
-    /// No data connection arrives.
-    pub(super) no_data: bool,
+    /// No data connection arrives before.
+    pub(super) no_data_before: Timestamp,
 }
 
 fn address(port: u16) -> SocketAddr {
@@ -99,7 +99,7 @@ fn opened() -> Opened {
 impl World {
     pub(super) fn new(client: Option<Box<dyn StandIn>>, server: Option<Box<dyn StandIn>>) -> Self {
         let ends = [client, server].map(|stand_in| End { stand_in, next: 1 << 16, ..End::default() });
-        Self { now: Timestamp::START, ends, lose_every: 0, lose: None, no_data: false }
+        Self { now: Timestamp::START, ends, lose_every: 0, lose: None, no_data_before: Timestamp::START }
     }
 
     /// Runs until nothing more happens, at most until this second.
@@ -248,7 +248,7 @@ impl World {
         let listener =
             self.ends[1 - side].links.iter().find(|(_, held)| **held == wanted).map(|(link, _)| *link);
         let data = port != 5000;
-        let Some(listener) = listener.filter(|_| !(data && self.no_data)) else {
+        let Some(listener) = listener.filter(|_| !(data && self.now < self.no_data_before)) else {
             self.ends[side].news.push_back(News::Refused(link));
             return;
         };
