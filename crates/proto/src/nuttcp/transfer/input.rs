@@ -266,10 +266,11 @@ impl Transfer {
                 let known = |of: fn(&crate::stand_in::StreamCounts) -> Option<u64>| {
                     mine.and_then(|counts| counts.streams.iter().filter_map(of).reduce(u64::saturating_add))
                 };
-                let total = known(|stream| stream.retransmits);
+                // The last line of a server may come when our flow has been forgotten.
+                let total = known(|stream| stream.retransmits).or(self.counted.retrans);
                 let retrans = total.map(|total| total.saturating_sub(self.shown_retrans));
                 self.shown_retrans = total.unwrap_or(self.shown_retrans);
-                let cwnd = known(|stream| stream.snd_cwnd).map(|bytes| bytes / 1024);
+                let cwnd = known(|stream| stream.snd_cwnd).map(|bytes| bytes / 1024).or(self.counted.cwnd);
                 self.news.push_back(News::Looked { retrans, cwnd });
             }
         }
