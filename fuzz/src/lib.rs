@@ -9,6 +9,7 @@ mod frame;
 mod host;
 mod log;
 mod native;
+mod nuttcp;
 mod quantities;
 mod seeds;
 mod topology;
@@ -18,6 +19,7 @@ pub use frame::frame;
 pub use host::{cmsg, errqueue, proc, tcp_info};
 pub use log::{event_log, spec};
 pub use native::{native_datagram, native_framer, native_preface};
+pub use nuttcp::{nuttcp_argv, nuttcp_client, nuttcp_lines, nuttcp_server};
 pub use quantities::units;
 pub use topology::topology;
 
@@ -46,5 +48,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "topology", run: topology, seeds: topology::seeds },
     Target { name: "event_log", run: event_log, seeds: seeds::event_logs },
     Target { name: "spec", run: spec, seeds: seeds::specs },
+    Target { name: "nuttcp_lines", run: nuttcp_lines, seeds: nuttcp::line_seeds },
+    Target { name: "nuttcp_argv", run: nuttcp_argv, seeds: nuttcp::argv_seeds },
+    Target { name: "nuttcp_client", run: nuttcp_client, seeds: nuttcp::client_seeds },
+    Target { name: "nuttcp_server", run: nuttcp_server, seeds: nuttcp::server_seeds },
     Target { name: "units", run: units, seeds: seeds::quantities },
 ];

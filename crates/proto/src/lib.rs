@@ -6,6 +6,7 @@
 mod error;
 pub mod iperf3;
 pub mod native;
+pub mod nuttcp;
 mod session;
 mod stamp;
 pub mod stand_in;
@@ -55,4 +56,4 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] = &[&native::NATIVE, &iperf3::IPERF3];
+pub static ALL: &[&Protocol] = &[&native::NATIVE, &iperf3::IPERF3, &nuttcp::NUTTCP];

@@ -190,6 +190,13 @@ pub enum Output {
         /// What to write.
         bytes: Vec<u8>,
     },
+    /// Send one byte as urgent data of a connection (RFC 9293 §3.8.5), after what was handed to it before.
+    Urgent {
+        /// The link.
+        link: Link,
+        /// The byte.
+        byte: u8,
+    },
     /// Send one datagram from a listener.
     SendTo {
         /// The listener.
