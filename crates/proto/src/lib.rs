@@ -4,6 +4,7 @@
 //! takes any bytes without panic and is fuzzed. Sockets, sleeping and threads are elsewhere.
 
 mod error;
+pub mod iperf3;
 pub mod native;
 mod session;
 mod stamp;
@@ -54,4 +55,4 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] = &[&native::NATIVE];
+pub static ALL: &[&Protocol] = &[&native::NATIVE, &iperf3::IPERF3];
