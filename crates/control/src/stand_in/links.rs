@@ -50,12 +50,12 @@ struct Entry {
 
 #[derive(Debug)]
 enum Kind {
-    Connecting(Attempt),
+    Connecting(Box<Attempt>),
     Connection(Connection),
     Datagrams(Datagrams),
     Listener(TcpListener),
-    /// A port of the server, and what connections that come there are set to.
-    Door(Door, SocketOptions),
+    /// A port of the server at each of its addresses, and what connections that come there are set to.
+    Doors(Vec<Door>, SocketOptions),
 }
 
 /// A datagram socket.
@@ -75,6 +75,8 @@ struct Datagrams {
 pub(crate) struct Door {
     /// What arrives there.
     pub(crate) transport: Transport,
+    /// Its port, as the stand-in knows it.
+    pub(crate) port: u16,
     /// Where it is.
     pub(crate) address: SocketAddr,
     /// Its socket, for datagrams.
@@ -95,7 +97,7 @@ impl Kind {
             Self::Connection(connection) => Some(connection.stream.as_fd()),
             Self::Datagrams(datagrams) => Some(datagrams.socket.as_fd()),
             Self::Listener(listener) => Some(listener.as_fd()),
-            Self::Door(..) => None,
+            Self::Doors(..) => None,
         }
     }
 
@@ -105,7 +107,7 @@ impl Kind {
             Self::Connection(connection) => connection.wants(),
             Self::Datagrams(datagrams) => (!datagrams.lent && !datagrams.held).then_some(Interest::READ),
             Self::Listener(_) => Some(Interest::READ),
-            Self::Door(..) => None,
+            Self::Doors(..) => None,
         }
     }
 }
@@ -131,7 +133,7 @@ impl Links {
             Kind::Connection(connection) => Some((plain(connection.local), Some(plain(connection.peer)))),
             Kind::Datagrams(datagrams) => Some((plain(datagrams.local), datagrams.peer.map(plain))),
             Kind::Listener(listener) => listener.local_addr().ok().map(|local| (plain(local), None)),
-            Kind::Door(door, _) => Some((plain(door.address), None)),
+            Kind::Doors(doors, _) => doors.first().map(|door| (plain(door.address), None)),
         }
     }
 
@@ -171,7 +173,7 @@ impl Links {
         let more = match &mut entry.kind {
             Kind::Connecting(_) => return self.connected(link, news),
             Kind::Listener(_) => return self.accept(link, news),
-            Kind::Door(..) => return More::No,
+            Kind::Doors(..) => return More::No,
             Kind::Datagrams(datagrams) => datagrams.read(link, &mut self.buffer, news),
             Kind::Connection(connection) => {
                 note_flushed(link, connection.flush(), news);
@@ -207,7 +209,10 @@ impl Links {
     pub(super) fn send_to(&mut self, link: Link, to: SocketAddr, bytes: &[u8]) {
         let socket = match self.table.get(&link).map(|entry| &entry.kind) {
             Some(Kind::Datagrams(datagrams)) => Some((&datagrams.socket, datagrams.local)),
-            Some(Kind::Door(door, _)) => door.socket.as_deref().map(|socket| (socket, door.address)),
+            Some(Kind::Doors(doors, _)) => {
+                let door = opening::door_towards(doors, to);
+                door.and_then(|door| Some((door.socket.as_deref()?, door.address)))
+            }
             _ => None,
         };
         if let Some((socket, local)) = socket {

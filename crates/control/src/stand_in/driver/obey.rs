@@ -61,9 +61,11 @@ impl Driver<'_> {
     fn listen(&mut self, link: Link, port: u16, options: &LinkOptions) {
         // A stand-in that asks for Multipath TCP listens for TCP as well.
         let transport = if options.transport == Transport::Udp { Transport::Udp } else { Transport::Tcp };
-        match self.desk.as_ref().and_then(|desk| desk.door(transport, port)) {
-            Some(door) => self.links.listen_at_door(link, door, options, &mut self.news),
-            None => self.links.listen(link, port, options, &mut self.news),
+        match self.desk.as_ref().map(|desk| desk.doors(transport, port)) {
+            Some(doors) if !doors.is_empty() => {
+                self.links.listen_at_doors(link, doors, options, &mut self.news);
+            }
+            _ => self.links.listen(link, port, options, &mut self.news),
         }
     }
 
@@ -86,7 +88,8 @@ impl Driver<'_> {
 
     fn run_over(&mut self, run: RunId, trouble: Option<String>) {
         if let (Some(_), Some(desk)) = (self.admitted.remove(&run), &mut self.desk) {
-            desk.over(run, trouble.as_deref());
+            let beside = desk.over(run, trouble.as_deref());
+            self.runs.neighbours(run, beside);
         }
         self.runs.over(run, trouble, self.interrupted);
     }
