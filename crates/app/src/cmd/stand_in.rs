@@ -23,7 +23,7 @@ use crate::lab_witness::LabWitness;
 use crate::say;
 use crate::signals::Signals;
 
-use keeper::ArchiveKeeper;
+pub(super) use keeper::ArchiveKeeper;
 pub(crate) use links::{InstallLinksArgs, install};
 
 /// Signals that tools end by, each in its own way: SIGHUP, SIGINT, SIGTERM.
