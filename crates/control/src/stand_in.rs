@@ -9,6 +9,7 @@ mod driver;
 mod endpoint;
 mod flows;
 mod helpers;
+mod host_counts;
 mod interrupts;
 mod links;
 mod news;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use linerate_control::{ClassicPort, News, Policy, Server, ServerConfig, Switch};
-use linerate_proto::{Protocol, iperf3, nuttcp};
+use linerate_proto::{Protocol, nuttcp};
 
 use super::stand_in::ArchiveKeeper;
 use crate::args::{PolicyName, ServeArgs};
@@ -64,7 +64,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         longest: args.limit_time,
         most_clients: args.limit_clients,
         one_off: args.one_off,
-        foreign: vec![&iperf3::IPERF3],
+        foreign: ServerConfig::others_at_home(),
         classic: if args.classic { classic_ports() } else { Vec::new() },
         keeper: Some(Arc::new(ArchiveKeeper::at(args.archive.archive.clone()))),
     }
