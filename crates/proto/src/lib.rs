@@ -5,6 +5,7 @@
 
 mod error;
 pub mod native;
+pub mod netpipe;
 mod session;
 mod stamp;
 pub mod stand_in;
@@ -36,4 +37,4 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] = &[&native::NATIVE];
+pub static ALL: &[&Protocol] = &[&native::NATIVE, &netpipe::NETPIPE];
