@@ -9,6 +9,8 @@ mod frame;
 mod host;
 mod log;
 mod native;
+mod netpipe;
+mod noisy_host;
 mod quantities;
 mod seeds;
 mod topology;
@@ -18,6 +20,7 @@ pub use frame::frame;
 pub use host::{cmsg, errqueue, proc, tcp_info};
 pub use log::{event_log, spec};
 pub use native::{native_datagram, native_framer, native_preface};
+pub use netpipe::netpipe;
 pub use quantities::units;
 pub use topology::topology;
 
@@ -38,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "native_framer", run: native_framer, seeds: seeds::frames },
     Target { name: "native_client", run: native_client, seeds: seeds::client_dialogues },
     Target { name: "native_server", run: native_server, seeds: seeds::server_dialogues },
+    Target { name: "netpipe", run: netpipe, seeds: netpipe::seeds },
     Target { name: "tcp_info", run: tcp_info, seeds: seeds::tcp_infos },
     Target { name: "cmsg", run: cmsg, seeds: seeds::control_messages },
     Target { name: "errqueue", run: errqueue, seeds: seeds::control_messages },
