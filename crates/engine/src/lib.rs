@@ -6,6 +6,7 @@ mod control;
 mod counters;
 mod error;
 mod flow;
+mod flow_counts;
 mod measured;
 mod pacer;
 mod plan;
@@ -20,6 +21,7 @@ mod tally;
 
 pub use error::EngineError;
 pub use plan::block_length;
+pub use pump::reason;
 pub use run::{FlowHandle, FlowReport, Progress, start};
 pub use setup::{FlowSetup, Sockets};
 pub use tally::settle_udp;

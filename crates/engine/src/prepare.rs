@@ -39,7 +39,11 @@ pub(crate) fn sockets(flow: &Flow) -> Result<Option<bool>, SockError> {
     match &flow.sockets {
         Sockets::Tcp(streams) => {
             for socket in streams {
-                if flow.plan.shared() { epoll::prepare(socket)? } else { stream::prepare(socket)? }
+                if flow.plan.shared() {
+                    epoll::prepare(socket)?;
+                } else {
+                    stream::prepare(socket, flow.control.patience())?;
+                }
             }
         }
         Sockets::Udp(sockets) if flow.writes() => {

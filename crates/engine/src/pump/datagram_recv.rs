@@ -11,7 +11,7 @@ use linerate_sock::{Mono, SockError, clock, sockopt};
 use super::{PumpEnd, StreamEnd, Trouble};
 use crate::arrivals::Arrivals;
 use crate::control::PATIENCE;
-use crate::counters::{DatagramCounts, Meter};
+use crate::counters::Meter;
 use crate::flow::Flow;
 use crate::stamp;
 
@@ -50,16 +50,14 @@ pub(crate) fn room() -> RecvBatch {
 struct Slot<'f> {
     end: StreamEnd,
     socket: &'f UdpSocket,
+    meter: Meter<'f>,
     arrivals: Arrivals,
 }
 
 struct Bench<'f> {
     flow: &'f Flow,
-    meter: Meter<'f>,
     slots: Vec<Slot<'f>>,
     batch: RecvBatch,
-    /// Sums over the slots.
-    sums: DatagramCounts,
     last_arrival: Mono,
 }
 
@@ -77,7 +75,6 @@ impl Bench<'_> {
         }
         let now = clock::now();
         let (layout, tag) = (&self.flow.setup.stamp, self.flow.setup.tag);
-        let before = slot.arrivals.counts();
         let mut bytes = 0;
         for message in self.batch.iter() {
             if let Some(count) = message.ancillary.dropped {
@@ -94,15 +91,14 @@ impl Bench<'_> {
                 }
             }
         }
-        self.sums = self.sums.with_change(&before, &slot.arrivals.counts());
-        self.meter.show(&self.sums);
+        slot.meter.show(&slot.arrivals.counts());
         if bytes > 0 {
             slot.end.bytes += bytes;
             self.last_arrival = now;
-            if self.meter.is_new() && self.meter.begin(now, bytes) {
+            if slot.meter.is_new() && slot.meter.begin(now, bytes) {
                 self.flow.control.tell_begun();
             }
-            self.meter.count(now, bytes);
+            slot.meter.count(now, bytes);
         }
         true
     }
@@ -112,21 +108,22 @@ impl Bench<'_> {
 pub(crate) fn read(flow: &Flow, pump: usize, batch: RecvBatch) -> PumpEnd {
     let slots = flow.plan.streams_of(pump).filter_map(|stream| {
         let end = StreamEnd { stream, ..StreamEnd::default() };
-        Some(Slot { end, socket: flow.sockets.udp(stream)?, arrivals: Arrivals::new() })
+        Some(Slot {
+            end,
+            socket: flow.sockets.udp(stream)?,
+            meter: flow.meter(stream),
+            arrivals: Arrivals::new(),
+        })
     });
-    let mut bench = Bench {
-        flow,
-        meter: flow.meter(pump),
-        slots: slots.collect(),
-        batch,
-        sums: DatagramCounts::default(),
-        last_arrival: Mono::default(),
-    };
+    let mut bench = Bench { flow, slots: slots.collect(), batch, last_arrival: Mono::default() };
     let ended = if flow.plan.shared() { read_many(&mut bench) } else { read_one(&mut bench) };
     if let Err(trouble) = ended {
         for slot in &mut bench.slots {
             slot.end.trouble.get_or_insert_with(|| trouble.clone());
         }
+    }
+    for slot in &bench.slots {
+        flow.stream_ended(&slot.meter, slot.end.trouble.as_ref());
     }
     PumpEnd { streams: bench.slots.into_iter().map(|slot| slot.end).collect(), ..PumpEnd::default() }
 }

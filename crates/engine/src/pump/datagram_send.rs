@@ -123,19 +123,20 @@ impl Parcel {
 struct Slot<'f> {
     end: StreamEnd,
     socket: &'f UdpSocket,
+    meter: Meter<'f>,
     next_seq: u64,
     left: u64,
 }
 
 /// Sends every stream's datagrams until the limit.
 pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut parcel: Parcel) -> PumpEnd {
-    let meter = flow.meter(pump);
     let mut slots: Vec<Slot<'_>> = flow
         .plan
         .streams_of(pump)
         .filter_map(|stream| {
             let (socket, left) = (flow.sockets.udp(stream)?, flow.plan.share(&flow.setup, stream));
-            Some(Slot { end: StreamEnd { stream, ..StreamEnd::default() }, socket, next_seq: 0, left })
+            let end = StreamEnd { stream, ..StreamEnd::default() };
+            Some(Slot { end, socket, meter: flow.meter(stream), next_seq: 0, left })
         })
         .collect();
     if flow.setup.offered.is_some() {
@@ -143,8 +144,10 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut parcel:
         let _ = clock::set_timer_slack_ns(1);
     }
     let start = clock::now();
-    if meter.begin(start, 0) {
-        flow.control.tell_begun();
+    for slot in &slots {
+        if slot.meter.begin(start, 0) {
+            flow.control.tell_begun();
+        }
     }
     let pace = flow.setup.offered.and_then(|rate| Schedule::new(start, rate));
     let mut offered = 0;
@@ -159,11 +162,14 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut parcel:
         }
         let mut open = 0;
         for slot in &mut slots {
-            open += usize::from(slot.burst(&meter, &mut parcel));
+            open += usize::from(slot.burst(&mut parcel));
         }
         if open == 0 || clock::now() >= until {
             break;
         }
+    }
+    for slot in &slots {
+        flow.stream_ended(&slot.meter, slot.end.trouble.as_ref());
     }
     shift.written();
     PumpEnd {
@@ -175,21 +181,21 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut parcel:
 
 impl Slot<'_> {
     /// Sends the stream's next datagrams; true while there are more to send.
-    fn burst(&mut self, meter: &Meter<'_>, parcel: &mut Parcel) -> bool {
+    fn burst(&mut self, parcel: &mut Parcel) -> bool {
         if self.left == 0 || self.end.trouble.is_some() {
             return false;
         }
         match parcel.send(self.socket, self.end.stream as u32, self.next_seq, self.left) {
             Ok((packets, bytes)) => {
                 if packets > 0 {
-                    meter.count(clock::now(), bytes);
-                    meter.sent(packets, 0);
+                    self.meter.count(clock::now(), bytes);
+                    self.meter.sent(packets, 0);
                 }
                 self.next_seq += packets;
                 self.end.bytes += bytes;
                 self.left = self.left.saturating_sub(bytes);
             }
-            Err(error) if error.is_out_of_buffers() => meter.sent(0, 1),
+            Err(error) if error.is_out_of_buffers() => self.meter.sent(0, 1),
             Err(error) => self.end.trouble = Some(error.into()),
         }
         self.left > 0 && self.end.trouble.is_none()

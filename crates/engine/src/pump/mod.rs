@@ -10,11 +10,15 @@ pub(crate) mod feed;
 pub(crate) mod stream;
 
 use linerate_model::{Side, Transport};
+use linerate_proto::stand_in::Reason;
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::clock::ThreadClock;
-use linerate_sock::{SockError, affinity, queues};
+use linerate_sock::poll::{Interest, wait_for};
+use linerate_sock::{SockError, affinity, clock, queues};
+use std::os::fd::AsFd;
 
 use crate::control::Control;
+use crate::counters::Meter;
 use crate::flow::Flow;
 use datagram_send::Parcel;
 use feed::{Drain, Feed};
@@ -65,6 +69,8 @@ pub(crate) struct StreamEnd {
     pub(crate) queued: Option<u64>,
     /// Why it ended before its regular end.
     pub(crate) trouble: Option<Trouble>,
+    /// The datagram that ended it.
+    pub(crate) mark: Option<Vec<u8>>,
 }
 
 /// Why a stream ended before its regular end.
@@ -72,16 +78,30 @@ pub(crate) struct StreamEnd {
 pub(crate) enum Trouble {
     /// It was told to.
     Aborted,
-    /// A call failed; the text says which and why.
-    Failed(String),
+    /// A call failed.
+    Failed {
+        /// In the words of the system.
+        reason: Reason,
+        /// Which call, why, and what may help.
+        text: String,
+    },
+}
+
+/// What the system said, in its own words alone.
+#[must_use]
+pub fn reason(error: &SockError) -> Reason {
+    let text = error.source.to_string();
+    let words = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
+    Reason { errno: error.raw_os_error().unwrap_or(0), text: words.to_owned() }
 }
 
 impl From<SockError> for Trouble {
     fn from(error: SockError) -> Self {
-        Self::Failed(match error.remedy() {
+        let text = match error.remedy() {
             Some(remedy) => format!("{error}: {}; {remedy}", error.source),
             None => format!("{error}: {}", error.source),
-        })
+        };
+        Self::Failed { reason: reason(&error), text }
     }
 }
 
@@ -120,6 +140,30 @@ impl Drop for Shift<'_> {
     fn drop(&mut self) {
         self.written();
         self.control.tell_ended();
+    }
+}
+
+impl Flow {
+    /// Notes the end of a stream where others can see it.
+    pub(crate) fn stream_ended(&self, meter: &Meter<'_>, trouble: Option<&Trouble>) {
+        if let Some(Trouble::Failed { reason, .. }) = trouble {
+            let _ = self.trouble.set(reason.clone());
+            self.control.tell_failed();
+        }
+        meter.end();
+    }
+
+    /// How a receiver ends that was told to: in the regular way where its links are lent.
+    pub(crate) fn told_ending(&self) -> Result<(), Trouble> {
+        if self.control.stopped_at_once() && !self.control.aborted() { Ok(()) } else { Err(Trouble::Aborted) }
+    }
+
+    /// Waits for a lent socket that had nothing to move: whoever else holds it may have made its calls return at once.
+    pub(crate) fn pause(&self, socket: &impl AsFd, interest: Interest) -> Result<(), SockError> {
+        if self.setup.lent && !self.control.stopped_at_once() {
+            wait_for(socket, interest, clock::now() + self.control.patience())?;
+        }
+        Ok(())
     }
 }
 
