@@ -6,6 +6,7 @@
 mod error;
 pub mod native;
 pub mod netpipe;
+pub mod ntttcp;
 mod session;
 mod stamp;
 pub mod stand_in;
@@ -55,4 +56,4 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] = &[&native::NATIVE, &netpipe::NETPIPE];
+pub static ALL: &[&Protocol] = &[&native::NATIVE, &netpipe::NETPIPE, &ntttcp::NTTTCP];

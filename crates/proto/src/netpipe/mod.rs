@@ -26,13 +26,20 @@ pub use sizes::{Sizes, repeats};
 pub use transmitter::Transmitter;
 pub use wire::{check_integrity, decode_time, encode_time, integrity};
 
-use crate::{Match, Protocol};
+use crate::stand_in::StandIn;
+use crate::{Match, Protocol, ServantConfig};
 
 /// Port when none is given.
 pub const PORT: u16 = 5002;
 
 /// NetPIPE over TCP, as the table of protocols sees it.
-pub static NETPIPE: Protocol = Protocol { name: "netpipe", default_port: PORT, sniff };
+pub static NETPIPE: Protocol =
+    Protocol { name: "netpipe", default_port: PORT, sniff, servant: Some(servant) };
+
+/// A receiver of series with the default options, for any number of transmitters.
+fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
+    Box::new(Receiver::new(Options { port: config.port, ..Options::default() }, true))
+}
 
 fn sniff(bytes: &[u8]) -> Match {
     if bytes.len() >= wire::SYNC.len() {

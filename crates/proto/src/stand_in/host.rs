@@ -1,7 +1,5 @@
 //! Counters of the host, for tools that print them.
 
-use linerate_units::Span;
-
 /// What the host has counted since it started; absent is what this system does not tell.
 ///
 /// # Source
@@ -17,8 +15,6 @@ pub struct HostCounts {
     pub cores: Option<u32>,
     /// Clock of the first core, MHz (the first "cpu MHz" line).
     pub mhz: Option<f64>,
-    /// CPU time of this process, user and system together.
-    pub process: Span,
     /// Segments sent again, of all connections (`RetransSegs`).
     pub retransmits: Option<u64>,
     /// Details of them, in the order lost, SYN, fast, forward, slow-start, failed.
