@@ -173,7 +173,8 @@ impl Receiver {
         let before = self.waiting.len();
         self.waiting.retain(|(other, _)| *other != link);
         if self.waiting.len() < before {
-            self.console.error(now, "data came before any sender asked for a test: give -N to both ends or to none");
+            self.console
+                .error(now, "data came before any sender asked for a test: give -N to both ends or to none");
             self.console.outputs.push_back(Output::Reset { link });
         }
     }
@@ -397,11 +398,11 @@ impl Receiver {
         if let Some(run) = self.run.take() {
             run.report(now, &self.options, &mut self.console);
             let trouble = run.was_broken_off().then(|| "the test was broken off".to_owned());
+            self.console.outputs.extend(run.forget());
             self.console.outputs.push_back(Output::RunOver { run: run.run, trouble });
         }
-        for link in self.used.drain(..) {
-            self.console.outputs.push_back(Output::Close { link });
-        }
+        // A sender whose timer runs a little longer shall not meet a reset.
+        self.console.outputs.extend(self.used.iter().map(|link| Output::Discard { link: *link }));
         self.state = State::Lingering;
         self.deadline = Some(now + LINGER);
         if self.clients.is_empty() {
@@ -411,6 +412,7 @@ impl Receiver {
 
     /// After a test.
     fn next(&mut self) {
+        self.console.outputs.extend(self.used.drain(..).map(|link| Output::Close { link }));
         for link in self.clients.drain() {
             self.console.outputs.push_back(Output::Close { link });
         }
@@ -442,6 +444,7 @@ impl Receiver {
             self.console.outputs.push_back(Output::Close { link });
         }
         self.drop_waiting();
+        self.console.outputs.extend(self.used.drain(..).map(|link| Output::Close { link }));
         for (link, _) in self.data_listeners() {
             self.console.outputs.push_back(Output::Close { link });
         }

@@ -142,6 +142,11 @@ impl Run {
         console.info(now, "Test cycle finished.");
     }
 
+    /// Wishes that let go of its flows.
+    pub(super) fn forget(&self) -> impl Iterator<Item = Output> + use<> {
+        (0..self.next_flow).map(|flow| Output::Forget { flow })
+    }
+
     pub(super) fn was_broken_off(&self) -> bool {
         self.broken
     }
