@@ -223,7 +223,7 @@ fn bind_pair(address: SocketAddr) -> Result<front::Door, ControlError> {
     }
 }
 
-fn no_ipv6(error: &linerate_sock::SockError) -> bool {
+pub(crate) fn no_ipv6(error: &linerate_sock::SockError) -> bool {
     const EAFNOSUPPORT: i32 = 97;
     const EADDRNOTAVAIL: i32 = 99;
     matches!(error.raw_os_error(), Some(EAFNOSUPPORT | EADDRNOTAVAIL))

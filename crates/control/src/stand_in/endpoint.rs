@@ -23,12 +23,9 @@ impl Host {
         Self { typed, answered: None }
     }
 
-    pub(super) fn typed(&self) -> Option<&str> {
-        self.typed.as_deref()
-    }
-
-    pub(super) fn answered(&mut self, address: SocketAddr) {
-        self.answered.get_or_insert(address.ip());
+    /// A link to this address is open.
+    pub(super) fn answered(&mut self, address: Option<SocketAddr>) {
+        self.answered = self.answered.or(address.map(|address| address.ip()));
     }
 
     /// Where to connect, in the order to try.

@@ -54,7 +54,8 @@ enum Kind {
     Connection(Connection),
     Datagrams(Datagrams),
     Listener(TcpListener),
-    Door(Door),
+    /// A port of the server, and what connections that come there are set to.
+    Door(Door, SocketOptions),
 }
 
 /// A datagram socket.
@@ -77,8 +78,6 @@ pub(crate) struct Door {
     pub(crate) address: SocketAddr,
     /// Its socket, for datagrams.
     pub(crate) socket: Option<Arc<UdpSocket>>,
-    /// What accepted connections are set to.
-    pub(crate) wishes: SocketOptions,
 }
 
 /// Whether a link may have more to say.
@@ -95,7 +94,7 @@ impl Kind {
             Self::Connection(connection) => Some(connection.stream.as_fd()),
             Self::Datagrams(datagrams) => Some(datagrams.socket.as_fd()),
             Self::Listener(listener) => Some(listener.as_fd()),
-            Self::Door(_) => None,
+            Self::Door(..) => None,
         }
     }
 
@@ -105,7 +104,7 @@ impl Kind {
             Self::Connection(connection) => connection.wants(),
             Self::Datagrams(datagrams) => (!datagrams.lent).then_some(Interest::READ),
             Self::Listener(_) => Some(Interest::READ),
-            Self::Door(_) => None,
+            Self::Door(..) => None,
         }
     }
 }
@@ -131,8 +130,12 @@ impl Links {
             Kind::Connection(connection) => Some((plain(connection.local), Some(plain(connection.peer)))),
             Kind::Datagrams(datagrams) => Some((plain(datagrams.local), datagrams.peer.map(plain))),
             Kind::Listener(listener) => listener.local_addr().ok().map(|local| (plain(local), None)),
-            Kind::Door(door) => Some((plain(door.address), None)),
+            Kind::Door(door, _) => Some((plain(door.address), None)),
         }
+    }
+
+    pub(super) fn is_listener(&self, link: Link) -> bool {
+        matches!(self.table.get(&link).map(|entry| &entry.kind), Some(Kind::Listener(_)))
     }
 
     /// When something has to be given up.
@@ -167,7 +170,7 @@ impl Links {
         let more = match &mut entry.kind {
             Kind::Connecting(_) => return self.connected(link, news),
             Kind::Listener(_) => return self.accept(link, news),
-            Kind::Door(_) => return More::No,
+            Kind::Door(..) => return More::No,
             Kind::Datagrams(datagrams) => datagrams.read(link, &mut self.buffer, news),
             Kind::Connection(connection) => {
                 note_flushed(link, connection.flush(), news);
@@ -203,7 +206,7 @@ impl Links {
     pub(super) fn send_to(&mut self, link: Link, to: SocketAddr, bytes: &[u8]) {
         let socket = match self.table.get(&link).map(|entry| &entry.kind) {
             Some(Kind::Datagrams(datagrams)) => Some((&datagrams.socket, datagrams.local)),
-            Some(Kind::Door(door)) => door.socket.as_deref().map(|socket| (socket, door.address)),
+            Some(Kind::Door(door, _)) => door.socket.as_deref().map(|socket| (socket, door.address)),
             _ => None,
         };
         if let Some((socket, local)) = socket {
@@ -234,6 +237,10 @@ impl Links {
     pub(super) fn reset(&mut self, link: Link) {
         if let Some(Kind::Connection(connection)) = self.remove(link) {
             let _ = sockopt::set_linger_abort(&connection.stream);
+            if connection.lent {
+                // Whoever has it wakes.
+                let _ = connection.stream.shutdown(std::net::Shutdown::Both);
+            }
         }
     }
 

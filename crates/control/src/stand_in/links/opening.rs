@@ -131,7 +131,13 @@ impl Links {
     }
 
     /// A port of the server takes the place of a listener.
-    pub(in super::super) fn listen_at_door(&mut self, link: Link, door: Door, news: &mut Queue) {
+    pub(in super::super) fn listen_at_door(
+        &mut self,
+        link: Link,
+        door: Door,
+        options: &LinkOptions,
+        news: &mut Queue,
+    ) {
         let told = Opened {
             local: super::plain(door.address),
             remote: None,
@@ -142,14 +148,14 @@ impl Links {
             congestion: None,
             descriptor: -1,
         };
-        self.insert(link, Kind::Door(door));
+        self.insert(link, Kind::Door(door, wishes(options)));
         news.push_back(News::Opened { link, opened: told });
     }
 
     /// The listener that takes what arrives at a port of the server.
     pub(in super::super) fn door(&self, transport: Transport, port: u16) -> Option<Link> {
         self.table.iter().find_map(|(link, entry)| match &entry.kind {
-            Kind::Door(door) if door.transport == transport && door.address.port() == port => Some(*link),
+            Kind::Door(door, _) if door.transport == transport && door.address.port() == port => Some(*link),
             _ => None,
         })
     }
@@ -165,9 +171,9 @@ impl Links {
         if self.table.len() >= MOST_LINKS {
             return None;
         }
-        if let Some(Kind::Door(door)) = self.table.get(&listener).map(|entry| &entry.kind) {
+        if let Some(Kind::Door(_, wishes)) = self.table.get(&listener).map(|entry| &entry.kind) {
             // The server accepted it with its own settings.
-            let _ = door.wishes.apply_tcp(&stream);
+            let _ = wishes.apply_tcp(&stream);
         }
         let link = self.fresh();
         match self.hold(link, stream, peer, None) {
@@ -190,7 +196,7 @@ impl Links {
     ) {
         let local = match self.table.get(&listener).map(|entry| &entry.kind) {
             Some(Kind::Datagrams(datagrams)) => Ok(datagrams.local),
-            Some(Kind::Door(door)) => Ok(door.address),
+            Some(Kind::Door(door, _)) => Ok(door.address),
             _ => Err(own_reason("there is no such listener for datagrams")),
         };
         let link = self.fresh();
