@@ -5,6 +5,7 @@ mod caveats;
 mod control;
 mod counters;
 mod error;
+mod exchange;
 mod flow;
 mod flow_counts;
 mod measured;
@@ -20,6 +21,7 @@ mod stamp;
 mod tally;
 
 pub use error::EngineError;
+pub use exchange::exchange;
 pub use plan::block_length;
 pub use pump::reason;
 pub use run::{FlowHandle, FlowReport, Progress, start};

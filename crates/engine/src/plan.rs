@@ -69,7 +69,7 @@ impl Plan {
         let Limit::Bytes(all) = setup.limit else { return u64::MAX };
         let (streams, stream) = (self.streams as u64, stream as u64);
         let share = |units: u64| units / streams + u64::from(stream < units % streams);
-        if setup.whole_blocks {
+        if setup.lent {
             let block = self.unit(setup);
             return share(all.get().div_ceil(block)).saturating_mul(block);
         }
@@ -112,12 +112,12 @@ mod tests {
         }
 
         #[test]
-        fn shares_in_whole_blocks_reach_the_limit_and_exceed_it_by_less_than_a_block(
+        fn shares_in_lent_reach_the_limit_and_exceed_it_by_less_than_a_block(
             streams in 1usize..130, block in 1u64..100_000, bytes in 1u64..1 << 40,
         ) {
             let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
             (setup.limit, setup.length) = (Limit::Bytes(Bytes::new(bytes)), Some(Bytes::new(block)));
-            setup.whole_blocks = true;
+            setup.lent = true;
             let plan = Plan::new(streams, 2, &setup);
             let shares: Vec<u64> = (0..streams).map(|stream| plan.share(&setup, stream)).collect();
             let sum: u64 = shares.iter().sum();

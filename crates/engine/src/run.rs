@@ -166,9 +166,13 @@ impl FlowHandle {
         self.flow.control.stop_reading(deadline);
     }
 
-    /// Ends the flow as a stand-in asks for it. [`Progress::ended`] tells when it has happened: at once where a pump
-    /// waits for nothing, 20 ms later at most where it waits for the peer, 200 ms where a peer does not take a block.
-    /// With [`Stop::Regularly`] a receiver of datagrams ends after 200 ms without one, at most a second from now.
+    /// Ends the flow as a stand-in asks for it. [`Progress::ended`] tells when that has happened: within some 20 ms,
+    /// which is what a pump waits at most for its peer, or 200 ms where the peer does not take the rest of a block.
+    /// [`FlowHandle::finish`] then closes the writing side ([`Stop::Regularly`]) or prepares the reset
+    /// ([`Stop::Abort`]), which is sent when the last duplicate of the socket is closed.
+    ///
+    /// With [`Stop::Regularly`] a receiver over TCP reads on until its peer has closed, and one of datagrams until
+    /// 200 ms have brought none, at most for a second.
     pub fn stop(&self, how: Stop) {
         let control = &self.flow.control;
         match how {

@@ -50,19 +50,20 @@ pub struct FlowSetup {
     pub end_mark: EndMark,
     /// A thread for each stream up to [`FlowSetup::MOST_THREADS`] streams, however few cores there are.
     pub one_pump_each: bool,
-    /// The sender over TCP writes whole blocks of `length`, unless its peer takes nothing for 200 ms after the end: a
-    /// limit in bytes is rounded up to blocks, and a stop lets it finish the one it has begun. Not kept where streams
-    /// share threads.
-    pub whole_blocks: bool,
-    /// The sockets are duplicates of links that are used further: the flow half-closes and resets them only when
-    /// [`crate::FlowHandle::stop`] says so, a sender that has reached its limit waits for that order, and what refuses
-    /// single datagrams (ECONNREFUSED) is noted and ends nothing.
+    /// The flow is a stand-in's: its sockets are duplicates of links that are used further. They are half-closed and
+    /// reset only when [`crate::FlowHandle::stop`] says so, and a sender that has reached its limit waits for that
+    /// order. Blocks and datagrams are counted whole: a limit in bytes is rounded up to them, a stop lets a sender over
+    /// TCP finish the block it has begun, unless its peer takes none of it for 200 ms (streams that share a thread stop
+    /// anywhere). What refuses single datagrams (ECONNREFUSED) is noted and ends nothing.
     pub lent: bool,
 }
 
 impl FlowSetup {
     /// Streams that have a thread each where that is asked for.
     pub const MOST_THREADS: usize = 128;
+
+    /// Most bytes of a block that a stand-in can ask for.
+    pub(crate) const LONGEST_BLOCK: usize = 64 << 20;
 
     /// The limit of a sender that goes on until it is told.
     pub const UNTIL_TOLD: Limit = Limit::TimeNs(Span::from_ns(u64::MAX));
@@ -91,7 +92,6 @@ impl FlowSetup {
             burst: None,
             end_mark: EndMark::None,
             one_pump_each: false,
-            whole_blocks: false,
             lent: false,
         }
     }
@@ -117,7 +117,7 @@ impl FlowSetup {
             omit: task.omit,
             offered: task.offered,
             fq_rate: task.fq_rate,
-            length: Some(task.length),
+            length: Some(task.length.min(Bytes::new(Self::LONGEST_BLOCK as u64))),
             socket: task.socket.clone(),
             affinity: task.affinity,
             stamp: task.stamp,
@@ -125,7 +125,6 @@ impl FlowSetup {
             burst: task.burst,
             end_mark: task.end_mark,
             one_pump_each: true,
-            whole_blocks: true,
             lent: true,
             ..Self::new(task.flow, task.side, Span::ZERO)
         }
@@ -134,7 +133,7 @@ impl FlowSetup {
     /// The payload of one datagram, bytes.
     #[must_use]
     pub fn datagram_length(&self) -> usize {
-        self.length.map_or(1448, |length| length.get().min(65_507) as usize)
+        self.length.map_or(1448, |length| length.get().clamp(1, 65_507) as usize)
     }
 }
 

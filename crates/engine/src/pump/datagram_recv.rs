@@ -3,6 +3,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
+use linerate_proto::stand_in::EndMark;
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::poll::{Events, Interest, Poller};
 use linerate_sock::stream::{set_nonblocking, set_recv_timeout};
@@ -10,10 +11,9 @@ use linerate_sock::{Mono, SockError, clock, sockopt};
 
 use super::{PumpEnd, StreamEnd, Trouble};
 use crate::arrivals::Arrivals;
-use crate::control::PATIENCE;
 use crate::counters::Meter;
 use crate::flow::Flow;
-use crate::stamp;
+use crate::stamp::{Reader, Said};
 
 /// After an order to stop, silence of so long is the end: what is on the way has arrived.
 const SILENCE: Duration = Duration::from_millis(200);
@@ -29,7 +29,7 @@ pub(crate) const BUFFER: u64 = 4 << 20;
 /// Sets one socket up; says whether the kernel may join datagrams.
 pub(crate) fn prepare(flow: &Flow, socket: &UdpSocket) -> Result<bool, SockError> {
     set_nonblocking(socket, flow.plan.shared())?;
-    set_recv_timeout(socket, Some(PATIENCE))?;
+    set_recv_timeout(socket, Some(flow.control.patience()))?;
     if flow.setup.socket.window.is_none() {
         sockopt::set_rcv_buf(socket, BUFFER)?;
         if sockopt::rcv_buf(socket)? < 2 * BUFFER {
@@ -51,7 +51,10 @@ struct Slot<'f> {
     end: StreamEnd,
     socket: &'f UdpSocket,
     meter: Meter<'f>,
+    reader: Reader,
     arrivals: Arrivals,
+    /// Marks that have come; see [`EndMark::Short`].
+    marks: u32,
 }
 
 struct Bench<'f> {
@@ -62,32 +65,48 @@ struct Bench<'f> {
 }
 
 impl Bench<'_> {
-    /// Receives once from a socket; false when it failed.
+    /// Receives once from a socket; false when its stream has ended.
     fn receive(&mut self, index: usize) -> bool {
         let slot = &mut self.slots[index];
         match self.batch.recv(slot.socket) {
-            Ok(0) => return true,
+            Ok(0) => {
+                if !self.flow.plan.shared() {
+                    let _ = self.flow.pause(slot.socket, Interest::READ);
+                }
+                return true;
+            }
             Ok(_) => {}
+            Err(error) if self.flow.tolerates(&error) => return true,
             Err(error) => {
                 slot.end.trouble = Some(error.into());
                 return false;
             }
         }
         let now = clock::now();
-        let (layout, tag) = (&self.flow.setup.stamp, self.flow.setup.tag);
+        let mark = self.flow.setup.end_mark;
         let mut bytes = 0;
-        for message in self.batch.iter() {
+        'batch: for message in self.batch.iter() {
             if let Some(count) = message.ancillary.dropped {
                 slot.arrivals.dropped(count, message.segments());
             }
             for datagram in message.split() {
-                match stamp::read(datagram, layout, tag) {
-                    Some(stamp) => {
+                if slot.is_short_mark(datagram, mark) {
+                    if slot.end.mark.is_some() {
+                        break 'batch;
+                    }
+                    continue;
+                }
+                match slot.reader.read(datagram) {
+                    Said::Data(stamp) => {
                         slot.arrivals.sequence.arrive(stamp.seq);
                         slot.arrivals.jitter.arrive(stamp.sent_ns, now.as_ns());
                         bytes += datagram.len() as u64;
                     }
-                    None => slot.arrivals.foreign += 1,
+                    Said::Negative if mark == EndMark::Negative => {
+                        slot.end.mark = Some(datagram.to_vec());
+                        break 'batch;
+                    }
+                    Said::Negative | Said::Stray => slot.arrivals.foreign += 1,
                 }
             }
         }
@@ -100,19 +119,37 @@ impl Bench<'_> {
             }
             slot.meter.count(now, bytes);
         }
+        slot.end.mark.is_none()
+    }
+}
+
+impl Slot<'_> {
+    /// Whether a datagram is a mark by its length; notes the one that ends the stream.
+    #[inline]
+    fn is_short_mark(&mut self, datagram: &[u8], mark: EndMark) -> bool {
+        let EndMark::Short { bytes, nth } = mark else { return false };
+        if datagram.len() > bytes {
+            return false;
+        }
+        self.marks += 1;
+        if self.marks >= nth {
+            self.end.mark = Some(datagram.to_vec());
+        }
         true
     }
 }
 
 /// Receives until told to stop, and then until nothing comes any more.
 pub(crate) fn read(flow: &Flow, pump: usize, batch: RecvBatch) -> PumpEnd {
+    let setup = &flow.setup;
     let slots = flow.plan.streams_of(pump).filter_map(|stream| {
-        let end = StreamEnd { stream, ..StreamEnd::default() };
         Some(Slot {
-            end,
+            end: StreamEnd { stream, ..StreamEnd::default() },
             socket: flow.sockets.udp(stream)?,
             meter: flow.meter(stream),
+            reader: Reader::new(setup.stamp, setup.tag, setup.datagram_length()),
             arrivals: Arrivals::new(),
+            marks: 0,
         })
     });
     let mut bench = Bench { flow, slots: slots.collect(), batch, last_arrival: Mono::default() };
@@ -147,7 +184,7 @@ fn read_many(bench: &mut Bench<'_>) -> Result<(), Trouble> {
     let mut patience = Silence::default();
     let mut open = bench.slots.len();
     while open > 0 && !patience.is_over(bench)? {
-        poller.wait(&mut events, clock::now() + PATIENCE)?;
+        poller.wait(&mut events, clock::now() + bench.flow.control.patience())?;
         for ready in events.iter() {
             let index = ready.token as usize;
             if !bench.receive(index) {
