@@ -60,6 +60,11 @@ const USAGE: &str = "Usage: ntttcp -r[ADDRESS] | -s[ADDRESS] [OPTIONS]
 /// # Errors
 /// What is printed and the exit code, when the program would not begin.
 pub fn parse(arguments: &[OsString]) -> Result<Options, Usage> {
+    if let Some((first, rest)) = arguments.split_first()
+        && first == "--windows"
+    {
+        return super::windows::parse(rest);
+    }
     let mut options = Options::default();
     let mut role = None;
     let mut parser = Parser::from_args(arguments);
@@ -220,6 +225,6 @@ fn checked(options: Options) -> Result<Options, Usage> {
     Ok(options)
 }
 
-fn wrong(text: &str) -> Usage {
+pub(super) fn wrong(text: &str) -> Usage {
     Usage { output: String::new(), error: format!("ntttcp: {text}\n"), code: BAD }
 }

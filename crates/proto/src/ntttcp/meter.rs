@@ -60,7 +60,6 @@ struct Reading {
     at: Timestamp,
     bytes: BTreeMap<(FlowId, usize), u64>,
     process: Span,
-    host: HostCounts,
     rtt: Vec<Span>,
 }
 
@@ -87,8 +86,11 @@ pub(super) struct Meter {
     /// How many of the three ends have passed.
     passed: usize,
     progress_at: Timestamp,
+    /// What the next counts of the flows are for, and the next ones of the host.
     looks: Vec<Look>,
-    host: HostCounts,
+    hosts: Vec<Look>,
+    host_before: HostCounts,
+    host_after: HostCounts,
     before: Reading,
     after: Option<Reading>,
     seen: (Timestamp, u64),
@@ -103,14 +105,16 @@ impl Meter {
             passed: 0,
             progress_at: now + PROGRESS,
             looks: Vec::new(),
-            host: HostCounts::default(),
+            hosts: Vec::new(),
+            host_before: HostCounts::default(),
+            host_after: HostCounts::default(),
             before: Reading { at: now, ..Reading::default() },
             after: None,
             seen: (now, 0),
         };
         if schedule.warmup == Span::ZERO {
             meter.passed = 1;
-            meter.looks.push(Look::Before);
+            meter.edge(Look::Before);
         }
         meter
     }
@@ -150,11 +154,11 @@ impl Meter {
             self.passed += 1;
             return Some(match self.passed {
                 1 => {
-                    self.looks.push(Look::Before);
+                    self.edge(Look::Before);
                     Turn::Measured
                 }
                 2 => {
-                    self.looks.push(Look::After);
+                    self.edge(Look::After);
                     Turn::Done { cooldown: self.schedule.cooldown > Span::ZERO }
                 }
                 _ => Turn::Finished,
@@ -174,13 +178,25 @@ impl Meter {
             self.before.at = now;
         }
         if self.passed < 2 {
-            self.looks.push(Look::After);
+            self.edge(Look::After);
         }
         self.passed = 3;
     }
 
+    /// Flows and host are looked at.
+    fn edge(&mut self, look: Look) {
+        self.looks.push(look);
+        self.hosts.push(look);
+    }
+
     pub(super) fn host(&mut self, host: &HostCounts) {
-        self.host = host.clone();
+        if self.hosts.is_empty() {
+            return;
+        }
+        match self.hosts.remove(0) {
+            Look::Before => self.host_before = host.clone(),
+            Look::After | Look::Progress => self.host_after = host.clone(),
+        }
     }
 
     /// Takes in what the flows have counted; the bit rate since the line before when it is for a line.
@@ -193,7 +209,6 @@ impl Meter {
             at: now,
             bytes: flows.iter().flat_map(streams).collect(),
             process: cpu.user + cpu.system,
-            host: self.host.clone(),
             rtt: flows.iter().flat_map(|flow| flow.streams.iter().filter_map(|stream| stream.rtt)).collect(),
         };
         let total = reading.bytes.values().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
@@ -227,8 +242,8 @@ impl Meter {
             threads: bytes,
             connections: thread_of.len(),
             process: after.process.saturating_sub(self.before.process),
-            before: self.before.host.clone(),
-            after: after.host,
+            before: self.host_before.clone(),
+            after: self.host_after.clone(),
             rtt: total.as_ns().checked_div(times).map(Span::from_ns),
         }
     }

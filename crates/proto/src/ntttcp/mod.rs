@@ -16,15 +16,17 @@ mod receiver;
 mod report;
 mod run;
 mod sender;
+mod windows;
 mod wire;
 
 #[cfg(test)]
 mod tests;
 
 pub use argv::{Usage, parse};
-pub use options::{Options, Role};
+pub use options::{Options, Role, Windows};
 pub use receiver::Receiver;
 pub use sender::Sender;
+pub use windows::{WindowsReceiver, WindowsSender};
 pub use wire::Numbers;
 
 use linerate_units::Span;
@@ -38,6 +40,17 @@ pub const SYNC_PORT: u16 = 5000;
 /// NTttcp, as the table of protocols sees it.
 pub static NTTTCP: Protocol =
     Protocol { name: "ntttcp", default_port: SYNC_PORT, sniff, servant: Some(servant) };
+
+/// The end that these options describe, in the dialogue that they name.
+#[must_use]
+pub fn stand_in(options: Options, time_of_day: Span) -> Box<dyn StandIn> {
+    match (options.windows.is_some(), options.role) {
+        (false, Role::Sender) => Box::new(Sender::new(options, time_of_day)),
+        (false, Role::Receiver) => Box::new(Receiver::new(options, false, time_of_day)),
+        (true, Role::Sender) => Box::new(WindowsSender::new(options, time_of_day)),
+        (true, Role::Receiver) => Box::new(WindowsReceiver::new(options, time_of_day)),
+    }
+}
 
 /// The request that begins a sync connection, or the data of a test without one.
 fn sniff(bytes: &[u8]) -> Match {

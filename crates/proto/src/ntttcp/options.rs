@@ -83,6 +83,19 @@ pub struct Options {
     pub interface: Option<String>,
     /// Show interrupts of this name (`--show-dev-interrupts`).
     pub interrupts: Option<String>,
+    /// The dialogue of the Windows tool, and what only it has; absent for the Linux tool.
+    pub windows: Option<Windows>,
+}
+
+/// What only the Windows tool has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Windows {
+    /// Whether every thread waits for its peer before data flows (not with `-ns`).
+    pub tokens: bool,
+    /// Whether the receiver tells each thread its port (`-sp`).
+    pub told_ports: bool,
+    /// Buffers that each thread sends instead of for a time (`-n`).
+    pub buffers: Option<u64>,
 }
 
 impl Default for Options {
@@ -118,6 +131,7 @@ impl Default for Options {
             by_kind: false,
             interface: None,
             interrupts: None,
+            windows: None,
         }
     }
 }
@@ -126,7 +140,11 @@ impl Options {
     /// Bytes that are written or read at once.
     #[must_use]
     pub fn block(&self) -> u64 {
-        let usual = if self.role == Role::Sender { 128 << 10 } else { 64 << 10 };
+        let usual = match (&self.windows, self.role) {
+            (Some(_), _) if self.udp => 128,
+            (None, Role::Sender) => 128 << 10,
+            _ => 64 << 10,
+        };
         let block = self.length.unwrap_or(usual).max(1);
         if self.udp { block.min(LARGEST_DATAGRAM) } else { block }
     }
@@ -140,6 +158,11 @@ impl Options {
     /// Threads of a sender.
     pub(super) fn sender_threads(&self) -> u32 {
         u32::from(self.ports) * u32::from(self.threads)
+    }
+
+    /// Buffers of each thread, when they are counted instead of the time.
+    pub(super) fn buffers(&self) -> Option<u64> {
+        self.windows.as_ref()?.buffers
     }
 
     pub(super) fn transport(&self) -> Transport {

@@ -1,6 +1,7 @@
 //! The result in the tool's own words: on the console, as XML and as JSON.
 
 mod json;
+mod tables;
 mod text;
 mod xml;
 
@@ -11,11 +12,9 @@ use super::options::{Options, Role};
 use crate::stand_in::HostCounts;
 
 pub(super) use json::json;
+pub(super) use tables::tables;
 pub(super) use text::{rate, settings, threads, totals};
 pub(super) use xml::xml;
-
-/// The version that the documents carry.
-const VERSION: &str = "5.33-linux";
 
 /// Figures that more than one form shows.
 #[derive(Debug, Clone)]
@@ -50,6 +49,16 @@ impl<'a> Figures<'a> {
     /// Name of the root of the documents.
     fn root(&self) -> &'static str {
         if self.sends() { "ntttcps" } else { "ntttcpr" }
+    }
+
+    /// The version that the documents carry.
+    fn version(&self) -> &'static str {
+        if self.options.windows.is_some() { "5.40" } else { "5.33-linux" }
+    }
+
+    /// Bytes of a KB: binary on Windows, decimal in the documents of the Linux tool.
+    fn kilo(&self) -> f64 {
+        if self.options.windows.is_some() { 1024.0 } else { 1000.0 }
     }
 
     fn shares(&self) -> Option<Shares> {

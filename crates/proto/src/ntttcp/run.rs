@@ -89,7 +89,10 @@ impl Run {
             length: Bytes::new(options.block()),
             payload: Payload { head: Vec::new(), pattern, first_length: None },
             stamp: NO_STAMP,
-            bytes: None,
+            bytes: options.buffers().filter(|_| sends).map(|buffers| {
+                let each = buffers.saturating_mul(options.block());
+                Bytes::new(each.saturating_mul(links.len() as u64))
+            }),
             time: self.schedule.measured.filter(|_| !sends),
             omit: self.schedule.warmup,
             offered: options.each(options.rate).filter(|_| sends),
@@ -132,10 +135,15 @@ impl Run {
 
     /// Ends the test before its time.
     pub(super) fn break_off(&mut self, now: Timestamp, options: &Options, console: &mut Console) {
+        self.broken |= !self.meter.is_over();
+        self.complete(now, options, console);
+    }
+
+    /// Ends a test that has no time.
+    pub(super) fn complete(&mut self, now: Timestamp, options: &Options, console: &mut Console) {
         if self.meter.is_over() {
             return;
         }
-        self.broken = true;
         self.meter.break_off(now);
         look(options, console, true);
         console.info(now, "Test run completed.");
@@ -185,6 +193,10 @@ impl Run {
     pub(super) fn report(&self, now: Timestamp, options: &Options, console: &mut Console) {
         let outcome = self.meter.outcome(self.threads, &self.thread_of);
         let figures = Figures::new(options, &outcome);
+        if options.windows.is_some() {
+            console.plain(&report::tables(&figures));
+            return write_files(&figures, options, console);
+        }
         if options.verbose {
             for line in report::threads(&figures) {
                 console.info(now, &line);
@@ -197,12 +209,16 @@ impl Run {
             console.info(now, &line);
         }
         console.rule();
-        let write = |name: &Option<String>, text: String| {
-            name.clone().map(|name| Output::WriteFile { name, text, append: false })
-        };
-        console.outputs.extend(write(&options.xml, report::xml(&figures)));
-        console.outputs.extend(write(&options.json, report::json(&figures)));
+        write_files(&figures, options, console);
     }
+}
+
+fn write_files(figures: &Figures<'_>, options: &Options, console: &mut Console) {
+    let write = |name: &Option<String>, text: String| {
+        name.clone().map(|name| Output::WriteFile { name, text, append: false })
+    };
+    console.outputs.extend(write(&options.xml, report::xml(figures)));
+    console.outputs.extend(write(&options.json, report::json(figures)));
 }
 
 /// Asks for the counts, and for the host's at the ends of the measured part.
@@ -236,7 +252,11 @@ pub(super) fn planned(
 
 /// The lines of one end before anything happens.
 pub(super) fn banner(console: &mut Console, options: &Options) {
-    console.plain("NTTTCP for Linux 1.4.3");
+    console.plain(if options.windows.is_some() {
+        "NTTTCP for Windows 5.40"
+    } else {
+        "NTTTCP for Linux 1.4.3"
+    });
     console.rule();
     if options.verbose {
         console.plain(report::settings(options).trim_end());

@@ -1,6 +1,6 @@
 //! The result as JSON, in which the tool writes every number as a string.
 
-use super::{Figures, RETRANSMITS, VERSION, parameters};
+use super::{Figures, RETRANSMITS, parameters};
 
 /// Four blanks for each level.
 const INDENT: &str = "    ";
@@ -12,7 +12,7 @@ pub(in crate::ntttcp) fn json(figures: &Figures<'_>) -> String {
         parameters(figures.options).into_iter().map(|(_, name, value)| (name, Node::Text(value))).collect();
     let mut fields = vec![
         ("computername", text(&outcome.after.name)),
-        ("version", text(VERSION)),
+        ("version", text(figures.version())),
         ("parameters", Node::Object(parameters)),
     ];
     if figures.options.verbose {
@@ -85,9 +85,9 @@ fn metric(name: &str, value: impl std::fmt::Display) -> Node {
 fn thread(figures: &Figures<'_>, index: usize, bytes: u64) -> Node {
     let rate = figures.outcome.rate(bytes);
     let throughputs = vec![
-        metric("KB/s", format!("{:.3}", rate / 1e3)),
+        metric("KB/s", format!("{:.3}", rate / figures.kilo())),
         // The original writes a unit into this one value.
-        metric("MB/s", format!("{:.3} bps", rate / 1e6)),
+        metric("MB/s", format!("{:.3} bps", rate / figures.kilo().powi(2))),
         metric("mbps", format!("{:.3}", rate * 8.0 / 1e6)),
     ];
     Node::Object(vec![
@@ -101,7 +101,7 @@ fn thread(figures: &Figures<'_>, index: usize, bytes: u64) -> Node {
 fn totals(figures: &Figures<'_>) -> Vec<(&'static str, Node)> {
     let (outcome, rate) = (figures.outcome, figures.rate);
     let throughputs = vec![
-        metric("MB/s", format!("{:.3}", rate / 1e6)),
+        metric("MB/s", format!("{:.3}", rate / figures.kilo().powi(2))),
         metric("mbps", format!("{:.3}", rate * 8.0 / 1e6)),
         metric("Bps", format!("{rate:.3}")),
         metric("buffer/s", "0.000"),
@@ -109,7 +109,7 @@ fn totals(figures: &Figures<'_>) -> Vec<(&'static str, Node)> {
     let interrupts = figures.interrupts().unwrap_or(0);
     let per_interrupt = figures.packets_per_interrupt().unwrap_or(0.0);
     vec![
-        ("totalBytes", metric("MB", format!("{:.6}", figures.bytes as f64 / 1e6))),
+        ("totalBytes", metric("MB", format!("{:.6}", figures.bytes as f64 / figures.kilo().powi(2)))),
         ("realTime", metric("s", format!("{:.6}", outcome.seconds))),
         ("avgBytesPerCompl", metric("B", "0.000")),
         ("threadsAvgBytesPerCompl", metric("B", "0.000")),

@@ -1,15 +1,17 @@
-//! The result as XML. Rates in bytes are decimal here: 1 MB/s is 10^6 bytes a second.
+//! The result as XML. Rates in bytes are decimal (1 MB/s is 10^6 bytes a second), but
+//! binary in the Windows form.
 
 use std::fmt::Write as _;
 
-use super::{Figures, RETRANSMITS, VERSION, parameters};
+use super::{Figures, RETRANSMITS, parameters};
 
 /// The document that `-x` writes; a figure that this system does not tell is 0, as in the original.
 pub(in crate::ntttcp) fn xml(figures: &Figures<'_>) -> String {
     let root = figures.root();
     let mut document = Document(String::new());
+    let version = figures.version();
     let name = escaped(&figures.outcome.after.name);
-    document.0 = format!("<{root} computername=\"{name}\" version=\"{VERSION}\">\n\t<parameters>\n");
+    document.0 = format!("<{root} computername=\"{name}\" version=\"{version}\">\n\t<parameters>\n");
     for (name, _, value) in parameters(figures.options) {
         let _ = writeln!(document.0, "\t\t<{name}>{value}</{name}>");
     }
@@ -41,8 +43,8 @@ impl Document {
         let rate = figures.outcome.rate(bytes);
         let _ = writeln!(self.0, "\t<thread index=\"{index}\">");
         self.inner("realtime", "s", figures.outcome.seconds);
-        self.inner("throughput", "KB/s", rate / 1e3);
-        self.inner("throughput", "MB/s", rate / 1e6);
+        self.inner("throughput", "KB/s", rate / figures.kilo());
+        self.inner("throughput", "MB/s", rate / figures.kilo().powi(2));
         self.inner("throughput", "mbps", rate * 8.0 / 1e6);
         self.inner("avg_bytes_per_compl", "B", 0.0);
         self.0.push_str("\t</thread>\n");
@@ -53,12 +55,16 @@ impl Document {
         if figures.sends() {
             self.element("conns_tested", "", figures.outcome.connections);
         }
-        self.element("total_bytes", "MB", format_args!("{:.6}", figures.bytes as f64 / 1e6));
+        self.element(
+            "total_bytes",
+            "MB",
+            format_args!("{:.6}", figures.bytes as f64 / figures.kilo().powi(2)),
+        );
         self.element("realtime", "s", format_args!("{:.6}", figures.outcome.seconds));
         for name in ["avg_bytes_per_compl", "threads_avg_bytes_per_compl", "avg_frame_size"] {
             self.element(name, "B", "0.000");
         }
-        self.element("throughput", "MB/s", format_args!("{:.3}", rate / 1e6));
+        self.element("throughput", "MB/s", format_args!("{:.3}", rate / figures.kilo().powi(2)));
         self.element("throughput", "mbps", format_args!("{:.3}", rate * 8.0 / 1e6));
         self.element("throughput", "Bps", format_args!("{rate:.3}"));
         self.element("total_buffers", "", "0.000");
@@ -102,6 +108,12 @@ impl Document {
         let cycles = figures.cycles_per_byte().unwrap_or(0.0);
         self.element("cycles_per_byte", "cycles/byte", format_args!("{cycles:.2}"));
         self.element("cpu_busy_all", "%", format_args!("{:.2}", figures.process_percent()));
+        if figures.options.windows.is_some() {
+            self.element("cycles", "cycles/byte", format_args!("{cycles:.3}"));
+            let busy = shares.map_or(0.0, |shares| (1.0 - shares.idle) * 100.0);
+            self.element("cpu", "%", format_args!("{busy:.3}"));
+            self.element("num_processors", "", after.cores.unwrap_or(0));
+        }
         self.element("io", "", 0);
         if let Some(rtt) = figures.outcome.rtt.filter(|_| figures.sends()) {
             self.element("tcp_average_rtt", "us", rtt.as_ns() / 1000);
