@@ -39,6 +39,23 @@ pub(crate) fn play(stand_in: impl StandIn, script: &[u8]) {
     }
 }
 
+/// A stand-in of a kind that is chosen at run time.
+pub(crate) struct Boxed(pub(crate) Box<dyn StandIn>);
+
+impl StandIn for Boxed {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        self.0.input(now, input);
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.0.output()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        self.0.deadline()
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Listener,
@@ -197,7 +214,9 @@ impl<S: StandIn> Host<S> {
     /// Lets time pass, with a tick at every deadline on the way.
     fn pass(&mut self, span: Span) {
         let until = self.now + span;
-        while let Some(deadline) = self.stand_in.deadline().filter(|deadline| *deadline <= until && !self.over) {
+        while let Some(deadline) =
+            self.stand_in.deadline().filter(|deadline| *deadline <= until && !self.over)
+        {
             self.now = self.now.max(deadline);
             self.feed(Input::Tick);
             let next = self.stand_in.deadline();
@@ -253,7 +272,10 @@ impl<S: StandIn> Host<S> {
     }
 
     fn open_link(&mut self, link: Link, kind: Kind) {
-        assert!(link < Link::FIRST_ACCEPTED && !self.open.contains_key(&link), "a link's number must be free");
+        assert!(
+            link < Link::FIRST_ACCEPTED && !self.open.contains_key(&link),
+            "a link's number must be free"
+        );
         self.opening.push((link, kind));
     }
 }

@@ -15,6 +15,9 @@ use crate::stand_in::{Exchange, Exchanged, Link, Output, Reason, RunId, SizePoin
 /// Messages of the calibration.
 const CALIBRATION: u32 = 100;
 
+/// Connections in a row that may die before anything is exchanged.
+const MOST_WASTED: u32 = 20;
+
 /// From this time on the other end may have found the series over while this one has not.
 const NEARLY_OVER: f64 = 0.9;
 
@@ -83,6 +86,8 @@ pub(super) struct Series {
     asked_at: Timestamp,
     /// Nothing has been exchanged on this connection.
     fresh: bool,
+    /// Connections in a row on which nothing could be exchanged.
+    wasted: u32,
     resume: Option<Place>,
     sizes: Sizes,
     point: u32,
@@ -115,6 +120,7 @@ impl Series {
             exchange: None,
             asked_at: Timestamp::START,
             fresh: true,
+            wasted: 0,
             resume: None,
             sizes,
             point: 0,
@@ -166,11 +172,14 @@ impl Series {
         match result {
             Ok(exchanged) => {
                 self.exchange = None;
-                self.fresh = false;
+                (self.fresh, self.wasted) = (false, 0);
                 self.got.extend_from_slice(&exchanged.last);
                 self.done(now, exchanged.elapsed.as_secs_f64());
             }
-            Err(reason) if self.fresh && self.may_reconnect(&reason) => self.standing = Standing::Reconnect,
+            Err(reason) if self.fresh && self.may_reconnect(&reason) => {
+                self.wasted += 1;
+                self.standing = Standing::Reconnect;
+            }
             Err(reason) => self.failed(now, &reason),
         }
     }
@@ -178,7 +187,8 @@ impl Series {
     /// The original closes its listener only after the answer that sends us to it: a connection that it takes then is
     /// reset at once.
     fn may_reconnect(&self, reason: &Reason) -> bool {
-        self.transmits && self.last > 0.0 && [RESET, BROKEN_PIPE].contains(&reason.errno)
+        let may = self.transmits && self.last > 0.0 && self.wasted < MOST_WASTED;
+        may && [RESET, BROKEN_PIPE].contains(&reason.errno)
     }
 
     fn failed(&mut self, now: Timestamp, reason: &Reason) {
@@ -201,6 +211,9 @@ impl Series {
             _ => {
                 let text = format!("NetPIPE: read: error encountered, errno={}\n", reason.errno);
                 self.outputs.push_back(Output::Print(text));
+                if reason.errno == 0 {
+                    self.outputs.push_back(Output::Complain(format!("NetPIPE: {}\n", reason.text)));
+                }
                 self.over(145);
             }
         }

@@ -239,14 +239,15 @@ fn a_peer_that_dies_leaves_what_was_measured() {
 
 #[test]
 fn a_second_for_a_message_ends_the_series() {
+    // 100 us a byte: 12000 bytes take longer than a second, 10000 just as long.
     let mut world = pair("-p 0 -l 1000 -u 10000000");
-    world.ns_per_byte = 1_000_000;
+    world.ns_per_byte = 100_000;
     let (seen, receiver) = world.run();
     assert_eq!((seen.exit, receiver.exit), (Some(0), Some(0)));
-    assert_eq!(seen.files["np.out"], "", "the calibration took a second a message already");
-    let mut world = pair("-p 0 -l 100 -u 10000000");
-    world.ns_per_byte = 1_000_000;
-    assert_eq!(sizes_of(&world.run().0.files["np.out"]), series(100, 1_200, 0));
+    assert_eq!(sizes_of(&seen.files["np.out"]), series(1_000, 12_000, 0));
+    let mut world = pair("-p 0 -l 10000 -u 10000000");
+    world.ns_per_byte = 100_000;
+    assert_eq!(world.run().0.files["np.out"], "", "the calibration took a second a message already");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::console::Console;
 use super::meter::Schedule;
 use super::options::Options;
 use super::run::{self, Due, Run};
-use super::sender::FAILED;
+use super::sender::{FAILED, SETTLING};
 use super::wire::{END, FINISHED, IDLE, READY, RUNNING, WAIT};
 use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn, Stop};
 
@@ -378,8 +378,8 @@ impl Receiver {
 
     fn finish_if_still(&mut self, now: Timestamp) {
         if self.state == State::Ending && self.run.as_ref().is_none_or(|run| run.running().is_empty()) {
-            // The answers to the last looks come before the next input.
-            self.deadline = Some(now);
+            // The answers to the last looks come first.
+            self.deadline = Some(now + SETTLING);
         }
     }
 

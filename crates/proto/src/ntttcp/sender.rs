@@ -22,6 +22,9 @@ const PATIENCE: Span = Span::from_secs(30);
 /// How long flows may take to end.
 const ENDING: Span = Span::from_secs(5);
 
+/// Between the end of the last flow and the result.
+pub(super) const SETTLING: Span = Span::from_ms(1);
+
 /// A receiver may end so much earlier: its timer is its own.
 const EARLY: Span = Span::from_ms(500);
 
@@ -252,8 +255,8 @@ impl Sender {
 
     fn finish_if_still(&mut self, now: Timestamp) {
         if self.state == State::Ending && self.run.as_ref().is_none_or(|run| run.running().is_empty()) {
-            // The answers to the last looks come before the next input.
-            self.deadline = Some(now);
+            // The answers to the last looks come first.
+            self.deadline = Some(now + SETTLING);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Against what the real program printed and sent, and several ends in virtual time.
 
 mod documents;
+mod windows;
 mod world;
 
 use std::ffi::OsString;
@@ -18,7 +19,7 @@ pub(super) fn options(line: &str) -> Options {
     parse(&arguments).unwrap_or_else(|usage| panic!("{line}: {usage:?}"))
 }
 
-fn refused(line: &str) -> Usage {
+pub(super) fn refused(line: &str) -> Usage {
     let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     parse(&arguments).unwrap_err()
 }

@@ -13,8 +13,8 @@ const PATIENCE: Span = Span::from_secs(30);
 /// No step is waited for longer, whatever it is expected to take.
 const LONGEST_PATIENCE: Span = Span::from_secs(7_200);
 
-/// The slowest path for which a calibration is waited, in seconds a byte (8 kb/s).
-const SLOW: f64 = 1e-3;
+/// The slowest path for which a calibration is waited, in seconds a byte (80 kb/s).
+const SLOW: f64 = 1e-4;
 
 impl Series {
     pub(super) fn sync(&mut self, now: Timestamp, place: Place) {

@@ -6,7 +6,7 @@ use super::{DATA, TOKEN, TOKEN_PORTS, TOKENS, kind, link, ports, schedule};
 use crate::ntttcp::console::Console;
 use crate::ntttcp::options::Options;
 use crate::ntttcp::run::{self, Due, Run};
-use crate::ntttcp::sender::FAILED;
+use crate::ntttcp::sender::{FAILED, SETTLING};
 use crate::stand_in::{
     FlowCounts, Input, Link, LinkOptions, Output, Reason, RunId, StandIn, Stop, Transport,
 };
@@ -229,7 +229,7 @@ impl WindowsReceiver {
 
     fn finish_if_still(&mut self, now: Timestamp) {
         if self.state == State::Ending && self.run.as_ref().is_none_or(|run| run.running().is_empty()) {
-            self.deadline = Some(now);
+            self.deadline = Some(now + SETTLING);
         }
     }
 

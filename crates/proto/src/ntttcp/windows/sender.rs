@@ -7,7 +7,7 @@ use super::{DATA, QUESTIONS, TOKEN, TOKEN_PORTS, TOKENS, kind, link, ports, sche
 use crate::ntttcp::console::Console;
 use crate::ntttcp::options::Options;
 use crate::ntttcp::run::{self, Due, Run};
-use crate::ntttcp::sender::FAILED;
+use crate::ntttcp::sender::{FAILED, SETTLING};
 use crate::stand_in::{Input, Link, LinkOptions, Output, Reason, RunId, StandIn, Stop, Transport};
 
 const RUN: RunId = 0;
@@ -209,7 +209,7 @@ impl WindowsSender {
 
     fn finish_if_still(&mut self, now: Timestamp) {
         if self.state == State::Ending && self.run.as_ref().is_none_or(|run| run.running().is_empty()) {
-            self.deadline = Some(now);
+            self.deadline = Some(now + SETTLING);
         }
     }
 
