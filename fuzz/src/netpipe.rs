@@ -8,9 +8,13 @@ use crate::noisy_host::play;
 
 /// The first byte chooses role and options, the rest is what happens.
 pub fn netpipe(bytes: &[u8]) {
-    let Some((first, script)) = bytes.split_first() else {
-        return;
-    };
+    if let Some((first, script)) = bytes.split_first() {
+        run(*first, script);
+    }
+}
+
+/// Whether a run came to its end.
+fn run(first: u8, script: &[u8]) -> bool {
     let options = Options {
         mode: [Mode::PingPong, Mode::Stream, Mode::Both, Mode::PingPong][usize::from(first % 4)],
         upper: 300,
@@ -19,12 +23,12 @@ pub fn netpipe(bytes: &[u8]) {
         integrity: first & 8 != 0,
         ..Options::default()
     };
+    messages(script);
     match first & 0xc0 {
         0 => play(Transmitter::new("here", options), script),
         0x40 => play(Receiver::new(options, false), script),
         _ => play(Receiver::new(options, true), script),
     }
-    messages(script);
 }
 
 fn messages(bytes: &[u8]) {

@@ -16,8 +16,8 @@ use linerate_units::{Span, Timestamp};
 /// What is asked of the host at most: a stand-in that wants more has lost count.
 const MOST: usize = 20_000;
 
-/// Runs a stand-in through a script until one of them ends.
-pub(crate) fn play(stand_in: impl StandIn, script: &[u8]) {
+/// Runs a stand-in through a script until one of them ends; whether it was the stand-in, or a run of it.
+pub(crate) fn play(stand_in: impl StandIn, script: &[u8]) -> bool {
     let mut host = Host {
         stand_in,
         now: Timestamp::START,
@@ -28,15 +28,17 @@ pub(crate) fn play(stand_in: impl StandIn, script: &[u8]) {
         asked: Vec::new(),
         starting: Vec::new(),
         running: BTreeMap::new(),
+        finished: 0,
         over: false,
     };
     host.feed(Input::Begin);
     let mut script = Script { rest: script };
     while let Some(step) = script.byte().filter(|_| !host.over) {
         if host.step(step, &mut script).is_none() {
-            return;
+            break;
         }
     }
+    host.over || host.finished > 0
 }
 
 /// A stand-in of a kind that is chosen at run time.
@@ -72,6 +74,8 @@ struct Host<S> {
     asked: Vec<RunId>,
     starting: Vec<FlowTask>,
     running: BTreeMap<FlowId, FlowTask>,
+    /// Runs that came to their end.
+    finished: u32,
     over: bool,
 }
 
@@ -266,6 +270,7 @@ impl<S: StandIn> Host<S> {
                 self.stand_in.input(self.now, Input::Counts { cpu: Cpu::default(), flows: &flows });
             }
             Output::LookHost { .. } => self.stand_in.input(self.now, Input::Host(&HostCounts::default())),
+            Output::RunOver { .. } => self.finished += 1,
             Output::Exit(_) => self.over = true,
             _ => {}
         }

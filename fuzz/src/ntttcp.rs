@@ -7,9 +7,13 @@ use crate::noisy_host::{Boxed, play};
 
 /// The first byte chooses role and options, the rest is what happens.
 pub fn ntttcp(bytes: &[u8]) {
-    let Some((first, script)) = bytes.split_first() else {
-        return;
-    };
+    if let Some((first, script)) = bytes.split_first() {
+        run(*first, script);
+    }
+}
+
+/// Whether a run came to its end.
+fn run(first: u8, script: &[u8]) -> bool {
     let sends = first & 1 != 0;
     let windows = Windows {
         tokens: first & 4 != 0,
@@ -33,16 +37,16 @@ pub fn ntttcp(bytes: &[u8]) {
         windows: (first & 2 != 0).then_some(windows),
         ..Options::default()
     };
-    if first & 0x83 == 0x80 {
-        play(Receiver::new(options, true, Span::ZERO), script);
-    } else {
-        play(Boxed(stand_in(options, Span::ZERO)), script);
-    }
     numbers(script);
     let words = String::from_utf8_lossy(script);
     let words: Vec<_> = words.split(' ').map(Into::into).collect();
     if let Ok(options) = parse(&words) {
         assert!(options.streams() > 0 && options.block() > 0);
+    }
+    if first & 0x83 == 0x80 {
+        play(Receiver::new(options, true, Span::ZERO), script)
+    } else {
+        play(Boxed(stand_in(options, Span::ZERO)), script)
     }
 }
 
@@ -82,15 +86,32 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     }
     seeds.push([vec![5], opened(8), vec![8, 0, 0, 9, 250, 8, 1, 0, 10, 5]].concat());
     // The Windows dialogue.
-    for options in [2, 6, 10, 66, 3, 7, 11, 67] {
-        let token = vec![3, 0, 1, b'X'];
-        let port = vec![3, 0, 4, 0x8a, 0x13, 0, 0];
-        let accepted = vec![2, 0, 2, 1, 2, 0, 2, 0];
-        let steps = if options & 8 == 0 { token.repeat(2) } else { port.repeat(2) };
-        let end = vec![7, 0, 8, 0, 0, 9, 250, 8, 1, 0, 10, 5];
-        seeds.push([vec![options], opened(5), accepted, steps, opened(3), end].concat());
+    let end = vec![7, 0, 8, 0, 0, 9, 250, 8, 1, 0, 10, 5];
+    let token = |link: u8| vec![3, link, 1, b'X'];
+    for options in [2, 66] {
+        seeds.push([vec![options], opened(2), vec![2, 0, 2, 0], end.clone()].concat());
     }
+    let with_tokens = [vec![2, 0, 2, 1, 2, 0, 2, 0], token(1), token(2)].concat();
+    seeds.push([vec![6], opened(4), with_tokens, end.clone()].concat());
+    seeds.push([vec![10], opened(3), vec![2, 0, 2, 1, 2, 1], end.clone()].concat());
+    let port = vec![3, 0, 4, 0x8a, 0x13, 0, 0];
+    seeds.push([vec![3], opened(2), end.clone()].concat());
+    seeds.push([vec![67], opened(2), end.clone()].concat());
+    seeds.push([vec![7], opened(4), token(2), token(2), end.clone()].concat());
+    seeds.push([vec![11], opened(2), port.repeat(2), opened(2), end].concat());
     seeds.push(b"\x00-s -m 2,*,127.0.0.1 -B 20M -b 1K -t 2".to_vec());
     seeds.push(b"\x00--windows -s -m 2,*,127.0.0.1 1,1,127.0.0.1 -sp -t 2".to_vec());
     seeds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seeds_reach_the_end_of_a_test() {
+        for seed in seeds().iter().filter(|seed| seed[0] != 0 || seed[1] == 0) {
+            assert!(run(seed[0], &seed[1..]), "{seed:?}");
+        }
+    }
 }
