@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use self::world::{Seen, World};
 use super::*;
-use crate::stand_in::{Input, Output, StandIn};
+use crate::stand_in::{Exchanged, Input, Opened, Output, StandIn};
 
 const PINGPONG: &str = include_str!("../../../../fixtures/transcripts/netpipe/np-pingpong.out");
 const PINGPONG_TEXT: &str = include_str!("../../../../fixtures/transcripts/netpipe/pingpong-default.txt");
@@ -228,6 +228,59 @@ fn options_that_differ_are_told() {
 }
 
 #[test]
+fn a_receiver_sees_that_the_transmitter_wants_resets() {
+    let (_, receiver) = pair_of("-s -u 100", "-u 100").run();
+    assert_eq!(receiver.exit, Some(3));
+    assert!(receiver.complained.contains("another mode"), "{}", receiver.complained);
+}
+
+#[test]
+fn the_best_of_three_trials_is_the_result() {
+    let mut end = Transmitter::new("there", parse("-n 5 -p 0 -l 1000 -u 1000").unwrap().options);
+    let now = linerate_units::Timestamp::START;
+    end.input(now, Input::Begin);
+    let mut trials = [300_000, 100_000, 200_000].into_iter();
+    let mut rows = String::new();
+    let mut exit = None;
+    while let Some(output) = end.output() {
+        match output {
+            Output::Listen { link, .. } | Output::Connect { link, .. } => {
+                end.input(now, Input::Opened { link, opened: opened() });
+            }
+            Output::Exchange(exchange) => {
+                let is_trial = exchange.repeats == 5;
+                let ns = if is_trial { trials.next().unwrap() } else { 1_000 };
+                let elapsed = linerate_units::Span::from_ns(ns);
+                let mut last = exchange.head.clone();
+                last.truncate(exchange.receive.get() as usize);
+                let result = Ok(Exchanged { elapsed, last, ..Exchanged::default() });
+                end.input(now, Input::Exchanged { link: exchange.link, result });
+            }
+            Output::WriteFile { text, .. } => rows.push_str(&text),
+            Output::Exit(code) => exit = Some(code),
+            _ => {}
+        }
+    }
+    assert_eq!(exit, Some(0));
+    // 100 us for five round trips are 10 us one way.
+    assert_eq!(rows, "    1000 762.939453   0.00001000\n");
+}
+
+fn opened() -> Opened {
+    let address = |port| std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    Opened {
+        local: address(5002),
+        remote: Some(address(40_000)),
+        mss: None,
+        handshake: None,
+        snd_buf: 16_384,
+        rcv_buf: 131_072,
+        congestion: None,
+        descriptor: 3,
+    }
+}
+
+#[test]
 fn a_peer_that_dies_leaves_what_was_measured() {
     let mut world = pair("-n 20 -u 100");
     world.dies_after = Some(500);
@@ -253,20 +306,10 @@ fn a_second_for_a_message_ends_the_series() {
 #[test]
 fn nobody_listens() {
     let mut end = Transmitter::new("127.0.0.1", Options::default());
-    let opened = |port| crate::stand_in::Opened {
-        local: std::net::SocketAddr::from(([127, 0, 0, 1], port)),
-        remote: None,
-        mss: None,
-        handshake: None,
-        snd_buf: 16_384,
-        rcv_buf: 131_072,
-        congestion: None,
-        descriptor: 3,
-    };
     let now = linerate_units::Timestamp::START;
     end.input(now, Input::Begin);
     let Some(Output::Listen { link, .. }) = end.output() else { panic!("no look at the buffers") };
-    end.input(now, Input::Opened { link, opened: opened(1) });
+    end.input(now, Input::Opened { link, opened: opened() });
     let link = loop {
         match end.output().unwrap() {
             Output::Connect { link, port: 5002, .. } => break link,
@@ -286,16 +329,6 @@ fn nobody_listens() {
 fn a_server_goes_on_after_a_series_and_refuses_silently() {
     let mut server = Receiver::new(Options::default(), true);
     let now = linerate_units::Timestamp::START;
-    let opened = || crate::stand_in::Opened {
-        local: std::net::SocketAddr::from(([127, 0, 0, 1], 5002)),
-        remote: Some(std::net::SocketAddr::from(([127, 0, 0, 1], 40_000))),
-        mss: None,
-        handshake: None,
-        snd_buf: 1,
-        rcv_buf: 1,
-        congestion: None,
-        descriptor: 3,
-    };
     let drain = |server: &mut Receiver| -> Vec<Output> { std::iter::from_fn(|| server.output()).collect() };
     server.input(now, Input::Begin);
     let listener = crate::stand_in::Link(0);
@@ -316,7 +349,7 @@ fn a_server_goes_on_after_a_series_and_refuses_silently() {
         let Output::Exchange(exchange) = &outputs[0] else { panic!("{outputs:?}") };
         assert_eq!(exchange.receive.get(), 2, "four bytes of the synchronization have come already");
         let last = b"xx".to_vec();
-        let result = Ok(crate::stand_in::Exchanged { last, ..Default::default() });
+        let result = Ok(Exchanged { last, ..Default::default() });
         server.input(now, Input::Exchanged { link, result });
         let outputs = drain(&mut server);
         assert!(outputs.iter().any(|output| matches!(output, Output::RunOver { trouble: Some(_), .. })));

@@ -13,7 +13,7 @@ const TICKS_PER_SECOND: f64 = 1e8;
 #[must_use]
 pub fn encode_time(seconds: f64) -> [u8; 4] {
     // A cast from a float stays within the bounds of the integer.
-    ((seconds * TICKS_PER_SECOND) as u32).to_be_bytes()
+    ((seconds * TICKS_PER_SECOND).round() as u32).to_be_bytes()
 }
 
 /// The time that a receiver has told, in seconds; absent when it is not 4 bytes.

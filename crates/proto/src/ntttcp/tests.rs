@@ -183,9 +183,31 @@ fn ask(receiver: &mut Receiver, said: &[i32]) -> Vec<i32> {
 }
 
 #[test]
-fn an_end_after_the_test_is_answered() {
+fn who_asks_after_the_test_hears_that_it_is_over() {
+    use crate::stand_in::{Input, Link, Output, StandIn};
     let mut receiver = Receiver::new(options("-r -P 1 -t 1"), false, Span::ZERO);
-    assert_eq!(ask(&mut receiver, &[b'X'.into(), 1, b'E'.into()]), [11, 1, 13]);
+    assert_eq!(ask(&mut receiver, &[b'X'.into(), 1, b'R'.into()]), [11, 1]);
+    receiver.input(Timestamp::START, Input::Admitted { run: 0 });
+    let mut now = Timestamp::START;
+    let mut said = Vec::new();
+    while let Some(deadline) = receiver.deadline() {
+        // From the end of the test to that of the second in which senders may still ask.
+        if deadline >= Timestamp::START + Span::from_ms(1_500) {
+            for number in [b'E', b'X'] {
+                let bytes = i32::from(number).to_be_bytes();
+                receiver.input(now, Input::Bytes { link: Link::FIRST_ACCEPTED, bytes: &bytes });
+            }
+        }
+        now = now.max(deadline);
+        receiver.input(now, Input::Tick);
+        said.extend(std::iter::from_fn(|| receiver.output()));
+    }
+    let numbers = said.iter().filter_map(|output| match output {
+        Output::Send { bytes, .. } => bytes.last().copied(),
+        _ => None,
+    });
+    assert_eq!(numbers.collect::<Vec<_>>(), [b'R', 13, 13]);
+    assert!(matches!(said.last(), Some(Output::Exit(0))));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use linerate_units::{Span, Timestamp};
 
 use super::{Seen, World, options, refused};
 use crate::ntttcp::{Role, parse, stand_in};
-use crate::stand_in::{Input, Output, StandIn};
+use crate::stand_in::{Input, Output, StandIn, Stop};
 
 struct Boxed(Box<dyn StandIn>);
 
@@ -53,6 +53,7 @@ fn a_port_for_each_thread_and_a_token_a_thousand_above() {
         assert_eq!(end.tasks[0].links.len(), 3);
         assert_eq!(end.tasks[0].length.get(), 65_536);
     }
+    assert_eq!(seen[1].stops, [Stop::Abort], "the receiver takes an orderly end before its own for an error");
     // 3 streams of 1 MB/s for 2 s are 6 MB, 5.722 MiB, 2.861 MiB/s.
     assert!(seen[1].printed.contains("        5.722046       2.000 "), "{}", seen[1].printed);
     assert!(seen[1].printed.contains("            2.861\n"), "{}", seen[1].printed);

@@ -7,7 +7,7 @@ use linerate_model::{Side, SideSettings};
 use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, Reason, StandIn,
+    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, Reason, StandIn, Stop,
     StreamCounts, Transport,
 };
 
@@ -20,6 +20,7 @@ pub(crate) struct Seen {
     pub(crate) exit: Option<i32>,
     pub(crate) exit_at: Timestamp,
     pub(crate) tasks: Vec<FlowTask>,
+    pub(crate) stops: Vec<Stop>,
     /// Ports that were listened on or connected to, in order.
     pub(crate) ports: Vec<u16>,
     /// What was sent over connections that no flow had: the peer's port, or its own where it listens; and the bytes.
@@ -230,7 +231,8 @@ impl World {
             Output::Close { link } | Output::Reset { link } => self.close(at, link),
             Output::Ask(planned) => self.later(at, none, News::Admitted(planned.run)),
             Output::Start(task) => self.start(at, *task),
-            Output::Stop { flow, .. } => {
+            Output::Stop { flow, how } => {
+                self.ends[at].seen.stops.push(how);
                 self.stop(at, flow);
                 self.later(at, none, News::Ended(flow, false));
             }
