@@ -26,7 +26,7 @@ fn run(first: u8, script: &[u8]) -> bool {
         ports: 2,
         threads: 1,
         seconds: u32::from(first & 32 == 0) * 2,
-        warmup: u32::from(first & 16 != 0),
+        omit: u32::from(first & 16 != 0),
         sync: first & 4 == 0,
         many: first & 8 != 0,
         last: first & 8 != 0,

@@ -148,7 +148,7 @@ fn valued(name: &str, value: &str, options: &mut Options) -> Result<(), Usage> {
         "l" => options.connections = number(name, value)?,
         "p" => options.base = number(name, value)?,
         "t" => options.seconds = number(name, value)?,
-        "W" => options.warmup = number(name, value)?,
+        "W" => options.omit = number(name, value)?,
         "C" => options.cooldown = number(name, value)?,
         "b" => options.length = Some(scaled(name, value, 1024.0)? as u64),
         "B" => options.rate = Bitrate::from_bps(scaled(name, value, 1000.0)?).filter(|rate| rate.bps() > 0.0),
@@ -218,7 +218,7 @@ fn checked(options: Options) -> Result<Options, Usage> {
     if options.role == Role::Sender && options.address.is_none() {
         return Err(wrong("a sender needs the receiver's address: -s ADDRESS or -m N,CPU,ADDRESS"));
     }
-    let longest = [options.seconds, options.warmup, options.cooldown].into_iter().max();
+    let longest = [options.seconds, options.omit, options.cooldown].into_iter().max();
     if longest.is_some_and(|seconds| seconds > 1 << 28) {
         return Err(wrong("a time of more than eight years is no test"));
     }

@@ -53,8 +53,8 @@ pub struct Options {
     pub fq_rate: Option<Bitrate>,
     /// Measured time in seconds, 0 for no end (`-t`).
     pub seconds: u32,
-    /// Seconds before it (`-W`).
-    pub warmup: u32,
+    /// Seconds of data before it that are left out (`-W`).
+    pub omit: u32,
     /// Seconds after it (`-C`).
     pub cooldown: u32,
     /// Source port of the first connection (`-f`).
@@ -116,7 +116,7 @@ impl Default for Options {
             rate: None,
             fq_rate: None,
             seconds: 60,
-            warmup: 0,
+            omit: 0,
             cooldown: 0,
             source_port: None,
             source: None,
@@ -190,7 +190,7 @@ impl Options {
         spec.traffic.upload = true;
         spec.traffic.udp = self.udp;
         spec.traffic.duration = measured;
-        spec.traffic.omit = (self.warmup > 0).then(|| Span::from_secs(u64::from(self.warmup)));
+        spec.traffic.omit = (self.omit > 0).then(|| Span::from_secs(u64::from(self.omit)));
         spec.traffic.streams = streams;
         spec.traffic.length = Some(Bytes::new(self.block()));
         spec.traffic.rate = self.each(self.rate);

@@ -70,7 +70,7 @@ impl Receiver {
         Self {
             console: Console::new(time_of_day, options.log.clone()),
             agreed: options.seconds,
-            schedule: Schedule::new(options.warmup, options.seconds, options.seconds),
+            schedule: Schedule::new(options.omit, options.seconds, options.seconds),
             options,
             serves,
             state: State::Idle,
@@ -236,7 +236,7 @@ impl Receiver {
         self.state = State::Asked;
         self.deadline = None;
         let wished = if self.serves { 0 } else { self.options.seconds };
-        self.schedule = Schedule::new(self.options.warmup, wished, self.agreed);
+        self.schedule = Schedule::new(self.options.omit, wished, self.agreed);
         let streams = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX).max(1);
         let planned = run::planned(self.next_run, link, &self.options, &self.schedule, streams);
         self.console.outputs.push_back(Output::Ask(Box::new(planned)));

@@ -145,7 +145,7 @@ fn parameters(options: &Options) -> Vec<(&'static str, &'static str, String)> {
         ("verify_data", "verifyData", never()),
         ("wait_all", "waitAll", never()),
         ("run_time", "runTime", options.seconds.to_string()),
-        ("warmup_time", "warmupTime", options.warmup.to_string()),
+        ("warmup_time", "warmupTime", options.omit.to_string()),
         ("cooldown_time", "cooldownTime", options.cooldown.to_string()),
         ("dash_n_timeout", "dashNTimeout", zero()),
         ("bind_sender", "bindSender", never()),

@@ -66,7 +66,7 @@ impl Sender {
     pub fn new(options: Options, time_of_day: Span) -> Self {
         Self {
             console: Console::new(time_of_day, options.log.clone()),
-            schedule: Schedule::new(options.warmup, options.seconds, proposal(&options)),
+            schedule: Schedule::new(options.omit, options.seconds, proposal(&options)),
             options,
             state: State::Connecting,
             numbers: Numbers::default(),
@@ -206,7 +206,7 @@ impl Sender {
         if agreed != self.options.seconds {
             self.console.info(now, &format!("Test cycle time negotiated is: {agreed} seconds"));
         }
-        self.schedule = Schedule::new(self.options.warmup, self.options.seconds, agreed);
+        self.schedule = Schedule::new(self.options.omit, self.options.seconds, agreed);
         self.open_data(now);
     }
 
@@ -351,7 +351,7 @@ fn proposal(options: &Options) -> u32 {
     if options.seconds == 0 {
         return 0;
     }
-    let total = options.warmup + options.seconds + options.cooldown;
+    let total = options.omit + options.seconds + options.cooldown;
     let mistaken = i32::try_from(total).is_ok_and(wire::is_mistaken);
     if mistaken && options.sync { total + 1 } else { total }
 }

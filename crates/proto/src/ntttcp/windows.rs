@@ -48,7 +48,7 @@ fn kind(options: &Options, link: Link) -> Option<(u32, usize)> {
 
 fn schedule(options: &Options) -> Schedule {
     if options.buffers().is_some() {
-        return Schedule::new(options.warmup, 0, 0);
+        return Schedule::new(options.omit, 0, 0);
     }
-    Schedule::new(options.warmup, options.seconds, options.warmup + options.seconds + options.cooldown)
+    Schedule::new(options.omit, options.seconds, options.omit + options.seconds + options.cooldown)
 }

@@ -44,7 +44,7 @@ pub(in crate::ntttcp) fn settings(options: &Options) -> String {
     let buffer = if receives { "receiver" } else { "sender" };
     add(&format!("{buffer} socket buffer (bytes):\t "), options.block().to_string());
     add("tcp nodelay:\t ", yes(options.no_delay));
-    add("test warm-up (sec):\t\t ", seconds(options.warmup));
+    add("test warm-up (sec):\t\t ", seconds(options.omit));
     add("test duration (sec):\t\t ", options.seconds.to_string());
     add("test cool-down (sec):\t\t ", seconds(options.cooldown));
     add("show system tcp retransmit:\t ", yes(options.by_kind));

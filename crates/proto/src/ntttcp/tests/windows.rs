@@ -136,7 +136,7 @@ fn datagrams_have_128_bytes_and_the_xml_binary_units() {
 fn command_lines_of_the_windows_tool() {
     let seen = options("--windows -s -m 8,*,10.0.0.2 4,1,10.0.0.2 -p 6000 -wu 1 -cd 2 -t 30");
     assert_eq!((seen.ports, seen.threads, seen.role, seen.base), (12, 1, Role::Sender, 6000));
-    assert_eq!((seen.warmup, seen.cooldown, seen.seconds), (1, 2, 30));
+    assert_eq!((seen.omit, seen.cooldown, seen.seconds), (1, 2, 30));
     assert_eq!(options("--windows -r -m 1,*,x").buffers(), Some(20_480));
     for wrong in [
         "-s",

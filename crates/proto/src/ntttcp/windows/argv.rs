@@ -34,7 +34,7 @@ pub(in crate::ntttcp) fn parse(arguments: &[OsString]) -> Result<Options, Usage>
             "-sp" => windows.told_ports = true,
             "-p" => options.base = number(&word, &value()?)?,
             "-t" => options.seconds = number(&word, &value()?)?,
-            "-wu" => options.warmup = number(&word, &value()?)?,
+            "-wu" => options.omit = number(&word, &value()?)?,
             "-cd" => options.cooldown = number(&word, &value()?)?,
             "-n" => windows.buffers = Some(number(&word, &value()?)?),
             "-l" => options.length = Some(number(&word, &value()?)?),
@@ -88,7 +88,7 @@ fn checked(mut options: Options, mut windows: Windows) -> Result<Options, Usage>
             options.ports, options.base
         )));
     }
-    let seconds = [options.seconds, options.warmup, options.cooldown];
+    let seconds = [options.seconds, options.omit, options.cooldown];
     if seconds.iter().any(|seconds| *seconds > 1 << 28) {
         return Err(wrong("a time of more than eight years is no test"));
     }
