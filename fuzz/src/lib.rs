@@ -10,6 +10,9 @@ mod host;
 mod log;
 mod native;
 mod nuttcp;
+mod netpipe;
+mod noisy_host;
+mod ntttcp;
 mod quantities;
 mod seeds;
 mod topology;
@@ -20,6 +23,8 @@ pub use host::{cmsg, errqueue, proc, tcp_info};
 pub use log::{event_log, spec};
 pub use native::{native_datagram, native_framer, native_preface};
 pub use nuttcp::{nuttcp_argv, nuttcp_client, nuttcp_lines, nuttcp_server};
+pub use netpipe::netpipe;
+pub use ntttcp::ntttcp;
 pub use quantities::units;
 pub use topology::topology;
 
@@ -40,6 +45,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "native_framer", run: native_framer, seeds: seeds::frames },
     Target { name: "native_client", run: native_client, seeds: seeds::client_dialogues },
     Target { name: "native_server", run: native_server, seeds: seeds::server_dialogues },
+    Target { name: "netpipe", run: netpipe, seeds: netpipe::seeds },
+    Target { name: "ntttcp", run: ntttcp, seeds: ntttcp::seeds },
     Target { name: "tcp_info", run: tcp_info, seeds: seeds::tcp_infos },
     Target { name: "cmsg", run: cmsg, seeds: seeds::control_messages },
     Target { name: "errqueue", run: errqueue, seeds: seeds::control_messages },

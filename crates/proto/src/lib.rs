@@ -6,6 +6,8 @@
 mod error;
 pub mod iperf3;
 pub mod native;
+pub mod netpipe;
+pub mod ntttcp;
 pub mod nuttcp;
 mod session;
 mod stamp;
@@ -56,4 +58,10 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] = &[&native::NATIVE, &iperf3::IPERF3, &nuttcp::NUTTCP];
+pub static ALL: &[&Protocol] = &[
+    &native::NATIVE,
+    &iperf3::IPERF3,
+    &netpipe::NETPIPE,
+    &ntttcp::NTTTCP,
+    &nuttcp::NUTTCP,
+];
