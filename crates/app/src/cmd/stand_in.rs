@@ -5,6 +5,8 @@
 mod iperf3;
 mod keeper;
 mod links;
+mod netpipe;
+mod ntttcp;
 mod nuttcp;
 mod printer;
 
@@ -42,6 +44,8 @@ pub(crate) struct Tool {
 const TOOLS: &[Tool] = &[
     Tool { names: &["iperf3"], prepare: iperf3::prepare },
     Tool { names: &["nuttcp"], prepare: nuttcp::prepare },
+    Tool { names: &["NPtcp", "netpipe"], prepare: netpipe::prepare },
+    Tool { names: &["ntttcp"], prepare: ntttcp::prepare },
 ];
 
 /// A tool about to run.
@@ -75,7 +79,11 @@ impl Refusal {
     }
 
     fn error(err: String, code: i32) -> Self {
-        Self { out: String::new(), err, code: u8::try_from(code).unwrap_or(1) }
+        Self::both(String::new(), err, code)
+    }
+
+    fn both(out: String, err: String, code: i32) -> Self {
+        Self { out, err, code: u8::try_from(code).unwrap_or(1) }
     }
 }
 
