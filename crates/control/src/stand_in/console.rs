@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 
-use super::helpers::Helpers;
+use super::errands::Errands;
 use super::news::{News, reason};
 
 /// Bytes of standard input that are read at once.
@@ -49,10 +49,10 @@ impl<'a> Console<'a> {
     }
 
     /// Asks for the next block of input. A terminal or a pipe may take its time: a thread waits for it.
-    pub(super) fn ask(&mut self, helpers: &Helpers) -> Option<News> {
+    pub(super) fn ask(&mut self, errands: &Errands) -> Option<News> {
         if let Some(mut input) = self.input.take() {
             let (ask, asked) = std::sync::mpsc::channel();
-            let post = helpers.post();
+            let post = errands.post();
             let read = move || {
                 while asked.recv().is_ok() {
                     let mut block = vec![0; BLOCK];

@@ -45,7 +45,7 @@ impl Driver<'_> {
             Output::RunOver { run, trouble } => self.run_over(run, trouble),
             Output::Print(text) => self.console.print(text.as_bytes()),
             Output::Complain(text) => self.console.complain(&text),
-            Output::Read => self.news.extend(self.console.ask(&self.helpers)),
+            Output::Read => self.news.extend(self.console.ask(&self.errands)),
             Output::Write(bytes) => self.console.print(&bytes),
             Output::WriteFile { name, text, append } => {
                 news.extend(self.console.write_file(name, &text, append));
@@ -152,7 +152,7 @@ impl Driver<'_> {
         let Some(stream) = stream else {
             return self.news.push_back(fail(own_reason("messages are exchanged over an open connection")));
         };
-        let post = self.helpers.post();
+        let post = self.errands.post();
         let work = move || {
             let result = linerate_engine::exchange(&stream, &exchange);
             post.send(News::Exchanged { link, result });
