@@ -6,7 +6,7 @@ use super::test::{Break, Drain, Looking, MESSAGE_PATIENCE, Phase, Test};
 use super::{Desk, SILENCE};
 use crate::iperf3::course::Course;
 use crate::iperf3::errors::{Number, Trouble};
-use crate::iperf3::params::natural;
+use crate::iperf3::params::{Params, natural};
 use crate::iperf3::plan;
 use crate::iperf3::report::Stream;
 use crate::iperf3::results::Results;
@@ -210,7 +210,7 @@ impl Test {
     fn drain(&mut self, now: Timestamp, desk: &mut Desk) {
         let (Some(drain), Some(course)) = (&mut self.draining, &self.course) else { return };
         let (_, pause, step) = DRAIN;
-        let goal = self.params.as_ref().and_then(|params| params.goal()).unwrap_or(0);
+        let goal = self.params.as_ref().and_then(Params::goal).unwrap_or(0);
         let bytes = course.meter.bytes(false);
         if bytes > drain.bytes {
             (drain.bytes, drain.grew_at) = (bytes, now);
