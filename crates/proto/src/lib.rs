@@ -4,6 +4,7 @@
 //! takes any bytes without panic and is fuzzed. Sockets, sleeping and threads are elsewhere.
 
 mod error;
+pub mod iperf3;
 pub mod native;
 pub mod netpipe;
 pub mod ntttcp;
@@ -56,4 +57,5 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] = &[&native::NATIVE, &netpipe::NETPIPE, &ntttcp::NTTTCP];
+pub static ALL: &[&Protocol] =
+    &[&native::NATIVE, &iperf3::IPERF3, &netpipe::NETPIPE, &ntttcp::NTTTCP];

@@ -201,6 +201,13 @@ pub enum Output {
         /// What to write.
         bytes: Vec<u8>,
     },
+    /// Send one byte as urgent data of a connection (RFC 9293 §3.8.5), after what was handed to it before.
+    Urgent {
+        /// The link.
+        link: Link,
+        /// The byte.
+        byte: u8,
+    },
     /// Send one datagram from a listener.
     SendTo {
         /// The listener.
@@ -227,6 +234,11 @@ pub enum Output {
     },
     /// Read and throw away what arrives on a link that no flow has, until it is closed; nothing is heard of it.
     Discard {
+        /// The link.
+        link: Link,
+    },
+    /// Leave what arrives on a link where it is until a flow has it: payload may overtake the word to start.
+    Hold {
         /// The link.
         link: Link,
     },

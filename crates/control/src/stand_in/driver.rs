@@ -157,8 +157,10 @@ impl<'a> Driver<'a> {
     /// Handles what is ready: bytes first, then connections, flows, signals, and time last.
     fn turn(&mut self, tokens: &[u64]) {
         let link = |token: &u64| u32::try_from(*token).ok().map(Link);
-        let (listeners, others): (Vec<Link>, Vec<Link>) =
+        let (listeners, mut others): (Vec<Link>, Vec<Link>) =
             tokens.iter().filter_map(link).partition(|link| self.links.is_listener(*link));
+        // Who was there first speaks first: a tool's control connection before those that it opens.
+        others.sort_unstable();
         for link in others.into_iter().chain(listeners) {
             self.step(link);
         }

@@ -156,7 +156,8 @@ mod tests {
     fn addresses_of_version_4_wear_no_disguise_outside() {
         let (v4, mapped): (SocketAddr, SocketAddr) =
             ("192.0.2.1:5".parse().unwrap(), "[::ffff:192.0.2.1]:5".parse().unwrap());
-        let (any, v6): (SocketAddr, SocketAddr) = ("[::]:1".parse().unwrap(), "[2001:db8::1]:5".parse().unwrap());
+        let (any, v6): (SocketAddr, SocketAddr) =
+            ("[::]:1".parse().unwrap(), "[2001:db8::1]:5".parse().unwrap());
         assert_eq!((plain(mapped), plain(v6), plain(v4)), (v4, v6, v4));
         assert_eq!((disguised(v4, any), disguised(v6, any), disguised(v4, v4)), (mapped, v6, v4));
     }

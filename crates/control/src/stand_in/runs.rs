@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use linerate_model::{
-    Body, Books, Caveat, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side, SideSettings,
-    Tally, Transport, World,
+    Body, Books, Caveat, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side, SideSettings, Tally,
+    World,
 };
 use linerate_proto::Ended;
 use linerate_proto::stand_in::{FlowId, Planned, RunId};
@@ -97,11 +97,19 @@ impl<'a> Runs<'a> {
         let who = planned.peer.as_deref().unwrap_or(planned.tool);
         let text = format!("the other end is {who}: its counters were not read, only what it says of itself");
         log.warn(None, CaveatKind::ForeignPeer, text);
-        if beside > 0 {
+        let run = planned.run;
+        self.open.insert(run, Run { log, planned, began: clock::now(), flows });
+        self.neighbours(run, beside);
+    }
+
+    /// So many other runs at the same time.
+    pub(super) fn neighbours(&mut self, run: RunId, beside: u32) {
+        let Some(log) = self.open.get_mut(&run).map(|run| &mut run.log) else { return };
+        let known = log.record().caveats.iter().any(|caveat| caveat.kind == CaveatKind::Neighbour);
+        if beside > 0 && !known {
             let text = format!("{beside} other run(s) on this server at the same time");
             log.warn(None, CaveatKind::Neighbour, text);
         }
-        self.open.insert(planned.run, Run { log, planned, began: clock::now(), flows });
     }
 
     /// Interface that carries a run.
@@ -196,12 +204,11 @@ impl Run {
 
     fn finish(mut self, outcome: Outcome, reason: Option<String>, witness: Option<&dyn Witness>) {
         let (here, there) = (self.here(), 1 - self.here());
-        let udp = self.planned.spec.traffic.transport() == Transport::Udp;
         let log = &mut self.log;
         let flows: Vec<FlowId> = self.flows.keys().copied().collect();
         for (number, flow) in std::mem::take(&mut self.flows) {
             let books = match (&flow.own, &flow.peer) {
-                (Some(own), Some(peer)) if !udp => Some(match own.side {
+                (Some(own), Some(peer)) if own.tally.udp.is_none() => Some(match own.side {
                     Side::Sender => Books::close(&own.tally, peer),
                     Side::Receiver => Books::close(peer, &own.tally),
                 }),

@@ -25,7 +25,8 @@ impl Links {
                 _ => return Err(own_reason("a link of the flow is not open")),
             }
         }
-        let all = |duplicates: Vec<std::io::Result<TcpStream>>| duplicates.into_iter().collect::<Result<_, _>>();
+        let all =
+            |duplicates: Vec<std::io::Result<TcpStream>>| duplicates.into_iter().collect::<Result<_, _>>();
         let sockets = match (tcp.is_empty(), udp.is_empty()) {
             (_, true) => all(tcp).map(Sockets::Tcp),
             (true, false) => udp.into_iter().collect::<Result<_, _>>().map(Sockets::Udp),
@@ -50,10 +51,12 @@ impl Links {
         match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
             Some(Kind::Connection(connection)) => {
                 connection.lent = lent;
+                connection.held = false;
                 let _ = stream::set_nonblocking(&connection.stream, !lent);
             }
             Some(Kind::Datagrams(datagrams)) => {
                 datagrams.lent = lent;
+                datagrams.held = false;
                 let _ = stream::set_nonblocking(&datagrams.socket, !lent);
             }
             _ => {}
