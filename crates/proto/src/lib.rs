@@ -57,5 +57,4 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] =
-    &[&native::NATIVE, &iperf3::IPERF3, &netpipe::NETPIPE, &ntttcp::NTTTCP];
+pub static ALL: &[&Protocol] = &[&native::NATIVE, &iperf3::IPERF3, &netpipe::NETPIPE, &ntttcp::NTTTCP];
