@@ -114,7 +114,8 @@ impl Receiver {
             self.console.debug(now, &format!("ntttcp server is listening on {}", opened.local));
         }
         self.listening += 1;
-        if self.listening == self.listeners() && self.options.udp && !self.options.sync {
+        let all = self.listening == self.listeners();
+        if all && self.options.udp && !self.options.sync && self.state == State::Idle {
             self.ask(now, Link(1));
         }
     }

@@ -129,6 +129,8 @@ impl WindowsReceiver {
                     return;
                 };
                 *place = Some(link);
+                // A sender may be through with its tokens before this end is.
+                self.console.outputs.push_back(Output::Hold { link });
                 self.console.outputs.push_back(Output::Close { link: listener });
                 self.begin_if_complete();
             }
