@@ -114,6 +114,8 @@ enum Phase {
     Showing,
     /// The farewell was sent.
     Leaving,
+    /// The server has failed; the numbers that say why are on their way.
+    Failing,
     /// Nothing more.
     Over,
 }
@@ -197,7 +199,13 @@ impl Client {
 
     /// Acts on what the server has said, as far as it is complete and its time has come.
     fn listen(&mut self, now: Timestamp) {
-        while self.phase != Phase::Over && self.phase != Phase::Leaving {
+        while !matches!(self.phase, Phase::Over | Phase::Leaving) {
+            if self.phase == Phase::Failing {
+                if self.held.len() >= 8 {
+                    self.server_failed();
+                }
+                return;
+            }
             if self.phase == Phase::Exchanging {
                 match take_message(&mut self.held, RESULTS_LIMIT) {
                     Ok(Some(message)) => self.take_results(now, &message),
@@ -229,15 +237,7 @@ impl Client {
             (Some(State::DisplayResults), Phase::Showing) => self.show(now),
             (Some(State::ServerTerminate), _) => self.break_off(&Trouble::new(Number::SERVER_TERM)),
             (Some(State::AccessDenied), _) => self.fail(&Trouble::new(Number::ACCESS_DENIED)),
-            (Some(State::ServerError), _) => {
-                // The numbers may be on their way still; `closed` reads them when the server has closed.
-                if self.held.len() >= 8 {
-                    self.server_failed();
-                } else {
-                    self.held.insert(0, State::ServerError.byte());
-                    self.enter(Phase::Leaving, Some(now + FAREWELL_PATIENCE));
-                }
-            }
+            (Some(State::ServerError), _) => self.enter(Phase::Failing, Some(now + FAREWELL_PATIENCE)),
             _ => self.fail(&Trouble::new(Number::MESSAGE)),
         }
     }
@@ -254,10 +254,7 @@ impl Client {
         self.listen(now);
         match self.phase {
             Phase::Over => {}
-            Phase::Leaving if self.held.first() == Some(&State::ServerError.byte()) => {
-                self.held.remove(0);
-                self.server_failed();
-            }
+            Phase::Failing => self.server_failed(),
             Phase::Leaving => self.exit(0),
             // A busy server that closes with our cookie unread resets the connection, and its word may be lost.
             _ => match reason {
@@ -289,6 +286,7 @@ impl Client {
         match self.phase {
             Phase::Running => self.look(Looking::BreakOff),
             Phase::Over => {}
+            Phase::Leaving => self.exit(0),
             _ => self.show_interrupted(),
         }
     }
@@ -296,14 +294,14 @@ impl Client {
     fn tick(&mut self, now: Timestamp) {
         if self.patience.is_some_and(|patience| patience <= now) {
             self.patience = None;
-            self.give_up(now);
+            self.give_up();
         } else if self.phase == Phase::Running && self.looking == Looking::No {
             self.look(Looking::Timer);
         }
     }
 
     /// What was waited for has not come.
-    fn give_up(&mut self, now: Timestamp) {
+    fn give_up(&mut self) {
         const ETIMEDOUT: i32 = 110;
         let late = |number| Trouble::because(number, ETIMEDOUT, "Connection timed out");
         match self.phase {
@@ -314,12 +312,9 @@ impl Client {
                 let trouble = self.broken.take().unwrap_or_else(|| late(Number::STREAM_READ));
                 self.fail(&trouble);
             }
-            Phase::Stopping => self.settle(now),
+            Phase::Stopping => self.settle(),
             Phase::Exchanging => self.fail(&late(Number::RECV_RESULTS)),
-            Phase::Leaving if self.held.first() == Some(&State::ServerError.byte()) => {
-                self.held.remove(0);
-                self.server_failed();
-            }
+            Phase::Failing => self.server_failed(),
             Phase::Leaving => self.exit(0),
             Phase::Over => {}
             _ => self.fail(&late(Number::RECV_MESSAGE)),

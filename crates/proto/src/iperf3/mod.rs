@@ -19,6 +19,7 @@ pub mod params;
 mod plan;
 pub mod report;
 pub mod results;
+pub mod server;
 pub mod settings;
 pub mod state;
 pub mod wire;
@@ -26,7 +27,8 @@ pub mod wire;
 use crate::{Match, Protocol};
 
 /// iperf3 in the table.
-pub static IPERF3: Protocol = Protocol { name: "iperf3", default_port: settings::PORT, sniff, servant: None };
+pub static IPERF3: Protocol =
+    Protocol { name: "iperf3", default_port: settings::PORT, sniff, servant: Some(server::Server::servant) };
 
 /// A connection begins with a cookie: 36 bytes of text and a NUL.
 fn sniff(start: &[u8]) -> Match {

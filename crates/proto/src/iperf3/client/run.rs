@@ -55,8 +55,8 @@ impl Client {
 
     pub(super) fn counts(&mut self, now: Timestamp, cpu: Cpu, flows: &[FlowCounts]) {
         let why = std::mem::replace(&mut self.looking, Looking::No);
+        let ending = why != Looking::Timer || self.is_due(now);
         let Some(course) = &mut self.course else { return };
-        let ending = why != Looking::Timer || self.end.is_some_and(|end| end <= now);
         let text = course.count(now, cpu, flows, &mut self.report, ending);
         self.print(text);
         match why {
@@ -70,7 +70,7 @@ impl Client {
     /// Whether the test is over.
     fn judge(&mut self, now: Timestamp) {
         let Some(course) = &self.course else { return };
-        if self.end.is_some_and(|end| end <= now) || self.has_reached_goal() {
+        if self.is_due(now) || self.has_reached_goal() {
             self.stop(now);
         } else if course
             .silent_at(self.config.settings.common.rcv_timeout)
@@ -80,6 +80,11 @@ impl Client {
         } else if self.goal_tick.is_some_and(|tick| tick <= now) {
             self.goal_tick = Some(now + GOAL_TICK);
         }
+    }
+
+    /// Whether its time is over.
+    fn is_due(&self, now: Timestamp) -> bool {
+        self.end.is_some_and(|end| end <= now)
     }
 
     /// Whichever direction reaches the goal first.
@@ -100,7 +105,7 @@ impl Client {
         let stops = course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
         self.out.extend(stops);
         if course.running().is_empty() {
-            self.settle(now);
+            self.settle();
         }
     }
 
@@ -113,9 +118,9 @@ impl Client {
         let sends = course.group(counts.flow).is_some_and(|group| group.sends);
         let all = course.running().is_empty();
         match self.phase {
-            Phase::Stopping if all => self.settle(now),
+            Phase::Stopping if all => self.settle(),
             Phase::Stopping => {}
-            Phase::Running if sends && self.has_written_all() => self.stop(now),
+            Phase::Running if self.is_due(now) || sends && self.has_written_all() => self.stop(now),
             Phase::Running | Phase::Ready => {
                 // The server may be about to say why.
                 let number = if sends { Number::STREAM_WRITE } else { Number::STREAM_READ };
@@ -140,7 +145,7 @@ impl Client {
     }
 
     /// The flows have ended.
-    pub(super) fn settle(&mut self, _now: Timestamp) {
+    pub(super) fn settle(&mut self) {
         self.patience = None;
         self.look(Looking::Last);
     }
