@@ -10,6 +10,7 @@ use linerate_proto::iperf3::auth::{Gate, Login};
 use linerate_proto::iperf3::client::{Client, ClientConfig};
 use linerate_proto::iperf3::errors::{Number, Trouble};
 use linerate_proto::iperf3::report::Host;
+use linerate_proto::iperf3::server::{Server, ServerConfig};
 use linerate_proto::iperf3::settings::{Common, Settings};
 use linerate_proto::stand_in::StandIn;
 use linerate_sock::proc::host::kernel;
@@ -43,8 +44,8 @@ fn stand_in(settings: Settings, host: Host) -> Result<Box<dyn StandIn>, Refusal>
         let login = login(&settings)?;
         return Ok(Box::new(Client::new(ClientConfig { settings, host, unix_ms, seed, login })));
     }
-    let _gate = gate(&settings)?;
-    Err(Refusal::text(String::new()))
+    let gate = gate(&settings)?;
+    Ok(Box::new(Server::new(ServerConfig { settings, host, unix_ms, seed, gate, shared: false })))
 }
 
 /// What uname(1) says.
