@@ -170,7 +170,10 @@ fn an_interrupted_client_tells_the_server_which_serves_the_next_one() {
     signal(client.pid(), "INT");
     let client = client.finish(PATIENCE);
     assert_eq!(client.code, Some(0), "as versions from 3.19 on end: {client:?}");
-    assert!(client.stderr.contains("interrupt - the client has terminated by signal Interrupt(2)"), "{client:?}");
+    assert!(
+        client.stderr.contains("interrupt - the client has terminated by signal Interrupt(2)"),
+        "{client:?}"
+    );
     assert!(client.stdout.lines().any(|line| line.ends_with("sender")), "{client:?}");
     for _ in 0..2 {
         let next = Ours.ask(&island, &["-t", "1", "-b", "1M"]);

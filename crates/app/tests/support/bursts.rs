@@ -57,7 +57,11 @@ pub(crate) fn tcp(client: Iperf3, server: Iperf3, way: Way, parallel: u64) {
         assert_eq!(intervals(&near, names[0], "bytes"), total, "the client's intervals: {near}");
         assert_eq!(intervals(&far, names[0], "bytes"), total, "the server's intervals: {far}");
         let by_server = if client_sends { names[2] } else { names[1] };
-        assert_eq!(number(&far, &format!("/end/{by_server}/bytes")), total, "{by_server} of the server: {far}");
+        assert_eq!(
+            number(&far, &format!("/end/{by_server}/bytes")),
+            total,
+            "{by_server} of the server: {far}"
+        );
         // Loopback loses nothing; that of a peer is there, and neither -1 nor 2^32-1.
         assert!(number(&near, &format!("/end/{}/retransmits", names[1])) < 1000, "{near}");
     }
@@ -73,8 +77,7 @@ pub(crate) fn tcp(client: Iperf3, server: Iperf3, way: Way, parallel: u64) {
 /// A UDP test in one way with parallel streams and more arguments.
 pub(crate) fn udp(client: Iperf3, server: Iperf3, way: Way, parallel: u64, more: &[&str]) {
     let streams = parallel.to_string();
-    let args: Vec<&str> =
-        UDP.iter().chain(more).copied().chain(["-P", &streams]).chain(way.flag()).collect();
+    let args: Vec<&str> = UDP.iter().chain(more).copied().chain(["-P", &streams]).chain(way.flag()).collect();
     let (near, far) = both_json(client, &args, server);
     let total = parallel * UDP_DATAGRAMS;
     for (names, client_sends) in way.sums() {
