@@ -129,7 +129,7 @@ enum Looking {
     Begin,
     /// A timer is due.
     Timer,
-    /// Flows have ended: the last counts.
+    /// The test ends: the last counts of what is received.
     Last,
     /// The test is broken off: what there is.
     BreakOff,
@@ -294,14 +294,14 @@ impl Client {
     fn tick(&mut self, now: Timestamp) {
         if self.patience.is_some_and(|patience| patience <= now) {
             self.patience = None;
-            self.give_up();
+            self.give_up(now);
         } else if self.phase == Phase::Running && self.looking == Looking::No {
             self.look(Looking::Timer);
         }
     }
 
     /// What was waited for has not come.
-    fn give_up(&mut self) {
+    fn give_up(&mut self, now: Timestamp) {
         const ETIMEDOUT: i32 = 110;
         let late = |number| Trouble::because(number, ETIMEDOUT, "Connection timed out");
         match self.phase {
@@ -312,7 +312,7 @@ impl Client {
                 let trouble = self.broken.take().unwrap_or_else(|| late(Number::STREAM_READ));
                 self.fail(&trouble);
             }
-            Phase::Stopping => self.settle(),
+            Phase::Stopping => self.finish(now),
             Phase::Exchanging => self.fail(&late(Number::RECV_RESULTS)),
             Phase::Failing => self.server_failed(),
             Phase::Leaving => self.exit(0),

@@ -7,7 +7,7 @@ use super::measure::Meter;
 use super::params::{Params, natural};
 use super::plan::Group;
 use super::report::{End, Half, Report, StreamEnd};
-use super::results::Results;
+use super::results::{Omitted, Results};
 use crate::stand_in::{Cpu, FlowCounts, FlowId, Opened};
 
 /// A test whose streams are open.
@@ -133,7 +133,7 @@ impl Course {
         let duration = self.meter.elapsed(now);
         let remote = |id: i64, sent: bool| -> Option<Half> {
             let peer = peer?;
-            Some(peer.stream(id)?.half(sent, peer.knows_retransmits, duration))
+            Some(peer.stream(id)?.half(sent, peer.knows_retransmits, self.omitted(id)))
         };
         let streams = self.meter.ids().zip(self.meter.halves(now)).map(|((id, sends), (_, half))| {
             if sends {
@@ -158,18 +158,23 @@ impl Course {
     }
 
     /// The peer's counts of each flow, for the archive.
-    pub(super) fn peer_tallies(&self, now: Timestamp, peer: &Results, udp: bool) -> Vec<(FlowId, Tally)> {
-        let own = self.meter.elapsed(now);
+    pub(super) fn peer_tallies(&self, peer: &Results, udp: bool) -> Vec<(FlowId, Tally)> {
         let tally = |group: &Group| {
             let ids = self.meter.ids_of(group.flow);
             let halves: Vec<Half> = ids
                 .iter()
                 .filter_map(|id| peer.stream(*id))
-                .map(|stream| stream.half(!group.sends, peer.knows_retransmits, own))
+                .map(|stream| stream.half(!group.sends, peer.knows_retransmits, self.omitted(stream.id)))
                 .collect();
             (group.flow, tally(&halves, udp))
         };
         self.groups.iter().map(tally).collect()
+    }
+
+    /// The peer's omitted part, as far as this end can say for it.
+    fn omitted(&self, id: i64) -> Omitted {
+        let packets = i64::try_from(self.meter.omitted_packets(id)).unwrap_or(i64::MAX);
+        Omitted { errors: 0, packets }
     }
 
     fn interval(&mut self, now: Timestamp, report: &mut Report) -> String {

@@ -3,7 +3,7 @@
 use linerate_units::{Span, Timestamp};
 
 use super::report::{CpuShare, Half, StreamInterval};
-use super::results::{Results, StreamResult};
+use super::results::{Omitted, Results, StreamResult};
 use super::wire::stream_id;
 use crate::stand_in::{Cpu, FlowCounts, FlowId, StreamCounts};
 
@@ -30,6 +30,8 @@ struct Track {
     flow: FlowId,
     at: usize,
     now: StreamCounts,
+    /// What comes later does not count.
+    frozen: bool,
     /// At the start of the interval.
     before: StreamCounts,
     /// At the end of the omitted part.
@@ -44,7 +46,16 @@ impl Meter {
             let at = streams.iter().filter(|stream| stream.flow == flow).count();
             let zero = StreamCounts::default();
             let id = stream_id(streams.len());
-            streams.push(Track { id, sends, flow, at, now: zero, before: zero, omitted: zero });
+            streams.push(Track {
+                id,
+                sends,
+                flow,
+                at,
+                now: zero,
+                frozen: false,
+                before: zero,
+                omitted: zero,
+            });
         }
         let start = Timestamp::START;
         Self {
@@ -75,10 +86,17 @@ impl Meter {
 
     /// Takes in what one flow counted.
     pub(super) fn take_flow(&mut self, counts: &FlowCounts) {
-        for stream in self.streams.iter_mut().filter(|stream| stream.flow == counts.flow) {
+        for stream in self.streams.iter_mut().filter(|stream| stream.flow == counts.flow && !stream.frozen) {
             if let Some(now) = counts.streams.get(stream.at) {
                 stream.now = *now;
             }
+        }
+    }
+
+    /// From now on the counts of receiving streams (or of all) stay as they are.
+    pub(super) fn freeze(&mut self, senders_too: bool) {
+        for stream in self.streams.iter_mut().filter(|stream| senders_too || !stream.sends) {
+            stream.frozen = true;
         }
     }
 
@@ -179,6 +197,12 @@ impl Meter {
         self.streams.iter().map(|stream| (stream.id, stream.sends))
     }
 
+    /// What a peer of before 3.14 does not tell: datagrams of a stream in the omitted part, as this end knows them.
+    pub(super) fn omitted_packets(&self, id: i64) -> u64 {
+        let stream = self.streams.iter().find(|stream| stream.id == id && self.udp);
+        stream.map_or(0, |stream| stream.packets(&stream.omitted))
+    }
+
     /// Numbers of the streams of a flow.
     pub(super) fn ids_of(&self, flow: FlowId) -> Vec<i64> {
         self.streams.iter().filter(|stream| stream.flow == flow).map(|stream| stream.id).collect()
@@ -219,9 +243,8 @@ impl Track {
             retransmits: counts.retransmits.map_or(-1, whole),
             jitter: if self.sends { 0.0 } else { self.now.jitter.as_secs_f64() },
             errors: whole(self.now.lost),
-            omitted_errors: whole(self.omitted.lost),
             packets: packets(&self.now),
-            omitted_packets: packets(&self.omitted),
+            omitted: Some(Omitted { errors: whole(self.omitted.lost), packets: packets(&self.omitted) }),
             start_time: 0.0,
             end_time,
         }
@@ -271,8 +294,8 @@ mod tests {
         assert_eq!((records[0].start, records[0].end), (Span::ZERO, Span::from_secs(2)));
         assert_eq!((records[0].bytes, records[0].packets, records[0].lost), (3000, 33, 3));
         let stream = meter.results(at(13)).streams[0];
-        assert_eq!((stream.bytes, stream.packets, stream.omitted_packets), (3000, 43, 10));
-        assert_eq!((stream.errors, stream.omitted_errors, stream.retransmits), (4, 1, -1));
+        assert_eq!((stream.bytes, stream.packets, stream.errors, stream.retransmits), (3000, 43, 4, -1));
+        assert_eq!(stream.omitted, Some(Omitted { errors: 1, packets: 10 }));
         let (sent, half) = meter.halves(at(13))[0];
         assert_eq!((sent, half.packets, half.lost, half.out_of_order), (false, 33, 3, 3));
         assert_eq!(half.duration, Span::from_secs(2));

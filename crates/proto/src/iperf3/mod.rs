@@ -22,6 +22,8 @@ pub mod results;
 pub mod server;
 pub mod settings;
 pub mod state;
+#[cfg(test)]
+mod tests;
 pub mod wire;
 
 use crate::{Match, Protocol};

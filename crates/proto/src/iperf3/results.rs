@@ -25,7 +25,7 @@ pub struct Results {
 ///
 /// # Units
 /// seconds
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StreamResult {
     /// Number of the stream.
     pub id: i64,
@@ -34,22 +34,26 @@ pub struct StreamResult {
     /// Segments sent again after the omitted part; -1 where nobody knows.
     pub retransmits: i64,
     /// Jitter.
-    #[serde(serialize_with = "finite")]
     pub jitter: f64,
     /// Datagrams lost, also in the omitted part.
     pub errors: i64,
-    /// Datagrams lost in the omitted part.
-    pub omitted_errors: i64,
     /// Datagrams sent, or the highest number seen; also in the omitted part.
     pub packets: i64,
-    /// The same at the end of the omitted part.
-    pub omitted_packets: i64,
+    /// What of it was in the omitted part; absent before iperf3 3.14.
+    pub omitted: Option<Omitted>,
     /// Always 0.
-    #[serde(serialize_with = "finite")]
     pub start_time: f64,
     /// Length of this end's measurement.
-    #[serde(serialize_with = "finite")]
     pub end_time: f64,
+}
+
+/// Counts at the end of the omitted part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Omitted {
+    /// Datagrams lost.
+    pub errors: i64,
+    /// Datagrams sent, or the highest number seen.
+    pub packets: i64,
 }
 
 /// As the message has it.
@@ -68,7 +72,24 @@ struct Message<'a> {
     server_output_text: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     server_output_json: Option<&'a serde_json::Value>,
-    streams: &'a [StreamResult],
+    streams: Vec<StreamMessage>,
+}
+
+#[derive(Serialize)]
+struct StreamMessage {
+    id: i64,
+    bytes: i64,
+    retransmits: i64,
+    #[serde(serialize_with = "finite")]
+    jitter: f64,
+    errors: i64,
+    omitted_errors: i64,
+    packets: i64,
+    omitted_packets: i64,
+    #[serde(serialize_with = "finite")]
+    start_time: f64,
+    #[serde(serialize_with = "finite")]
+    end_time: f64,
 }
 
 impl Results {
@@ -88,7 +109,7 @@ impl Results {
             congestion_used: self.congestion.as_deref(),
             server_output_text: text,
             server_output_json: json,
-            streams: &self.streams,
+            streams: self.streams.iter().map(StreamResult::message).collect(),
         };
         serde_json::to_vec(&message).unwrap_or_default()
     }
@@ -128,11 +149,9 @@ impl Results {
 
 impl StreamResult {
     fn read(node: &Node, own: Span) -> Option<Self> {
-        let omitted = (node.integer("omitted_errors"), node.integer("omitted_packets"));
-        let (omitted_errors, omitted_packets) = match omitted {
-            (Some(errors), Some(packets)) => (errors, packets),
-            // Before 3.14 they are not sent.
-            (None, None) => (0, 0),
+        let omitted = match (node.integer("omitted_errors"), node.integer("omitted_packets")) {
+            (Some(errors), Some(packets)) => Some(Omitted { errors, packets }),
+            (None, None) => None,
             _ => return None,
         };
         Some(Self {
@@ -142,27 +161,44 @@ impl StreamResult {
             // A value that is not a number is written as null.
             jitter: if node.get("jitter")? == &Node::Null { 0.0 } else { node.float("jitter")? },
             errors: node.integer("errors")?,
-            omitted_errors,
             packets: node.integer("packets")?,
-            omitted_packets,
+            omitted,
             start_time: node.float("start_time").unwrap_or(0.0),
             end_time: node.float("end_time").unwrap_or(own.as_secs_f64()),
         })
     }
 
-    /// The same for a report; `sent` says whether this end sent the stream.
+    /// The same for a report; `sent` says whether that end sent the stream, `own` is what stands in for the datagrams
+    /// of the omitted part when it does not tell them.
     #[must_use]
-    pub fn half(&self, sent: bool, knows_retransmits: Option<bool>, own: Span) -> Half {
+    pub fn half(&self, sent: bool, knows_retransmits: Option<bool>, own: Omitted) -> Half {
         let count = |value: i64| u64::try_from(value).unwrap_or(0);
         let knows = sent && knows_retransmits == Some(true) && self.retransmits >= 0;
+        let omitted = self.omitted.unwrap_or(own);
         Half {
             bytes: count(self.bytes),
-            duration: Span::from_secs_f64(self.end_time - self.start_time).unwrap_or(own),
+            duration: Span::from_secs_f64(self.end_time - self.start_time).unwrap_or_default(),
             retransmits: knows.then(|| count(self.retransmits)),
-            packets: count(self.packets.saturating_sub(self.omitted_packets)),
-            lost: self.errors.saturating_sub(self.omitted_errors),
+            packets: count(self.packets.saturating_sub(omitted.packets)),
+            lost: self.errors.saturating_sub(omitted.errors),
             out_of_order: 0,
             jitter: Span::from_secs_f64(self.jitter).unwrap_or_default(),
+        }
+    }
+
+    fn message(&self) -> StreamMessage {
+        let omitted = self.omitted.unwrap_or_default();
+        StreamMessage {
+            id: self.id,
+            bytes: self.bytes,
+            retransmits: self.retransmits,
+            jitter: self.jitter,
+            errors: self.errors,
+            omitted_errors: omitted.errors,
+            packets: self.packets,
+            omitted_packets: omitted.packets,
+            start_time: self.start_time,
+            end_time: self.end_time,
         }
     }
 }
@@ -192,7 +228,7 @@ mod tests {
         let results = Results::read(REAL.as_bytes(), OWN).unwrap();
         assert_eq!(results.knows_retransmits, Some(true));
         assert_eq!(results.congestion.as_deref(), Some("bbr"));
-        let half = results.stream(1).unwrap().half(true, results.knows_retransmits, OWN);
+        let half = results.stream(1).unwrap().half(true, results.knows_retransmits, Omitted::default());
         assert_eq!((half.bytes, half.retransmits), (503_808, Some(0)));
         assert_eq!(half.duration, Span::from_ns(2_001_337_000));
         assert_eq!(String::from_utf8(results.write()).unwrap(), REAL);
@@ -205,7 +241,7 @@ mod tests {
             .replace("\"retransmits\":0", "\"retransmits\":18446744073709551615");
         let results = Results::read(wrapped.as_bytes(), OWN).unwrap();
         assert_eq!(results.knows_retransmits, None);
-        assert_eq!(results.stream(1).unwrap().half(true, None, OWN).retransmits, None);
+        assert_eq!(results.stream(1).unwrap().half(true, None, Omitted::default()).retransmits, None);
     }
 
     #[test]
@@ -215,7 +251,10 @@ mod tests {
             .replace("\"omitted_packets\":0,", "")
             .replace(",\"start_time\":0,\"end_time\":2.001337", "");
         let results = Results::read(old.as_bytes(), OWN).unwrap();
-        assert_eq!(results.stream(1).unwrap().half(true, None, OWN).duration, OWN);
+        let own = Omitted { errors: 0, packets: 9 };
+        let stream = StreamResult { packets: 30, ..*results.stream(1).unwrap() };
+        let half = stream.half(true, None, own);
+        assert_eq!((half.duration, half.packets), (OWN, 21));
         let half_said = REAL.replace("\"omitted_errors\":0,", "");
         assert_eq!(Results::read(half_said.as_bytes(), OWN), None);
     }

@@ -314,7 +314,8 @@ impl Server {
 
     /// Asks for counts once for all tests that want them.
     fn look(&mut self) {
-        if self.tests.values_mut().fold(false, |any, test| test.starts_looking() || any) {
+        let asking = self.tests.values_mut().map(Test::starts_looking).filter(|starts| *starts).count();
+        if asking > 0 {
             self.desk.out.push_back(Output::Look);
         }
     }

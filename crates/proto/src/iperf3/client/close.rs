@@ -28,7 +28,7 @@ impl Client {
         if !course.knows(&results) {
             return self.fail(&Trouble::new(Number::STREAM_ID));
         }
-        for (flow, tally) in course.peer_tallies(self.ended_at, &results, self.is_udp()) {
+        for (flow, tally) in course.peer_tallies(&results, self.is_udp()) {
             self.out.push_back(Output::PeerCounted { flow, tally: Box::new(tally) });
         }
         self.peer = Some(results);

@@ -62,7 +62,7 @@ impl Client {
         match why {
             Looking::No | Looking::Begin => {}
             Looking::Timer => self.judge(now),
-            Looking::Last => self.finish(now),
+            Looking::Last => self.freeze(now),
             Looking::BreakOff => self.show_broken_off(now),
         }
     }
@@ -95,17 +95,23 @@ impl Client {
             .is_some_and(|goal| course.meter.bytes(true) >= goal || course.meter.bytes(false) >= goal)
     }
 
-    /// The test ends: the flows stop, and their last counts are the last sample.
+    /// The test ends.
     pub(super) fn stop(&mut self, now: Timestamp) {
-        if self.phase != Phase::Running {
-            return;
+        if self.phase == Phase::Running {
+            self.enter(Phase::Stopping, Some(now + STOP_PATIENCE));
+            self.look(Looking::Last);
         }
-        self.enter(Phase::Stopping, Some(now + STOP_PATIENCE));
-        let Some(course) = &self.course else { return };
+    }
+
+    /// What is received from now on is not the test's; senders finish the block that they have begun.
+    fn freeze(&mut self, now: Timestamp) {
+        self.ended_at = now;
+        let Some(course) = &mut self.course else { return };
+        course.meter.freeze(false);
         let stops = course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
         self.out.extend(stops);
         if course.running().is_empty() {
-            self.settle();
+            self.finish(now);
         }
     }
 
@@ -118,8 +124,15 @@ impl Client {
         let sends = course.group(counts.flow).is_some_and(|group| group.sends);
         let all = course.running().is_empty();
         match self.phase {
-            Phase::Stopping if all => self.settle(),
-            Phase::Stopping => {}
+            Phase::Stopping => {
+                if sends {
+                    self.ended_at = now;
+                }
+                // The last counts may still be awaited.
+                if all && self.looking == Looking::No {
+                    self.finish(now);
+                }
+            }
             Phase::Running if self.is_due(now) || sends && self.has_written_all() => self.stop(now),
             Phase::Running | Phase::Ready => {
                 // The server may be about to say why.
@@ -145,21 +158,14 @@ impl Client {
     }
 
     /// The flows have ended.
-    pub(super) fn settle(&mut self) {
-        self.patience = None;
-        self.look(Looking::Last);
-    }
-
-    /// The last counts are there.
-    fn finish(&mut self, now: Timestamp) {
+    pub(super) fn finish(&mut self, now: Timestamp) {
         let Some(course) = &mut self.course else { return };
-        let text = course.close(now, &mut self.report);
+        let text = course.close(self.ended_at, &mut self.report);
         // What the server still sends is read until it closes, or it could block.
         let receivers = course.groups.iter().filter(|group| !group.sends);
         let links = receivers.flat_map(|group| group.links.clone());
         self.out.extend(links.map(|link| Output::Discard { link }));
         self.print(text);
-        self.ended_at = now;
         self.say(State::TestEnd);
         self.enter(Phase::Ended, Some(now + RESULTS_PATIENCE));
         self.listen(now);

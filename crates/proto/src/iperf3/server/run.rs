@@ -6,7 +6,7 @@ use super::test::{Break, Drain, Looking, MESSAGE_PATIENCE, Phase, Test};
 use super::{Desk, SILENCE};
 use crate::iperf3::course::Course;
 use crate::iperf3::errors::{Number, Trouble};
-use crate::iperf3::params::natural;
+use crate::iperf3::params::{Params, natural};
 use crate::iperf3::plan;
 use crate::iperf3::report::Stream;
 use crate::iperf3::results::Results;
@@ -47,7 +47,7 @@ impl Test {
     fn obey(&mut self, now: Timestamp, state: Option<State>, desk: &mut Desk) {
         match (state, self.phase) {
             (Some(State::TestStart), _) => {}
-            (Some(State::TestEnd), Phase::Running) => self.test_end(now, desk),
+            (Some(State::TestEnd), Phase::Running) => self.test_end(now),
             (Some(State::IperfDone), Phase::Showing) => self.done(desk),
             (Some(State::ClientTerminate), Phase::Running) => self.look(Looking::BreakOff(Break::Client)),
             (Some(State::ClientTerminate), _) => self.terminated(desk),
@@ -133,7 +133,7 @@ impl Test {
     pub(super) fn tick(&mut self, now: Timestamp, desk: &mut Desk) {
         if self.patience.is_some_and(|patience| patience <= now) {
             self.patience = None;
-            return self.give_up(desk);
+            return self.give_up(now, desk);
         }
         let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
         let timer = self.phase == Phase::Running && due(self.timer(&desk.settings));
@@ -143,13 +143,13 @@ impl Test {
     }
 
     /// What was waited for has not come.
-    fn give_up(&mut self, desk: &mut Desk) {
+    fn give_up(&mut self, now: Timestamp, desk: &mut Desk) {
         const ETIMEDOUT: i32 = 110;
         let late = |number| Trouble::because(number, ETIMEDOUT, "Connection timed out");
         match self.phase {
             Phase::Negotiating => self.fail(&late(Number::RECV_PARAMS), desk),
             Phase::AtDoor | Phase::Creating => self.fail(&Trouble::new(Number::IDLE_TIMEOUT), desk),
-            Phase::Stopping => self.look(Looking::Last),
+            Phase::Stopping => self.finish(now, desk),
             Phase::Exchanging => self.fail(&late(Number::RECV_RESULTS), desk),
             Phase::Showing => self.done(desk),
             Phase::Asking | Phase::Running | Phase::Draining | Phase::Over(_) => {}
@@ -166,7 +166,7 @@ impl Test {
             Looking::No | Looking::Begin => {}
             Looking::Timer if self.phase == Phase::Draining => self.drain(now, desk),
             Looking::Timer => self.judge(now, desk),
-            Looking::Last => self.finish(now, desk),
+            Looking::Last => self.stop(now, desk),
             Looking::BreakOff(by) => self.show_broken_off(now, by, desk),
         }
     }
@@ -194,23 +194,23 @@ impl Test {
 
     /// The client has ended the test. With a goal it has sent a known number of bytes, and the last of them may still
     /// be on their way.
-    fn test_end(&mut self, now: Timestamp, desk: &mut Desk) {
+    fn test_end(&mut self, now: Timestamp) {
         let receives = self.course.as_ref().is_some_and(|course| course.groups.iter().any(|g| !g.sends));
         let goal = self.params.as_ref().is_some_and(|params| params.goal().is_some());
+        self.enter(Phase::Draining, None);
         if receives && goal {
             let (longest, _, step) = DRAIN;
             self.draining = Some(Drain { bytes: 0, grew_at: now, next: now + step, until: now + longest });
-            self.enter(Phase::Draining, None);
             self.look(Looking::Timer);
         } else {
-            self.stop(now, desk);
+            self.look(Looking::Last);
         }
     }
 
     fn drain(&mut self, now: Timestamp, desk: &mut Desk) {
         let (Some(drain), Some(course)) = (&mut self.draining, &self.course) else { return };
         let (_, pause, step) = DRAIN;
-        let goal = self.params.as_ref().and_then(|params| params.goal()).unwrap_or(0);
+        let goal = self.params.as_ref().and_then(Params::goal).unwrap_or(0);
         let bytes = course.meter.bytes(false);
         if bytes > drain.bytes {
             (drain.bytes, drain.grew_at) = (bytes, now);
@@ -221,15 +221,17 @@ impl Test {
         }
     }
 
+    /// The last counts are there: what the flows count from now on is not the test's.
     fn stop(&mut self, now: Timestamp, desk: &mut Desk) {
         self.draining = None;
+        self.ended_at = now;
         self.enter(Phase::Stopping, Some(now + STOP_PATIENCE));
-        let Some(course) = &self.course else { return };
+        let Some(course) = &mut self.course else { return };
+        course.meter.freeze(true);
         let stops = course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
         desk.out.extend(stops);
         if course.running().is_empty() {
-            self.patience = None;
-            self.look(Looking::Last);
+            self.finish(now, desk);
         }
     }
 
@@ -240,14 +242,8 @@ impl Test {
             return;
         }
         course.meter.take_flow(counts);
-        let all = course.running().is_empty();
-        match self.phase {
-            Phase::Stopping if all => {
-                self.patience = None;
-                self.look(Looking::Last);
-            }
-            Phase::Draining if all => self.stop(now, desk),
-            _ => {}
+        if self.phase == Phase::Stopping && course.running().is_empty() {
+            self.finish(now, desk);
         }
     }
 
@@ -258,12 +254,11 @@ impl Test {
         }
     }
 
-    /// The last counts are there: the server prints what it knows, then asks for the client's results.
+    /// The flows have ended: the server prints what it knows, then asks for the client's results.
     fn finish(&mut self, now: Timestamp, desk: &mut Desk) {
         let Some(course) = &mut self.course else { return };
-        self.ended_at = now;
-        let interval = course.close(now, &mut self.report);
-        let summary = self.report.summary(&course.end(now, None));
+        let interval = course.close(self.ended_at, &mut self.report);
+        let summary = self.report.summary(&course.end(self.ended_at, None));
         desk.print(interval + &summary);
         self.close_streams(desk);
         self.say(State::ExchangeResults, desk);
@@ -281,7 +276,7 @@ impl Test {
         if !course.knows(&peer) {
             return self.fail(&Trouble::new(Number::STREAM_ID), desk);
         }
-        for (flow, tally) in course.peer_tallies(self.ended_at, &peer, params.udp) {
+        for (flow, tally) in course.peer_tallies(&peer, params.udp) {
             desk.out.push_back(Output::PeerCounted { flow, tally: Box::new(tally) });
         }
         let mut own = course.results(self.ended_at);

@@ -10,7 +10,6 @@ use crate::iperf3::errors::{Number, Trouble};
 use crate::iperf3::params::Params;
 use crate::iperf3::plan::{self, Group};
 use crate::iperf3::report::{Control, Report};
-use crate::iperf3::results::Results;
 use crate::iperf3::state::State;
 use crate::iperf3::wire::{BadLength, Cookie, PARAMS_LIMIT, take_message};
 use crate::stand_in::{Link, LinkOptions, Opened, Output, RunId};
@@ -51,7 +50,6 @@ pub(super) struct Test {
     /// While what was sent before the end still arrives.
     pub(super) draining: Option<Drain>,
     pub(super) ended_at: Timestamp,
-    pub(super) peer_results: Option<Results>,
 }
 
 /// Where the dialogue stands.
@@ -67,7 +65,7 @@ pub(super) enum Phase {
     Creating,
     /// The timers run.
     Running,
-    /// The client has ended the test; what it sent before still arrives.
+    /// The client has ended the test: the last counts are read, once what it sent before has arrived.
     Draining,
     /// The flows were told to stop.
     Stopping,
@@ -110,7 +108,7 @@ pub(super) enum Looking {
     Begin,
     /// A timer is due.
     Timer,
-    /// The flows have ended.
+    /// The client has ended the test.
     Last,
     /// The test is broken off.
     BreakOff(Break),
@@ -158,7 +156,6 @@ impl Test {
             rate_check: None,
             draining: None,
             ended_at: now,
-            peer_results: None,
         }
     }
 
