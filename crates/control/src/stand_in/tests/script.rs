@@ -14,14 +14,14 @@ use crate::stand_in::{Interrupts, Invocation, Keeper, Kept, drive};
 
 /// What a script may touch beside its input.
 #[derive(Default)]
-pub(super) struct Desires {
-    pub(super) outputs: VecDeque<Output>,
-    pub(super) deadline: Option<Timestamp>,
-    pub(super) now: Timestamp,
+pub(crate) struct Desires {
+    pub(crate) outputs: VecDeque<Output>,
+    pub(crate) deadline: Option<Timestamp>,
+    pub(crate) now: Timestamp,
 }
 
 impl Desires {
-    pub(super) fn want(&mut self, output: Output) {
+    pub(crate) fn want(&mut self, output: Output) {
         self.outputs.push_back(output);
     }
 }
@@ -47,17 +47,17 @@ impl<F: FnMut(Input<'_>, &mut Desires) + Send> StandIn for Script<F> {
 }
 
 /// A stand-in that does as `act` says.
-pub(super) fn script(act: impl FnMut(Input<'_>, &mut Desires) + Send + 'static) -> Box<dyn StandIn> {
+pub(crate) fn script(act: impl FnMut(Input<'_>, &mut Desires) + Send + 'static) -> Box<dyn StandIn> {
     Box::new(Script { act, desires: Desires::default() })
 }
 
 /// Runs a stand-in as a program; its exit code and what it printed.
-pub(super) fn run(host: Option<&str>, stand_in: Box<dyn StandIn>) -> (i32, String) {
+pub(crate) fn run(host: Option<&str>, stand_in: Box<dyn StandIn>) -> (i32, String) {
     let interrupts = Interrupts::new().unwrap();
     run_with(host, stand_in, &interrupts, None)
 }
 
-pub(super) fn run_with(
+pub(crate) fn run_with(
     host: Option<&str>,
     stand_in: Box<dyn StandIn>,
     interrupts: &Interrupts,
@@ -80,21 +80,21 @@ pub(super) fn run_with(
 }
 
 /// Where a server that listens on port 0 says its port.
-pub(super) fn port() -> (Sender<u16>, Receiver<u16>) {
+pub(crate) fn port() -> (Sender<u16>, Receiver<u16>) {
     channel()
 }
 
-pub(super) fn options(transport: Transport) -> LinkOptions {
+pub(crate) fn options(transport: Transport) -> LinkOptions {
     LinkOptions { transport, ..LinkOptions::default() }
 }
 
-pub(super) fn loopback(port: u16) -> Option<SocketAddr> {
+pub(crate) fn loopback(port: u16) -> Option<SocketAddr> {
     Some(SocketAddr::from(([127, 0, 0, 1], port)))
 }
 
 /// Keeps every event.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Memory(pub(super) Arc<Mutex<Vec<Event>>>);
+pub(crate) struct Memory(pub(crate) Arc<Mutex<Vec<Event>>>);
 
 impl Keeper for Memory {
     fn open(&self, planned: &Planned) -> Option<Kept> {
