@@ -9,6 +9,10 @@ mod frame;
 mod host;
 mod log;
 mod native;
+mod nuttcp;
+mod netpipe;
+mod noisy_host;
+mod ntttcp;
 mod quantities;
 mod seeds;
 mod topology;
@@ -18,6 +22,9 @@ pub use frame::frame;
 pub use host::{cmsg, errqueue, proc, tcp_info};
 pub use log::{event_log, spec};
 pub use native::{native_datagram, native_framer, native_preface};
+pub use nuttcp::{nuttcp_argv, nuttcp_client, nuttcp_lines, nuttcp_server};
+pub use netpipe::netpipe;
+pub use ntttcp::ntttcp;
 pub use quantities::units;
 pub use topology::topology;
 
@@ -38,6 +45,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "native_framer", run: native_framer, seeds: seeds::frames },
     Target { name: "native_client", run: native_client, seeds: seeds::client_dialogues },
     Target { name: "native_server", run: native_server, seeds: seeds::server_dialogues },
+    Target { name: "netpipe", run: netpipe, seeds: netpipe::seeds },
+    Target { name: "ntttcp", run: ntttcp, seeds: ntttcp::seeds },
     Target { name: "tcp_info", run: tcp_info, seeds: seeds::tcp_infos },
     Target { name: "cmsg", run: cmsg, seeds: seeds::control_messages },
     Target { name: "errqueue", run: errqueue, seeds: seeds::control_messages },
@@ -46,5 +55,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "topology", run: topology, seeds: topology::seeds },
     Target { name: "event_log", run: event_log, seeds: seeds::event_logs },
     Target { name: "spec", run: spec, seeds: seeds::specs },
+    Target { name: "nuttcp_lines", run: nuttcp_lines, seeds: nuttcp::line_seeds },
+    Target { name: "nuttcp_argv", run: nuttcp_argv, seeds: nuttcp::argv_seeds },
+    Target { name: "nuttcp_client", run: nuttcp_client, seeds: nuttcp::client_seeds },
+    Target { name: "nuttcp_server", run: nuttcp_server, seeds: nuttcp::server_seeds },
     Target { name: "units", run: units, seeds: seeds::quantities },
 ];

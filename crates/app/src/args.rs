@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Lab(Box<crate::cmd::LabArgs>),
     /// Stand in for iperf3: its options, its output, its exit codes
     Iperf3(ToolArgs),
+    /// Stand in for nuttcp
+    Nuttcp(ToolArgs),
     /// Make links to this program that have the names of the tools it stands in for
     InstallLinks(crate::cmd::InstallLinksArgs),
     /// List archived runs
@@ -102,6 +104,9 @@ pub(crate) struct ServeArgs {
     /// Stop after one run
     #[arg(short = '1', long)]
     pub(crate) one_off: bool,
+    /// Also answer older tools at their own ports
+    #[arg(long)]
+    pub(crate) classic: bool,
     /// Refuse runs that take longer
     #[arg(long, value_name = "SECONDS", value_parser = crate::cmd::above_zero::<Span>)]
     pub(crate) limit_time: Option<Span>,
@@ -111,6 +116,8 @@ pub(crate) struct ServeArgs {
     /// Print what happens as JSON, one object a line, on stdout
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
 }
 
 #[derive(Debug, Args)]

@@ -30,6 +30,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Doctor(args) => doctor::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Iperf3(given) => stand_in::run("iperf3", &given),
+        Command::Nuttcp(given) => stand_in::run("nuttcp", &given),
         Command::InstallLinks(args) => stand_in::install(&args),
         Command::History(args) => archived::history(&args),
         Command::Show(args) => archived::show(&args),

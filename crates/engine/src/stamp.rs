@@ -175,7 +175,7 @@ fn sent_ns(datagram: &[u8], time: TimeField) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_proto::TimeField;
+    use crate::arrivals::Arrivals;
     use proptest::prelude::*;
 
     const LAYOUT: StampLayout = StampLayout {
@@ -294,9 +294,33 @@ mod tests {
             let time = Some(TimeField { at, form: [TimeForm::Nanoseconds, TimeForm::Wall][form % 2] });
             let layout = StampLayout { tag_at: Some(at), seq, time, stream_at: Some(at), length };
             write(&mut bytes, &layout, 1, Stamp { seq: 1, sent_ns: 1 });
-            let mut reader = Reader::new(layout, TAG, length);
-            let _ = reader.read(&bytes);
-            let _ = reader.read(&bytes);
+            let _ = Reader::new(layout, TAG, length).read(&bytes);
+        }
+
+        #[test]
+        fn whatever_arrives_the_counts_stay_within_what_can_be_summed(
+            datagrams in proptest::collection::vec(any::<[u8; 16]>(), 0..60), first in 0u64..3, form in 0usize..6,
+        ) {
+            let seq = [
+                SeqField::Wide { at: 0, first },
+                SeqField::Narrow { at: 0, first },
+                SeqField::Signed { at: 0, first },
+                SeqField::Halves { low_at: 0, high_at: 4, first },
+                SeqField::Bytes { at: 0 },
+                SeqField::Absent,
+            ][form];
+            let time = Some(TimeField { at: 8, form: TimeForm::Wall });
+            let mut reader = Reader::new(StampLayout { time, ..layout(seq) }, TAG, 1);
+            let mut arrivals = Arrivals::new();
+            for (arrived, datagram) in datagrams.iter().enumerate() {
+                if let Said::Data(stamp) = reader.read(datagram) {
+                    arrivals.sequence.arrive(stamp.seq);
+                    arrivals.jitter.arrive(stamp.sent_ns, arrived as u64);
+                }
+            }
+            let counts = arrivals.counts();
+            prop_assert!(counts.highest <= ABSURD && counts.lost <= counts.highest);
+            prop_assert_eq!(counts.highest - counts.lost, counts.packets - counts.duplicates);
         }
     }
 }

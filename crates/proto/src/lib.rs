@@ -6,6 +6,9 @@
 mod error;
 pub mod iperf3;
 pub mod native;
+pub mod netpipe;
+pub mod ntttcp;
+pub mod nuttcp;
 mod session;
 mod stamp;
 pub mod stand_in;
@@ -55,4 +58,10 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] = &[&native::NATIVE, &iperf3::IPERF3];
+pub static ALL: &[&Protocol] = &[
+    &native::NATIVE,
+    &iperf3::IPERF3,
+    &netpipe::NETPIPE,
+    &ntttcp::NTTTCP,
+    &nuttcp::NUTTCP,
+];

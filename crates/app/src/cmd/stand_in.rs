@@ -5,6 +5,7 @@
 mod iperf3;
 mod keeper;
 mod links;
+mod nuttcp;
 mod printer;
 
 use std::ffi::{OsStr, OsString};
@@ -22,7 +23,7 @@ use crate::lab_witness::LabWitness;
 use crate::say;
 use crate::signals::Signals;
 
-use keeper::ArchiveKeeper;
+pub(super) use keeper::ArchiveKeeper;
 pub(crate) use links::{InstallLinksArgs, install};
 
 /// Signals that tools end by, each in its own way: SIGHUP, SIGINT, SIGTERM.
@@ -38,7 +39,10 @@ pub(crate) struct Tool {
 }
 
 /// Every tool.
-const TOOLS: &[Tool] = &[Tool { names: &["iperf3"], prepare: iperf3::prepare }];
+const TOOLS: &[Tool] = &[
+    Tool { names: &["iperf3"], prepare: iperf3::prepare },
+    Tool { names: &["nuttcp"], prepare: nuttcp::prepare },
+];
 
 /// A tool about to run.
 pub(crate) struct Prepared {
@@ -48,6 +52,13 @@ pub(crate) struct Prepared {
     /// Where it prints and complains; absent for this program's own.
     output: Option<Box<dyn Write>>,
     complaints: Option<Box<dyn Write>>,
+}
+
+impl Prepared {
+    /// One that prints where this program does.
+    fn new(stand_in: Box<dyn StandIn>, host: Option<String>) -> Self {
+        Self { stand_in, host, output: None, complaints: None }
+    }
 }
 
 /// A tool that does not run: text for standard output or standard error, and the exit code.
