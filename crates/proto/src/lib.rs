@@ -58,10 +58,5 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] = &[
-    &native::NATIVE,
-    &iperf3::IPERF3,
-    &netpipe::NETPIPE,
-    &ntttcp::NTTTCP,
-    &nuttcp::NUTTCP,
-];
+pub static ALL: &[&Protocol] =
+    &[&native::NATIVE, &iperf3::IPERF3, &netpipe::NETPIPE, &ntttcp::NTTTCP, &nuttcp::NUTTCP];
