@@ -51,6 +51,8 @@ impl Driver<'_> {
                 news.extend(self.console.write_file(name, &text, append));
             }
             Output::Exit(code) => self.exit = Some(code),
+            // A size is no interval of a flow: the tool prints it, and the log has no event for it.
+            Output::Point(_) => {}
             // What this version does not know, it cannot do.
             other => tracing::warn!(?other, "a wish that nobody fulfils"),
         }
@@ -123,7 +125,6 @@ impl Driver<'_> {
                 self.news.push_back(News::Started { flow, settings: Box::new(settings) });
             }
             Err(reason) => {
-                self.links.restore(&task.links);
                 task.links.iter().for_each(|link| self.links.close(*link));
                 self.news.push_back(News::NotStarted { flow, reason });
             }
