@@ -477,7 +477,7 @@ impl StandIn for Receiver {
             }
             Input::Counts { cpu, flows } => {
                 if let Some(run) = &mut self.run {
-                    run.counts(now, cpu, flows, &self.options, &mut self.console);
+                    run.counts(cpu, flows, &self.options, &mut self.console);
                 }
             }
             Input::Ended { counts } => self.ended(now, counts.flow),

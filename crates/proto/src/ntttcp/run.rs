@@ -165,13 +165,12 @@ impl Run {
 
     pub(super) fn counts(
         &mut self,
-        now: Timestamp,
         cpu: Cpu,
         flows: &[FlowCounts],
         options: &Options,
         console: &mut Console,
     ) {
-        if let Some(bps) = self.meter.counts(now, cpu, flows).filter(|_| !options.quiet) {
+        if let Some(bps) = self.meter.counts(cpu, flows).filter(|_| !options.quiet) {
             console.plain(&format!("Real-time throughput: {}", report::rate(bps)));
         }
     }
@@ -223,11 +222,11 @@ fn write_files(figures: &Figures<'_>, options: &Options, console: &mut Console) 
 
 /// Asks for the counts, and for the host's at the ends of the measured part.
 fn look(options: &Options, console: &mut Console, host: bool) {
+    console.outputs.push_back(Output::Look);
     if host {
         let (interrupts, interface) = (options.interrupts.clone(), options.interface.clone());
         console.outputs.push_back(Output::LookHost { interrupts, interface });
     }
-    console.outputs.push_back(Output::Look);
 }
 
 pub(super) fn planned(
