@@ -7,14 +7,15 @@ mod console;
 mod desk;
 mod driver;
 mod endpoint;
+mod errands;
 mod flows;
-mod helpers;
+mod host_counts;
 mod interrupts;
 mod links;
 mod news;
 mod runs;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::io::{Read, Write};
 
@@ -28,7 +29,9 @@ use driver::Driver;
 use endpoint::Host;
 use runs::Runs;
 
+pub(crate) use desk::{Desk, Leave, Parcel};
 pub use interrupts::Interrupts;
+pub(crate) use links::Door;
 pub use runs::{Keeper, Kept};
 
 /// One call of a tool from a command line.
@@ -60,4 +63,15 @@ pub fn drive(stand_in: Box<dyn StandIn>, invocation: Invocation<'_>) -> Result<i
     let runs = Runs::new(keeper, world, witness, host.clone());
     let console = Console::new(output, complaints, input);
     Driver::new(stand_in, Host::new(host), runs, console, interrupts, None)?.run()
+}
+
+/// Runs a server stand-in behind the ports of a server, where it prints to nobody.
+pub(crate) fn serve_at(
+    stand_in: Box<dyn StandIn>,
+    interrupts: &Interrupts,
+    keeper: Option<&dyn Keeper>,
+    desk: &mut dyn Desk,
+) -> Result<i32, ControlError> {
+    let runs = Runs::new(keeper, World::Hosts, None, None);
+    Driver::new(stand_in, Host::default(), runs, Console::default(), interrupts, Some(desk))?.run()
 }

@@ -14,12 +14,12 @@ pub(crate) trait Desk {
     fn bell(&self) -> BorrowedFd<'_>;
     /// The next thing that has arrived.
     fn take(&mut self) -> Option<Parcel>;
-    /// The server's port that takes the place of a listener; absent when the stand-in has to open one.
-    fn door(&self, transport: Transport, port: u16) -> Option<Door>;
+    /// The server's ports that take the place of a listener; none when the stand-in has to open one.
+    fn doors(&self, transport: Transport, port: u16) -> Vec<Door>;
     /// Whether a run may begin now; else why not.
     fn ask(&mut self, planned: &Planned, peer: Option<SocketAddr>) -> Result<Leave, String>;
-    /// A run is over.
-    fn over(&mut self, run: RunId, trouble: Option<&str>);
+    /// A run is over; how many others there were at the same time.
+    fn over(&mut self, run: RunId, trouble: Option<&str>) -> u32;
     /// When the stand-in has to end, having been told.
     fn end_by(&self) -> Mono;
 }

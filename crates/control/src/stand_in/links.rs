@@ -1,5 +1,6 @@
 //! The links of a stand-in: every socket that it has, by number.
 
+mod acting;
 mod connection;
 mod lending;
 mod opening;
@@ -13,11 +14,11 @@ use std::time::Duration;
 
 use linerate_proto::stand_in::{Link, Transport};
 use linerate_sock::poll::{Interest, Poller};
-use linerate_sock::{Mono, SocketOptions, clock, sockopt, stream};
+use linerate_sock::{Mono, SocketOptions, clock};
 
 use super::endpoint::{disguised, opened, plain};
 use super::news::{News, reason, reason_of};
-use connection::{Connection, Flushed, Read};
+use connection::{Connection, Read};
 use opening::Attempt;
 
 /// How long a closed connection may take to send what is left.
@@ -50,12 +51,12 @@ struct Entry {
 
 #[derive(Debug)]
 enum Kind {
-    Connecting(Attempt),
+    Connecting(Box<Attempt>),
     Connection(Connection),
     Datagrams(Datagrams),
     Listener(TcpListener),
-    /// A port of the server, and what connections that come there are set to.
-    Door(Door, SocketOptions),
+    /// A port of the server at each of its addresses, and what connections that come there are set to.
+    Doors(Vec<Door>, SocketOptions),
 }
 
 /// A datagram socket.
@@ -66,7 +67,7 @@ struct Datagrams {
     peer: Option<SocketAddr>,
     discards: bool,
     held: bool,
-    lent: bool,
+    lent: u8,
     closed: bool,
 }
 
@@ -75,6 +76,8 @@ struct Datagrams {
 pub(crate) struct Door {
     /// What arrives there.
     pub(crate) transport: Transport,
+    /// Its port, as the stand-in knows it.
+    pub(crate) port: u16,
     /// Where it is.
     pub(crate) address: SocketAddr,
     /// Its socket, for datagrams.
@@ -95,7 +98,7 @@ impl Kind {
             Self::Connection(connection) => Some(connection.stream.as_fd()),
             Self::Datagrams(datagrams) => Some(datagrams.socket.as_fd()),
             Self::Listener(listener) => Some(listener.as_fd()),
-            Self::Door(..) => None,
+            Self::Doors(..) => None,
         }
     }
 
@@ -103,9 +106,9 @@ impl Kind {
         match self {
             Self::Connecting(_) => Some(Interest::WRITE),
             Self::Connection(connection) => connection.wants(),
-            Self::Datagrams(datagrams) => (!datagrams.lent && !datagrams.held).then_some(Interest::READ),
+            Self::Datagrams(datagrams) => (datagrams.lent == 0 && !datagrams.held).then_some(Interest::READ),
             Self::Listener(_) => Some(Interest::READ),
-            Self::Door(..) => None,
+            Self::Doors(..) => None,
         }
     }
 }
@@ -131,7 +134,7 @@ impl Links {
             Kind::Connection(connection) => Some((plain(connection.local), Some(plain(connection.peer)))),
             Kind::Datagrams(datagrams) => Some((plain(datagrams.local), datagrams.peer.map(plain))),
             Kind::Listener(listener) => listener.local_addr().ok().map(|local| (plain(local), None)),
-            Kind::Door(door, _) => Some((plain(door.address), None)),
+            Kind::Doors(doors, _) => doors.first().map(|door| (plain(door.address), None)),
         }
     }
 
@@ -171,10 +174,10 @@ impl Links {
         let more = match &mut entry.kind {
             Kind::Connecting(_) => return self.connected(link, news),
             Kind::Listener(_) => return self.accept(link, news),
-            Kind::Door(..) => return More::No,
+            Kind::Doors(..) => return More::No,
             Kind::Datagrams(datagrams) => datagrams.read(link, &mut self.buffer, news),
             Kind::Connection(connection) => {
-                note_flushed(link, connection.flush(), news);
+                acting::note_flushed(link, connection.flush(), news);
                 if connection.wants().is_some_and(|wants| wants.read) {
                     read(connection, link, &mut self.buffer, news)
                 } else {
@@ -186,103 +189,11 @@ impl Links {
         more
     }
 
-    /// Sends bytes, or a datagram.
-    pub(super) fn send(&mut self, link: Link, bytes: &[u8], news: &mut Queue) {
-        let Some(entry) = self.table.get_mut(&link) else { return };
-        match &mut entry.kind {
-            Kind::Connection(connection) if connection.closing.is_none() => {
-                note_flushed(link, connection.send(bytes), news);
-            }
-            Kind::Datagrams(datagrams) => {
-                // A refusal by ICMP, or a full queue: a datagram may be lost.
-                let _ = stream::send(&datagrams.socket, bytes);
-                news.push_back(News::Sent { link });
-            }
-            _ => {}
-        }
-        self.settle(link);
-    }
-
-    /// Sends a datagram from a listener.
-    pub(super) fn send_to(&mut self, link: Link, to: SocketAddr, bytes: &[u8]) {
-        let socket = match self.table.get(&link).map(|entry| &entry.kind) {
-            Some(Kind::Datagrams(datagrams)) => Some((&datagrams.socket, datagrams.local)),
-            Some(Kind::Door(door, _)) => door.socket.as_deref().map(|socket| (socket, door.address)),
-            _ => None,
-        };
-        if let Some((socket, local)) = socket {
-            let _ = socket.send_to(bytes, disguised(to, local));
-        }
-    }
-
-    /// Half-closes a connection once everything was sent.
-    pub(super) fn finish_writing(&mut self, link: Link, news: &mut Queue) {
-        if let Some(Kind::Connection(connection)) = self.table.get_mut(&link).map(|entry| &mut entry.kind) {
-            note_flushed(link, connection.finish_writing(), news);
-        }
-        self.settle(link);
-    }
-
-    /// Closes a link once everything was sent, or somebody has given it back.
-    pub(super) fn close(&mut self, link: Link) {
-        match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
-            Some(Kind::Connection(connection)) => connection.closing = Some(clock::now() + LINGER),
-            Some(Kind::Datagrams(datagrams)) if datagrams.lent => datagrams.closed = true,
-            Some(_) => drop(self.remove(link)),
-            None => {}
-        }
-        self.settle(link);
-    }
-
-    /// Resets a connection.
-    pub(super) fn reset(&mut self, link: Link) {
-        if let Some(Kind::Connection(connection)) = self.remove(link) {
-            let _ = sockopt::set_linger_abort(&connection.stream);
-            if connection.lent {
-                // Whoever has it wakes.
-                let _ = connection.stream.shutdown(std::net::Shutdown::Both);
-            }
-        }
-    }
-
-    /// Throws away what arrives on a link from now on.
-    pub(super) fn discard(&mut self, link: Link) {
-        match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
-            Some(Kind::Connection(connection)) => connection.discards = true,
-            Some(Kind::Datagrams(datagrams)) => datagrams.discards = true,
-            _ => {}
-        }
-    }
-
-    /// Leaves what arrives on a link where it is, until somebody has had it.
-    pub(super) fn hold_back(&mut self, link: Link) {
-        match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
-            Some(Kind::Connection(connection)) => connection.held = true,
-            Some(Kind::Datagrams(datagrams)) => datagrams.held = true,
-            _ => {}
-        }
-        self.settle(link);
-    }
-
-    /// Sends what is left, for a moment: the last word of a program that ends.
-    pub(super) fn flush_at_end(&mut self, until: Mono) {
-        let waiting = |entry: &&mut Entry| matches!(&entry.kind, Kind::Connection(c) if c.has_unsent());
-        for entry in self.table.values_mut().filter(waiting) {
-            let Kind::Connection(connection) = &mut entry.kind else { continue };
-            while connection.has_unsent() && !until.has_passed() {
-                let _ = linerate_sock::poll::wait_for(&connection.stream, Interest::WRITE, until);
-                if matches!(connection.flush(), Flushed::Broken(_)) {
-                    break;
-                }
-            }
-        }
-    }
-
     /// Brings the poller in line with what a link wants, and removes a link that is over.
     fn settle(&mut self, link: Link) {
         let over = self.table.get(&link).is_some_and(|entry| match &entry.kind {
-            Kind::Connection(c) => c.closing.is_some() && !c.has_unsent() && !c.lent || c.discarded(),
-            Kind::Datagrams(datagrams) => datagrams.closed && !datagrams.lent,
+            Kind::Connection(c) => c.closing.is_some() && !c.has_unsent() && c.lent == 0 || c.discarded(),
+            Kind::Datagrams(datagrams) => datagrams.closed && datagrams.lent == 0,
             _ => false,
         });
         if over {
@@ -343,7 +254,7 @@ impl Links {
 
 impl Datagrams {
     fn read(&mut self, link: Link, buffer: &mut [u8], news: &mut Queue) -> More {
-        if self.lent || self.held {
+        if self.lent > 0 || self.held {
             return More::No;
         }
         match self.socket.recv_from(buffer) {
@@ -378,13 +289,5 @@ fn read(connection: &mut Connection, link: Link, buffer: &mut [u8], news: &mut Q
             More::No
         }
         Read::Pending | Read::Closed(_) => More::No,
-    }
-}
-
-fn note_flushed(link: Link, flushed: Flushed, news: &mut Queue) {
-    match flushed {
-        Flushed::Sent => news.push_back(News::Sent { link }),
-        Flushed::Broken(reason) => news.push_back(News::Closed { link, reason: Some(reason) }),
-        Flushed::Nothing => {}
     }
 }

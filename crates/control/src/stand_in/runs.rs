@@ -97,11 +97,19 @@ impl<'a> Runs<'a> {
         let who = planned.peer.as_deref().unwrap_or(planned.tool);
         let text = format!("the other end is {who}: its counters were not read, only what it says of itself");
         log.warn(None, CaveatKind::ForeignPeer, text);
-        if beside > 0 {
+        let run = planned.run;
+        self.open.insert(run, Run { log, planned, began: clock::now(), flows });
+        self.neighbours(run, beside);
+    }
+
+    /// So many other runs at the same time.
+    pub(super) fn neighbours(&mut self, run: RunId, beside: u32) {
+        let Some(log) = self.open.get_mut(&run).map(|run| &mut run.log) else { return };
+        let known = log.record().caveats.iter().any(|caveat| caveat.kind == CaveatKind::Neighbour);
+        if beside > 0 && !known {
             let text = format!("{beside} other run(s) on this server at the same time");
             log.warn(None, CaveatKind::Neighbour, text);
         }
-        self.open.insert(planned.run, Run { log, planned, began: clock::now(), flows });
     }
 
     /// Interface that carries a run.

@@ -2,4 +2,4 @@
 
 mod flows;
 mod links;
-mod script;
+pub(crate) mod script;

@@ -72,7 +72,8 @@ impl Links {
         while let Some(address) = next.addresses.pop_front() {
             match begin_connect(address, &next.wishes) {
                 Ok(under_way) => {
-                    return self.insert(link, Kind::Connecting(Attempt { under_way, until, next }));
+                    let attempt = Attempt { under_way, until, next };
+                    return self.insert(link, Kind::Connecting(Box::new(attempt)));
                 }
                 Err(error) => last = reason_of(&error),
             }
@@ -82,9 +83,8 @@ impl Links {
 
     /// The handshake of a link is over, one way or the other.
     pub(super) fn connected(&mut self, link: Link, news: &mut Queue) -> More {
-        let Some(Kind::Connecting(Attempt { under_way, until, next })) = self.remove(link) else {
-            return More::No;
-        };
+        let Some(Kind::Connecting(attempt)) = self.remove(link) else { return More::No };
+        let Attempt { under_way, until, next } = *attempt;
         match under_way.finish() {
             Ok(connected) => {
                 let handshake = Some(Span::from(connected.handshake));
@@ -138,16 +138,17 @@ impl Links {
         Ok(told)
     }
 
-    /// A port of the server takes the place of a listener.
-    pub(in super::super) fn listen_at_door(
+    /// Ports of the server take the place of a listener.
+    pub(in super::super) fn listen_at_doors(
         &mut self,
         link: Link,
-        door: Door,
+        doors: Vec<Door>,
         options: &LinkOptions,
         news: &mut Queue,
     ) {
+        let Some(first) = doors.first() else { return };
         let told = Opened {
-            local: super::plain(door.address),
+            local: super::plain(first.address),
             remote: None,
             mss: None,
             handshake: None,
@@ -156,14 +157,16 @@ impl Links {
             congestion: None,
             descriptor: -1,
         };
-        self.insert(link, Kind::Door(door, wishes(options)));
+        self.insert(link, Kind::Doors(doors, wishes(options)));
         news.push_back(News::Opened { link, opened: told });
     }
 
     /// The listener that takes what arrives at a port of the server.
     pub(in super::super) fn door(&self, transport: Transport, port: u16) -> Option<Link> {
         self.table.iter().find_map(|(link, entry)| match &entry.kind {
-            Kind::Door(door, _) if door.transport == transport && door.address.port() == port => Some(*link),
+            Kind::Doors(doors, _) => {
+                doors.iter().any(|door| door.transport == transport && door.port == port).then_some(*link)
+            }
             _ => None,
         })
     }
@@ -179,7 +182,7 @@ impl Links {
         if self.table.len() >= MOST_LINKS {
             return None;
         }
-        if let Some(Kind::Door(_, wishes)) = self.table.get(&listener).map(|entry| &entry.kind) {
+        if let Some(Kind::Doors(_, wishes)) = self.table.get(&listener).map(|entry| &entry.kind) {
             // The server accepted it with its own settings.
             let _ = wishes.apply_tcp(&stream);
         }
@@ -204,7 +207,9 @@ impl Links {
     ) {
         let local = match self.table.get(&listener).map(|entry| &entry.kind) {
             Some(Kind::Datagrams(datagrams)) => Ok(datagrams.local),
-            Some(Kind::Door(door, _)) => Ok(door.address),
+            Some(Kind::Doors(doors, _)) => {
+                door_towards(doors, peer).map(|door| door.address).ok_or_else(|| own_reason("no port"))
+            }
             _ => Err(own_reason("there is no such listener for datagrams")),
         };
         let link = self.fresh();
@@ -260,8 +265,22 @@ impl Links {
 impl Datagrams {
     fn new(bound: Bound, peer: Option<SocketAddr>) -> Self {
         let Bound { socket, local, .. } = bound;
-        Self { socket, local, peer, discards: false, held: false, lent: false, closed: false }
+        Self { socket, local, peer, discards: false, held: false, lent: 0, closed: false }
     }
+}
+
+/// The port from which a peer can be answered: one of its version of IP, or one for both.
+pub(super) fn door_towards(doors: &[Door], peer: SocketAddr) -> Option<&Door> {
+    let own = |door: &&Door| {
+        let (here, there) = (door.address.ip(), super::plain(peer).ip());
+        here.is_ipv4() == there.is_ipv4()
+            && (here.is_unspecified() || here.is_loopback() == there.is_loopback())
+    };
+    doors
+        .iter()
+        .find(own)
+        .or_else(|| doors.iter().find(|door| door.address.ip().is_unspecified()))
+        .or(doors.first())
 }
 
 fn opening(link: Link, opened: Result<Opened, Reason>) -> News {

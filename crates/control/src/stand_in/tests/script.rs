@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use linerate_model::{Event, World};
 use linerate_proto::stand_in::{Input, LinkOptions, Output, Planned, StandIn, Transport};
@@ -12,16 +14,19 @@ use linerate_units::Timestamp;
 use crate::Sink;
 use crate::stand_in::{Interrupts, Invocation, Keeper, Kept, drive};
 
+/// Ends a script that waits without end, with a panic.
+const NOTHING_HAPPENS: i32 = 99;
+
 /// What a script may touch beside its input.
 #[derive(Default)]
-pub(super) struct Desires {
-    pub(super) outputs: VecDeque<Output>,
-    pub(super) deadline: Option<Timestamp>,
-    pub(super) now: Timestamp,
+pub(crate) struct Desires {
+    pub(crate) outputs: VecDeque<Output>,
+    pub(crate) deadline: Option<Timestamp>,
+    pub(crate) now: Timestamp,
 }
 
 impl Desires {
-    pub(super) fn want(&mut self, output: Output) {
+    pub(crate) fn want(&mut self, output: Output) {
         self.outputs.push_back(output);
     }
 }
@@ -33,6 +38,7 @@ struct Script<F> {
 
 impl<F: FnMut(Input<'_>, &mut Desires) + Send> StandIn for Script<F> {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        assert!(!matches!(input, Input::Signal(NOTHING_HAPPENS)), "a script waits for what never comes");
         self.desires.now = now;
         (self.act)(input, &mut self.desires);
     }
@@ -47,17 +53,17 @@ impl<F: FnMut(Input<'_>, &mut Desires) + Send> StandIn for Script<F> {
 }
 
 /// A stand-in that does as `act` says.
-pub(super) fn script(act: impl FnMut(Input<'_>, &mut Desires) + Send + 'static) -> Box<dyn StandIn> {
+pub(crate) fn script(act: impl FnMut(Input<'_>, &mut Desires) + Send + 'static) -> Box<dyn StandIn> {
     Box::new(Script { act, desires: Desires::default() })
 }
 
 /// Runs a stand-in as a program; its exit code and what it printed.
-pub(super) fn run(host: Option<&str>, stand_in: Box<dyn StandIn>) -> (i32, String) {
+pub(crate) fn run(host: Option<&str>, stand_in: Box<dyn StandIn>) -> (i32, String) {
     let interrupts = Interrupts::new().unwrap();
     run_with(host, stand_in, &interrupts, None)
 }
 
-pub(super) fn run_with(
+pub(crate) fn run_with(
     host: Option<&str>,
     stand_in: Box<dyn StandIn>,
     interrupts: &Interrupts,
@@ -74,27 +80,37 @@ pub(super) fn run_with(
         complaints: &mut complaints,
         input: Some(Box::new(&b"what was typed"[..])),
     };
-    let code = drive(stand_in, invocation).unwrap();
+    let (over, is_over) = channel::<()>();
+    let code = thread::scope(|scope| {
+        scope.spawn(move || {
+            if is_over.recv_timeout(Duration::from_secs(30)) == Err(RecvTimeoutError::Timeout) {
+                interrupts.raise(NOTHING_HAPPENS);
+            }
+        });
+        let code = drive(stand_in, invocation).unwrap();
+        drop(over);
+        code
+    });
     assert!(complaints.is_empty());
     (code, String::from_utf8(output).unwrap())
 }
 
 /// Where a server that listens on port 0 says its port.
-pub(super) fn port() -> (Sender<u16>, Receiver<u16>) {
+pub(crate) fn port() -> (Sender<u16>, Receiver<u16>) {
     channel()
 }
 
-pub(super) fn options(transport: Transport) -> LinkOptions {
+pub(crate) fn options(transport: Transport) -> LinkOptions {
     LinkOptions { transport, ..LinkOptions::default() }
 }
 
-pub(super) fn loopback(port: u16) -> Option<SocketAddr> {
+pub(crate) fn loopback(port: u16) -> Option<SocketAddr> {
     Some(SocketAddr::from(([127, 0, 0, 1], port)))
 }
 
 /// Keeps every event.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Memory(pub(super) Arc<Mutex<Vec<Event>>>);
+pub(crate) struct Memory(pub(crate) Arc<Mutex<Vec<Event>>>);
 
 impl Keeper for Memory {
     fn open(&self, planned: &Planned) -> Option<Kept> {
