@@ -20,7 +20,7 @@ use Tail::{Alone, System};
 macro_rules! errors {
     ($($name:ident = $number:literal, $tail:ident, $text:literal;)*) => {
         impl Number {
-            $(#[doc = concat!("\"", $text, "\"")] pub const $name: Self = Self($number);)*
+            $(#[doc = concat!("`", $text, "`")] pub const $name: Self = Self($number);)*
         }
         const TEXTS: &[(Number, Tail, &str)] = &[$((Number::$name, $tail, $text),)*];
     };
