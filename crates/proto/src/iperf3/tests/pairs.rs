@@ -146,9 +146,10 @@ fn a_goal_ends_the_test_exactly_and_in_whole_blocks() {
 
 #[test]
 fn a_goal_of_a_download_ends_by_the_receivers_count() {
-    let (_, json) = run(settings(|s| {
+    let (world, json) = run(settings(|s| {
         (s.client.end, s.client.reverse) = (EndCondition::Bytes(8 * 4096), true);
     }));
+    assert_eq!(world.ends[SERVER].tasks[0].bytes, None, "the server does not end by its own count");
     let (sent, received) = sums(&json, "");
     assert_eq!(received, 8 * 4096);
     assert!(sent >= received);
