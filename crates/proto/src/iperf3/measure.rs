@@ -93,9 +93,9 @@ impl Meter {
         }
     }
 
-    /// From now on the counts of receiving streams (or of all) stay as they are.
-    pub(super) fn freeze(&mut self, senders_too: bool) {
-        for stream in self.streams.iter_mut().filter(|stream| senders_too || !stream.sends) {
+    /// From now on the counts of receiving streams stay as they are.
+    pub(super) fn freeze(&mut self) {
+        for stream in self.streams.iter_mut().filter(|stream| !stream.sends) {
             stream.frozen = true;
         }
     }

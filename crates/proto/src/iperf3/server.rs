@@ -162,7 +162,6 @@ impl Server {
             let trouble = Trouble::because(Number::LISTEN, reason.errno, reason.text.clone());
             let words = self.report().failed(&trouble);
             self.desk.speak(words);
-            self.desk.out.push_back(Output::Complain("iperf3: exiting\n".to_owned()));
             self.exit(1);
         } else {
             self.door_failed(now, link, reason);

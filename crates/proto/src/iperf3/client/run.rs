@@ -107,7 +107,7 @@ impl Client {
     fn freeze(&mut self, now: Timestamp) {
         self.ended_at = now;
         let Some(course) = &mut self.course else { return };
-        course.meter.freeze(false);
+        course.meter.freeze();
         let stops = course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
         self.out.extend(stops);
         if course.running().is_empty() {

@@ -221,13 +221,14 @@ impl Test {
         }
     }
 
-    /// The last counts are there: what the flows count from now on is not the test's.
+    /// The last counts are there: what is received from now on is not the test's. Of what was sent, the last datagram may
+    /// have left and not be counted yet: the client must never have more than that.
     fn stop(&mut self, now: Timestamp, desk: &mut Desk) {
         self.draining = None;
         self.ended_at = now;
         self.enter(Phase::Stopping, Some(now + STOP_PATIENCE));
         let Some(course) = &mut self.course else { return };
-        course.meter.freeze(true);
+        course.meter.freeze();
         let stops = course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
         desk.out.extend(stops);
         if course.running().is_empty() {
