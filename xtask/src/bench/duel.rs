@@ -124,8 +124,9 @@ impl Duel {
     }
 
     fn figure(&self, ours: &[Transfer], peer: &[Transfer]) -> Option<Figure> {
-        let values =
-            |all: &[Transfer]| Spread::of(all.iter().filter_map(|one| self.quantity.of(one)).collect());
+        let values = |all: &[Transfer]| {
+            Spread::of(all.iter().map(|one| self.quantity.of(one)).collect::<Option<Vec<f64>>>()?)
+        };
         let cpu = |all: &[Transfer]| Spread::of(all.iter().map(|one| one.cpu_seconds_per_gb).collect());
         let mut note = format!("{}; {}", self.ours.describe(), self.peer.describe());
         if let (Some(ours), Some(peer)) = (datagrams(ours), datagrams(peer)) {
