@@ -3,11 +3,15 @@
 //! Each protocol is one folder: its bytes (`wire` and below), its dialogue (a [`Session`]), nothing else. A decoder
 //! takes any bytes without panic and is fuzzed. Sockets, sleeping and threads are elsewhere.
 
+mod c_format;
 mod error;
 pub mod native;
 mod session;
 mod stamp;
 pub mod stand_in;
+pub mod ttcp;
+#[cfg(test)]
+mod virtual_hosts;
 
 pub use error::PeerError;
 pub use session::{Admission, Ended, FlowOrder, Hello, Input, Output, Place, Progress, Session, Welcome};
@@ -36,4 +40,4 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] = &[&native::NATIVE];
+pub static ALL: &[&Protocol] = &[&native::NATIVE, &ttcp::TTCP];
