@@ -11,6 +11,7 @@ mod log;
 mod native;
 mod quantities;
 mod seeds;
+mod tool;
 mod topology;
 
 pub use dialogue::{native_client, native_server};
@@ -19,6 +20,7 @@ pub use host::{cmsg, errqueue, proc, tcp_info};
 pub use log::{event_log, spec};
 pub use native::{native_datagram, native_framer, native_preface};
 pub use quantities::units;
+pub use tool::{ttcp, ttcp_argv};
 pub use topology::topology;
 
 /// A target with the bytes from which a search begins.
@@ -38,6 +40,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "native_framer", run: native_framer, seeds: seeds::frames },
     Target { name: "native_client", run: native_client, seeds: seeds::client_dialogues },
     Target { name: "native_server", run: native_server, seeds: seeds::server_dialogues },
+    Target { name: "ttcp", run: ttcp, seeds: tool::scripts },
+    Target { name: "ttcp_argv", run: ttcp_argv, seeds: tool::command_lines },
     Target { name: "tcp_info", run: tcp_info, seeds: seeds::tcp_infos },
     Target { name: "cmsg", run: cmsg, seeds: seeds::control_messages },
     Target { name: "errqueue", run: errqueue, seeds: seeds::control_messages },
