@@ -5,6 +5,7 @@
 
 mod c_format;
 mod error;
+pub mod iperf2;
 pub mod native;
 mod session;
 mod stamp;

@@ -66,7 +66,10 @@ struct Wire {
     local: SocketAddr,
     peer: Option<SocketAddr>,
     peer_link: Option<Link>,
-    flow: Option<FlowId>,
+    /// Flows that have the link: one, or one of each side.
+    flows: Vec<FlowId>,
+    /// What came meanwhile and no flow reads.
+    held: Vec<(SocketAddr, Vec<u8>)>,
     peer_closed: bool,
 }
 
@@ -153,6 +156,20 @@ impl VirtualHosts {
         while let Some(output) = self.hosts[host].tool.output() {
             self.carry_out(host, output);
         }
+    }
+
+    /// Lets a time pass, whoever has ended.
+    pub(crate) fn pass(&mut self, span: Span) {
+        let until = self.now + span;
+        while self.step(until) {}
+        self.now = until;
+    }
+
+    /// A connection of a test's own making, accepted by a listener.
+    pub(crate) fn plant(&mut self, host: usize, link: Link, listener: Link) {
+        let (local, peer) = (address(host, 5001), address(1 - host, 45_000));
+        self.hosts[host].links.insert(link, Wire::new(false, local, Some(peer)));
+        self.feed(host, Input::Accepted { listener, link, opened: opened(local, Some(peer)) });
     }
 
     /// The host vanishes: nothing of it is heard any more, not even the end of its connections.
@@ -310,7 +327,7 @@ impl VirtualHosts {
 
     fn start(&mut self, host: usize, task: FlowTask) {
         for link in &task.links {
-            self.hosts[host].links.get_mut(link).expect("a link that is open").flow = Some(task.flow);
+            self.hosts[host].links.get_mut(link).expect("a link that is open").flows.push(task.flow);
         }
         let flow = task.flow;
         let sends = task.side == Side::Sender;
@@ -348,14 +365,25 @@ impl VirtualHosts {
         running.counts.at = now;
         running.counts.streams.iter_mut().for_each(|stream| stream.ended = true);
         let (counts, links) = (running.counts.clone(), running.task.links.clone());
+        let mut held = Vec::new();
         let mut closed = Vec::new();
         for link in links {
             if let Some(wire) = self.hosts[host].links.get_mut(&link) {
-                wire.flow = None;
-                closed.extend(wire.peer_closed.then_some(link));
+                wire.flows.retain(|own| *own != flow);
+                if wire.flows.is_empty() {
+                    held.extend(wire.held.drain(..).map(|(from, bytes)| (link, wire.udp, from, bytes)));
+                    closed.extend(wire.peer_closed.then_some(link));
+                }
             }
         }
         self.feed(host, Input::Ended { counts: &counts });
+        for (link, udp, from, bytes) in held {
+            if udp {
+                self.feed(host, Input::Datagram { link, from, bytes: &bytes });
+            } else {
+                self.feed(host, Input::Bytes { link, bytes: &bytes });
+            }
+        }
         for link in closed {
             self.feed(host, Input::Closed { link, reason: None });
         }
@@ -400,10 +428,15 @@ impl VirtualHosts {
             }
             Happening::Bytes(link, bytes) => {
                 let now = self.now;
-                if let Some((running, at)) = self.hosts[host].flow_of(link) {
+                if let Some((running, at)) = self.hosts[host].receiver_of(link) {
                     running.read(now, at, &bytes);
-                } else if self.hosts[host].links.contains_key(&link) {
-                    self.feed(host, Input::Bytes { link, bytes: &bytes });
+                } else if let Some(wire) = self.hosts[host].links.get_mut(&link) {
+                    if wire.flows.is_empty() {
+                        self.feed(host, Input::Bytes { link, bytes: &bytes });
+                    } else {
+                        let from = wire.local;
+                        wire.held.push((from, bytes));
+                    }
                 }
             }
             Happening::Datagram { from, to, bytes } => self.arrive(host, from, to, &bytes),
@@ -412,9 +445,12 @@ impl VirtualHosts {
                 if std::mem::replace(&mut wire.peer_closed, true) {
                     return;
                 }
-                match wire.flow {
-                    Some(flow) => self.end_if_closed(host, flow),
-                    None => self.feed(host, Input::Closed { link, reason: None }),
+                let flows = wire.flows.clone();
+                if flows.is_empty() {
+                    self.feed(host, Input::Closed { link, reason: None });
+                }
+                for flow in flows {
+                    self.end_if_closed(host, flow);
                 }
             }
             Happening::Sent(link) => self.feed(host, Input::Sent { link }),
@@ -439,12 +475,16 @@ impl VirtualHosts {
         let connected = links.iter().find(|(_, wire)| here(wire) && wire.peer == Some(from));
         let found = connected.or_else(|| links.iter().find(|(_, wire)| here(wire) && wire.peer.is_none()));
         let Some(link) = found.map(|(link, _)| *link) else { return };
-        let Some((running, at)) = self.hosts[host].flow_of(link) else {
-            return self.feed(host, Input::Datagram { link, from, bytes });
-        };
-        if running.task.side == Side::Receiver && running.read_datagram(now, at, bytes) {
-            let flow = running.task.flow;
-            self.end(host, flow);
+        if let Some((running, at)) = self.hosts[host].receiver_of(link) {
+            if running.read_datagram(now, at, bytes) {
+                let flow = running.task.flow;
+                self.end(host, flow);
+            }
+        } else if let Some(wire) = self.hosts[host].links.get_mut(&link).filter(|wire| !wire.flows.is_empty())
+        {
+            wire.held.push((from, bytes.to_vec()));
+        } else {
+            self.feed(host, Input::Datagram { link, from, bytes });
         }
     }
 }
@@ -477,9 +517,10 @@ impl Host {
         link
     }
 
-    /// The running flow that has a link, and the number of the stream.
-    fn flow_of(&mut self, link: Link) -> Option<(&mut Flow, usize)> {
-        let flow = self.links.get(&link)?.flow?;
+    /// The running flow that reads a link, and the number of the stream.
+    fn receiver_of(&mut self, link: Link) -> Option<(&mut Flow, usize)> {
+        let receives = |flow: &&FlowId| self.flows[flow].task.side == Side::Receiver;
+        let flow = self.links.get(&link)?.flows.iter().find(receives).copied()?;
         let running = self.flows.get_mut(&flow)?;
         let at = running.task.links.iter().position(|own| *own == link)?;
         Some((running, at))
@@ -488,7 +529,16 @@ impl Host {
 
 impl Wire {
     const fn new(udp: bool, local: SocketAddr, peer: Option<SocketAddr>) -> Self {
-        Self { udp, listens: false, local, peer, peer_link: None, flow: None, peer_closed: false }
+        Self {
+            udp,
+            listens: false,
+            local,
+            peer,
+            peer_link: None,
+            flows: Vec::new(),
+            held: Vec::new(),
+            peer_closed: false,
+        }
     }
 }
 
@@ -502,8 +552,9 @@ impl Flow {
             SeqField::Bytes { .. } | SeqField::Absent => 0,
         };
         let streams = vec![StreamCounts::default(); task.links.len()];
+        let marks = vec![None; task.links.len()];
         Self {
-            counts: FlowCounts { flow: task.flow, at: now, streams, ..FlowCounts::default() },
+            counts: FlowCounts { flow: task.flow, at: now, streams, marks, ..FlowCounts::default() },
             numbers: vec![first; task.links.len()],
             task,
             started: now,
@@ -580,7 +631,7 @@ impl Flow {
         self.counts.streams[at].calls += 1;
     }
 
-    /// Counts a datagram; true when it is the mark of the end.
+    /// Counts a datagram; true when it is the mark that ends the last stream.
     fn read_datagram(&mut self, now: Timestamp, at: usize, bytes: &[u8]) -> bool {
         let word = |at: usize| {
             bytes
@@ -600,7 +651,10 @@ impl Flow {
                 self.marks += 1;
                 return self.marks == nth;
             }
-            EndMark::Negative if number.is_some_and(|number| number < 0) => return true,
+            EndMark::Negative if number.is_some_and(|number| number < 0) => {
+                self.counts.marks[at].get_or_insert_with(|| bytes.to_vec());
+                return self.counts.marks.iter().all(Option::is_some);
+            }
             _ => {}
         }
         self.counts.first_at.get_or_insert(now);

@@ -75,7 +75,8 @@ pub fn parse(arguments: &[String]) -> Result<Settings, Refusal> {
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         if let Some(long) = argument.strip_prefix("--").filter(|long| !long.is_empty()) {
-            let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            let (name, value) =
+                long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
             let (name, takes) = long_option(name).ok_or_else(|| unknown(argument))?;
             let value = match (takes, value) {
                 (true, None) => Some(arguments.next().ok_or_else(|| missing(name))?.as_str()),
@@ -114,11 +115,8 @@ fn short_options<'a>(
             continue;
         }
         let attached = rest.as_str();
-        let value = if attached.is_empty() {
-            arguments.next().ok_or_else(|| missing(name))?
-        } else {
-            attached
-        };
+        let value =
+            if attached.is_empty() { arguments.next().ok_or_else(|| missing(name))? } else { attached };
         return apply(settings, name, value);
     }
     Ok(())
@@ -279,7 +277,9 @@ fn tos(value: &str) -> Result<u8, Refusal> {
             valid.then_some((class * 8 + precedence * 2) << 2)
         }),
     };
-    number.or(named).ok_or_else(|| complaint(&format!("invalid --tos {value}; give 0 to 255 or a name as af41")))
+    number
+        .or(named)
+        .ok_or_else(|| complaint(&format!("invalid --tos {value}; give 0 to 255 or a name as af41")))
 }
 
 /// Whether the parts go together.
@@ -293,7 +293,9 @@ fn checked(settings: Settings) -> Result<Settings, Refusal> {
     }
     let two_way = matches!(settings.mode, Mode::Reverse | Mode::FullDuplex);
     if settings.compatible && (two_way || settings.peer_detect || settings.trip_times) {
-        return Err(complaint("-C sends no header, so the server cannot know of -R, --full-duplex, -X or --trip-times"));
+        return Err(complaint(
+            "-C sends no header, so the server cannot know of -R, --full-duplex, -X or --trip-times",
+        ));
     }
     if settings.trip_times && !settings.udp && !settings.server {
         return Err(complaint("--trip-times needs -u here: over TCP every write would have to be stamped"));
@@ -333,7 +335,8 @@ const fn usage() -> &'static str {
 
 /// The options, one a line.
 fn help() -> String {
-    let mut text = "Usage: iperf [-s|-c host] [options]\n       iperf [-h|--help] [-v|--version]\n\n".to_owned();
+    let mut text =
+        "Usage: iperf [-s|-c host] [options]\n       iperf [-h|--help] [-v|--version]\n\n".to_owned();
     for (short, long, takes) in OPTIONS {
         let short = if *short == ' ' { "    ".to_owned() } else { format!("-{short}, ") };
         let value = if *takes { " VALUE" } else { "" };

@@ -147,7 +147,8 @@ impl ServerReport {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let field = |at| word(bytes, at);
         let old = field(0)? != 0 && field(12)? & COUNTS_FOLLOW != 0;
-        let new = (0..4).all(|at| field(at * 4) == Some(0)) && field(16).is_some_and(|w| w & COUNTS_FOLLOW != 0);
+        let new =
+            (0..4).all(|at| field(at * 4) == Some(0)) && field(16).is_some_and(|w| w & COUNTS_FOLLOW != 0);
         let own = match (old, new) {
             (true, _) => Generation::Old.header_bytes(),
             (_, true) => Generation::New.header_bytes(),

@@ -83,7 +83,6 @@ pub(super) struct Half {
     until: Timestamp,
     /// Counts were asked for.
     looking: bool,
-    written: bool,
     cut: bool,
     alive: (Timestamp, u64),
     tries: u32,
@@ -96,32 +95,42 @@ impl Half {
     /// Begins: the links go to the engine.
     pub(super) fn start(desk: &mut Desk, now: Timestamp, load: Load, streams: Vec<Stream>) -> Self {
         let task = task(desk, &load, &streams);
+        desk.put(Output::Start(Box::new(task)));
+        let mut half = Self::new(now, load, streams);
+        half.due = Some(now + desk.settings.interval.unwrap_or(LOOK_EVERY));
+        half
+    }
+
+    fn new(now: Timestamp, load: Load, streams: Vec<Stream>) -> Self {
         let track = Track {
-            udp: load.udp,
             sends: load.sends,
             star: load.star,
-            generation: load.generation,
             started_at: now,
             shown_until: Span::ZERO,
             counts: FlowCounts::default(),
             streams,
         };
-        desk.put(Output::Start(Box::new(task)));
         Self {
             done: vec![false; track.streams.len()],
             answers: vec![Vec::new(); track.streams.len()],
-            due: Some(now + desk.settings.interval.unwrap_or(LOOK_EVERY)),
+            due: None,
             until: now,
             alive: (now, 0),
             trouble: None,
             phase: Phase::Moving,
             looking: false,
-            written: false,
             cut: false,
             tries: 0,
             load,
             track,
         }
+    }
+
+    /// Everything came before the engine could have the links.
+    pub(super) fn come_and_gone(desk: &mut Desk, now: Timestamp, load: Load, streams: Vec<Stream>) -> Self {
+        let mut half = Self::new(now, load, streams);
+        half.finish(desk, now, now);
+        half
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -133,8 +142,7 @@ impl Half {
     }
 
     /// The engine has what the limit allows.
-    pub(super) fn written(&mut self, desk: &mut Desk) {
-        self.written = true;
+    pub(super) fn written(&self, desk: &mut Desk) {
         // Connections that carry another direction are closed by the engine, one way.
         let how = if self.load.shared && !self.load.udp { Stop::Regularly } else { Stop::AtOnce };
         desk.put(Output::Stop { flow: self.load.flow, how });
@@ -336,6 +344,17 @@ impl Half {
         self.due = Some(now + SILENCE);
     }
 
+    /// A datagram that went to the listener before its socket was there.
+    pub(super) fn late_datagram(&mut self, link: Link, bytes: &[u8]) {
+        let generation = self.load.generation;
+        let number = number_of(bytes, generation).filter(|number| *number >= 0);
+        let receiving = self.phase == Phase::Moving && !self.load.sends;
+        let stream = self.track.streams.iter_mut().find(|stream| stream.link == link);
+        if let (true, Some(number), Some(stream)) = (receiving, number, stream) {
+            stream.add_datagram(bytes.len(), number, generation);
+        }
+    }
+
     /// A datagram on a link that the engine does not have.
     pub(super) fn datagram(&mut self, desk: &mut Desk, now: Timestamp, link: Link, bytes: &[u8]) {
         let Some(at) = self.stream_of(link) else { return };
@@ -390,7 +409,8 @@ impl Half {
                 let text = "did not receive ack of last datagram after 10 tries.";
                 for (stream, done) in self.track.streams.iter().zip(&self.done) {
                     if !done {
-                        desk.outputs.push_back(Output::Complain(format!("[{:>3}] WARNING: {text}\n", stream.id)));
+                        desk.outputs
+                            .push_back(Output::Complain(format!("[{:>3}] WARNING: {text}\n", stream.id)));
                     }
                 }
                 self.trouble = Some(text.to_owned());

@@ -9,12 +9,15 @@
 //! Captures of 2.0.6, 2.1.8 and 2.2.1 over loopback.
 
 mod argv;
+mod arrival;
+mod bounce;
 mod client;
 mod datagram;
 mod desk;
 mod half;
 mod numbers;
 mod report;
+mod run;
 mod server;
 mod settings;
 #[cfg(test)]

@@ -98,7 +98,8 @@ impl Report {
         let enhanced = settings.enhanced && !settings.server;
         let transport = if udp { "UDP" } else { "TCP" };
         let flows = settings.parallel.unwrap_or(1);
-        let pid = if enhanced { format!(" with pid {} ({flows} flows)", settings.pid) } else { String::new() };
+        let pid =
+            if enhanced { format!(" with pid {} ({flows} flows)", settings.pid) } else { String::new() };
         let mut text = format!("{LINE}Client connecting to {host}, {transport} port {port}{pid}\n");
         let length = settings.length_for(udp);
         if enhanced && !udp {
@@ -114,7 +115,9 @@ impl Report {
         }
         if let (true, Some(rate)) = (udp, settings.offered()) {
             let gap = f64::from(length) * 8e6 / rate as f64;
-            text.push_str(&format!("Sending {length} byte datagrams, IPG target: {gap:.2} us (kalman adjust)\n"));
+            text.push_str(&format!(
+                "Sending {length} byte datagrams, IPG target: {gap:.2} us (kalman adjust)\n"
+            ));
         }
         if let Some(granted) = granted {
             text.push_str(&self.window(udp, granted));

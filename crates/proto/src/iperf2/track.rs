@@ -62,10 +62,8 @@ impl Stream {
 /// One direction of a test at this end.
 #[derive(Debug)]
 pub(super) struct Track {
-    pub(super) udp: bool,
     pub(super) sends: bool,
     pub(super) star: bool,
-    pub(super) generation: Generation,
     pub(super) streams: Vec<Stream>,
     pub(super) started_at: Timestamp,
     /// Until when intervals were shown.

@@ -122,7 +122,11 @@ pub(super) fn sniff(start: &[u8]) -> crate::Match {
     use crate::Match;
     let Some(flags) = word(start, 0) else {
         // A version that asks for nothing begins with a zero, others with one of the high bits.
-        return if start.first().is_none_or(|first| *first == 0 || *first >= 0x40) { Match::More } else { Match::No };
+        return if start.first().is_none_or(|first| *first == 0 || *first >= 0x40) {
+            Match::More
+        } else {
+            Match::No
+        };
     };
     if is_bounce_back(start) {
         return Match::Yes;
