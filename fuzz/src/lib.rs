@@ -20,7 +20,7 @@ pub use host::{cmsg, errqueue, proc, tcp_info};
 pub use log::{event_log, spec};
 pub use native::{native_datagram, native_framer, native_preface};
 pub use quantities::units;
-pub use tool::{ttcp, ttcp_argv};
+pub use tool::{iperf2, iperf2_argv, iperf2_wire, ttcp, ttcp_argv};
 pub use topology::topology;
 
 /// A target with the bytes from which a search begins.
@@ -40,6 +40,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "native_framer", run: native_framer, seeds: seeds::frames },
     Target { name: "native_client", run: native_client, seeds: seeds::client_dialogues },
     Target { name: "native_server", run: native_server, seeds: seeds::server_dialogues },
+    Target { name: "iperf2", run: iperf2, seeds: tool::iperf2_scripts },
+    Target { name: "iperf2_argv", run: iperf2_argv, seeds: tool::iperf2_command_lines },
+    Target { name: "iperf2_wire", run: iperf2_wire, seeds: tool::iperf2_messages },
     Target { name: "ttcp", run: ttcp, seeds: tool::scripts },
     Target { name: "ttcp_argv", run: ttcp_argv, seeds: tool::command_lines },
     Target { name: "tcp_info", run: tcp_info, seeds: seeds::tcp_infos },

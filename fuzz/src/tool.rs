@@ -8,7 +8,7 @@ use linerate_model::SideSettings;
 use linerate_proto::stand_in::{
     Cpu, FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, Reason, StandIn, StreamCounts, Transport,
 };
-use linerate_proto::ttcp;
+use linerate_proto::{iperf2, ttcp};
 use linerate_units::{Span, Timestamp};
 
 /// Outputs after one input; more is an endless loop.
@@ -46,6 +46,119 @@ pub fn ttcp_argv(line: &[u8]) {
         Ok(settings) => assert!(settings.length > 0 && settings.count > 0 && settings.port > 0),
         Err(refusal) => assert!(!refusal.text.is_empty()),
     }
+}
+
+/// The client or server of iperf 2 with the options that the first byte chooses.
+pub fn iperf2(script: &[u8]) {
+    let lines = [
+        "-s",
+        "-s -u -i 1",
+        "-s -P 2 -e",
+        "-s -1 -y C -t 9",
+        "-c h -t 1 -i 1",
+        "-c h -u -t 1 -P 2",
+        "-c h -n 100000 -l 1000 -P 3",
+        "-c h -R -X",
+        "-c h -u -R",
+        "-c h --full-duplex -e",
+        "-c h -d -L 5002",
+        "-c h -u -r -L 5002",
+        "-c h -u -C -b 10pps -l 20",
+    ];
+    let Some((choice, script)) = script.split_first() else { return };
+    let Some(line) = lines.get(usize::from(*choice)) else {
+        return play(Box::new(iperf2::Server::new(iperf2::Settings::server(5001))), script);
+    };
+    let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    match iperf2::parse(&words) {
+        Ok(settings) if settings.server => play(Box::new(iperf2::Server::new(settings)), script),
+        Ok(settings) => play(Box::new(iperf2::Client::new(settings)), script),
+        Err(refusal) => assert!(!refusal.text.is_empty()),
+    }
+}
+
+/// Headers, numbers and reports of iperf 2; what is understood says the same when it is written again.
+pub fn iperf2_wire(bytes: &[u8]) {
+    let _ = (iperf2::IPERF2.sniff)(bytes);
+    if let Ok(Some((header, length))) = iperf2::TestHeader::read_tcp(bytes) {
+        assert!(length <= bytes.len());
+        if let Some(header) = header {
+            let written = header.write_tcp();
+            assert_eq!(iperf2::TestHeader::read_tcp(&written), Ok(Some((Some(header), written.len()))));
+        }
+    }
+    let (generation, _) = iperf2::opening_header(bytes);
+    let _ = iperf2::number_of(bytes, generation);
+    if let Some(ack) = iperf2::Ack::decode(bytes) {
+        assert_eq!(iperf2::Ack::decode(&ack.encode()), Some(ack));
+    }
+    if let Some(report) = iperf2::ServerReport::decode(bytes) {
+        let again = iperf2::ServerReport::decode(&report.encode(iperf2::Generation::New, bytes));
+        assert_eq!(again, Some(iperf2::ServerReport { transit: None, ..report }));
+    }
+}
+
+/// Command lines of iperf 2: a space between two arguments.
+pub fn iperf2_argv(line: &[u8]) {
+    let words: Vec<String> = String::from_utf8_lossy(line).split(' ').map(str::to_owned).collect();
+    match iperf2::parse(&words) {
+        Ok(settings) => assert!(settings.server != settings.host.is_some()),
+        Err(refusal) => assert!(!refusal.text.is_empty()),
+    }
+}
+
+/// Scripts of iperf 2: the role, then steps.
+pub(crate) fn iperf2_scripts() -> Vec<Vec<u8>> {
+    let mut header = vec![0; 60];
+    header[..4].copy_from_slice(&[0x40, 1, 0, 0x78]);
+    header[7] = 1;
+    header[10..12].copy_from_slice(&[0x13, 0x89]);
+    header[20..24].copy_from_slice(&[0xff, 0xff, 0xff, 0x38]);
+    let heard = |what: u8, which: u8, bytes: &[u8]| [&[what, which, bytes.len() as u8][..], bytes].concat();
+    let mut datagram = vec![0; 16];
+    datagram[3] = 1;
+    datagram.extend(&header);
+    datagram[16..20].copy_from_slice(&[0x48, 1, 0, 0x98]);
+    let mut last = datagram.clone();
+    last[..4].fill(0xff);
+    last[12..16].fill(0xff);
+    let mut answer = vec![0; 128];
+    answer[16] = 0x88;
+    let ack = [&[0, 0, 0, 2, 0, 0, 0, 28][..], &[0; 20]].concat();
+    let mut all = Vec::new();
+    for role in 0..14 {
+        let tcp = [heard(2, 0, &header), heard(2, 0, &ack)].concat();
+        let udp = [heard(4, 0, &datagram), vec![3, 0], heard(4, 0, &datagram)].concat();
+        let moving = [5, 1, 6, 6, 8, 20, 6, 1, 7, 9, 0, 0, 0, 0, 7, 9];
+        let ending =
+            [heard(4, 200, &answer), heard(4, 200, &last), vec![9, 1, 9, 1, 8, 200, 8, 200, 12, 2]].concat();
+        all.push([&[role, 0, 0, 0, 0, 0, 0, 3, 1][..], &tcp, &udp, &moving, &ending].concat());
+    }
+    all
+}
+
+/// What iperf 2 says on the wire.
+pub(crate) fn iperf2_messages() -> Vec<Vec<u8>> {
+    let mut all = vec![
+        [&[0x44, 1, 0, 0xa0, 0, 0, 0, 2, 0, 0, 0x13, 0x89][..], &[0x10; 68]].concat(),
+        [&[0x80, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0x13, 0x89][..], &[0xff; 12]].concat(),
+        [&[0, 0, 0, 2, 0, 0, 0, 52][..], &[7; 44]].concat(),
+        [&[0; 16][..], &[0xc8, 0, 0, 0], &[3; 108]].concat(),
+        [&[0xff; 12][..], &[0x80, 0, 0, 0], &[3; 40]].concat(),
+    ];
+    all.push([&[0, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0, 0x48, 1, 0, 0x98][..], &[1; 80]].concat());
+    all
+}
+
+/// Command lines of iperf 2.
+pub(crate) fn iperf2_command_lines() -> Vec<Vec<u8>> {
+    [
+        "-c h -u -b 1.5m -l 1470 -t 3 -i 0.5 -P 4 -f M -y C",
+        "--server --port=5001 -w 128K -N -B 1.2.3.4:9%lo",
+        "-S af41 -R -e",
+    ]
+    .map(|line| line.as_bytes().to_vec())
+    .to_vec()
 }
 
 /// Command lines.
@@ -252,6 +365,7 @@ impl Stage {
             first_at: (which > 3).then_some(Timestamp::START),
             last_at: (which > 5).then_some(self.now),
             streams: vec![stream; streams],
+            marks: vec![Some(vec![0xff; usize::from(which % 40)]); streams],
             trouble: which.is_multiple_of(11).then(refusal),
             tally: None,
         }

@@ -275,7 +275,7 @@ impl Half {
         let text = desk.report.rows(now, kind, &rows, &self.track.ends());
         desk.print(text);
         for row in &rows {
-            let text = desk.report.sent(row.id, row.total + 1);
+            let text = desk.report.sent(row.id, row.total.saturating_add(1));
             desk.print(text);
         }
         self.phase = Phase::Asking;
@@ -452,7 +452,7 @@ fn whole_of(load: &Load, streams: usize, headers: u64) -> Option<u64> {
             let all = each.saturating_mul(streams as u64).saturating_sub(headers);
             let length = u64::from(load.length).max(1);
             // Datagrams are not divided; what is no whole buffer over TCP is sent at the end.
-            Some(if load.udp { all.div_ceil(length) * length } else { all - all % length })
+            Some(if load.udp { all.div_ceil(length).saturating_mul(length) } else { all - all % length })
         }
         _ => None,
     }
