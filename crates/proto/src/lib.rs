@@ -6,6 +6,7 @@
 mod c_format;
 mod error;
 pub mod iperf2;
+pub mod iperf3;
 pub mod native;
 mod session;
 mod stamp;
@@ -18,6 +19,8 @@ pub use error::PeerError;
 pub use session::{Admission, Ended, FlowOrder, Hello, Input, Output, Place, Progress, Session, Welcome};
 pub use stamp::{SeqField, StampLayout, TimeField, TimeForm};
 
+use stand_in::StandIn;
+
 /// A protocol as plain data: what a port needs to know to serve it.
 #[derive(Debug)]
 pub struct Protocol {
@@ -27,6 +30,22 @@ pub struct Protocol {
     pub default_port: u16,
     /// Whether a connection that begins with these bytes speaks it.
     pub sniff: fn(&[u8]) -> Match,
+    /// Its server, for `linerate serve`; absent for a protocol that is no stand-in.
+    pub servant: Option<MakeServant>,
+}
+
+/// Makes a server stand-in.
+pub type MakeServant = fn(&ServantConfig) -> Box<dyn StandIn>;
+
+/// What a server stand-in is told that serves behind a port which others share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServantConfig {
+    /// The port at which clients reach it.
+    pub port: u16,
+    /// Whether several clients may be measured at once; otherwise one at a time.
+    pub shared: bool,
+    /// Randomness for what nobody may guess.
+    pub seed: u64,
 }
 
 /// What the first bytes of a connection say.
@@ -41,4 +60,4 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] = &[&native::NATIVE, &ttcp::TTCP];
+pub static ALL: &[&Protocol] = &[&native::NATIVE, &iperf3::IPERF3, &iperf2::IPERF2, &ttcp::TTCP];

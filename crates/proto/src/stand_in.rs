@@ -219,6 +219,11 @@ pub enum Output {
         /// The link.
         link: Link,
     },
+    /// Leave what arrives on a link where it is until a flow has it: payload may overtake the word to start.
+    Hold {
+        /// The link.
+        link: Link,
+    },
     /// Server: may this run begin? Answered by `Admitted` or `Refused`.
     Ask(Box<Planned>),
     /// Client: this run begins.

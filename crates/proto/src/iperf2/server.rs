@@ -13,6 +13,7 @@ use super::report::{Ends, Told};
 use super::run::{BACK_LINKS, Run};
 use super::settings::{Mode, Settings};
 use super::track::Stream;
+use crate::ServantConfig;
 use crate::stand_in::{Input, Link, Opened, Output, Reason, RunId, StandIn};
 
 /// The listeners.
@@ -55,6 +56,12 @@ impl Server {
             ends_at: None,
             code: 0,
         }
+    }
+
+    /// The server behind a port that others share.
+    #[must_use]
+    pub fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
+        Box::new(Self::new(Settings::server(config.port)))
     }
 
     fn begin(&mut self, now: Timestamp) {

@@ -296,7 +296,7 @@ impl Extension {
             version: (field(36), field(40)),
             tos: field(44) as u16,
             rate: wide(48),
-            start: (has_tail && start != (0, 0)).then_some(start),
+            start: (has_tail && upper & TRIP_TIMES != 0 && start != (0, 0)).then_some(start),
             fq_rate: (has_tail && upper & FQ_RATE_SET != 0).then(|| wide(tail + 12)),
         }
     }

@@ -10,6 +10,7 @@ use super::report;
 use super::settings::{Line, Settings};
 use super::transfer::{Stage, Transfer};
 use super::{MARK_BYTES, PCATTCP_PREAMBLE, SPARE_MARKS, UNIX_START};
+use crate::ServantConfig;
 use crate::stand_in::{
     Cpu, FlowCounts, FlowId, Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn, Stop,
     Transport,
@@ -74,6 +75,12 @@ impl Ttcp {
             signal: None,
             over: false,
         }
+    }
+
+    /// The receiver behind a port that others share.
+    #[must_use]
+    pub fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
+        Box::new(Self::new(Settings::server(config.port)))
     }
 
     pub(super) fn put(&mut self, output: Output) {
