@@ -59,6 +59,15 @@ pub fn number_of(bytes: &[u8], generation: Generation) -> Option<i64> {
     })
 }
 
+/// Whether these bytes can begin a datagram of any generation: a number, then a time of this century.
+pub(super) fn is_plausible(bytes: &[u8]) -> bool {
+    // 9 September 2001, when the seconds got their tenth digit.
+    const SECONDS: u32 = 1_000_000_000;
+    word(bytes, 4).is_some_and(|seconds| seconds >= SECONDS)
+        && word(bytes, 8).is_some_and(|micros| micros < 1_000_000)
+        && bytes.len() >= 16
+}
+
 /// The last datagram: a negative number in front of what every datagram says.
 pub(super) fn last(head: &[u8], length: usize, number: i64, wall: (u32, u32)) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..length).map(|at| b'0' + (at % 10) as u8).collect();

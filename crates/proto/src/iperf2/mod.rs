@@ -49,5 +49,8 @@ fn sniff(start: &[u8]) -> Match {
     if start.get(..known) == DIGITS.get(..known) {
         return if known < 4 { Match::More } else { Match::Yes };
     }
-    wire::sniff(start)
+    match wire::sniff(start) {
+        Match::No if datagram::is_plausible(start) => Match::Yes,
+        said => said,
+    }
 }

@@ -172,6 +172,11 @@ fn first_bytes_tell_iperf_from_ttcp_and_others() {
         (sniff(b" !\"#$%"), sniff(b"GET / HTTP/1.1"), sniff(b"LINERATE")),
         (Match::No, Match::No, Match::No)
     );
+    for title in ["2.1.8 UDP default", "2.1.8 UDP -C", "2.0.6 UDP"] {
+        for (_, _, bytes) in exchange(title).iter().filter(|(from_client, ..)| *from_client) {
+            assert_eq!(sniff(bytes), Match::Yes, "{title}");
+        }
+    }
     let bounce = exchange("2.1.8 TCP --bounceback").remove(0).2;
     assert!(is_bounce_back(&bounce));
     assert_eq!(sniff(&bounce), Match::Yes);
