@@ -66,6 +66,16 @@ pub struct ServerConfig {
     pub keeper: Option<Arc<dyn Keeper>>,
 }
 
+impl ServerConfig {
+    /// The protocols of others whose usual port is ours: their clients need not be told where to go.
+    #[must_use]
+    pub fn others_at_home() -> Vec<&'static Protocol> {
+        let at_home =
+            |protocol: &&Protocol| protocol.default_port == linerate_proto::native::NATIVE.default_port;
+        servants(linerate_proto::ALL).into_iter().filter(at_home).collect()
+    }
+}
+
 /// A port that tools of others expect, at every address of the server.
 #[derive(Debug, Clone)]
 pub struct ClassicPort {

@@ -50,6 +50,8 @@ switches! {
     set_receive_tos: IPPROTO_IP, libc::IP_RECVTOS, "set IP_RECVTOS";
     /// Adds the traffic-class byte to every datagram received over IPv6.
     set_receive_tclass: IPPROTO_IPV6, libc::IPV6_RECVTCLASS, "set IPV6_RECVTCLASS";
+    /// Leaves urgent data in its place among the other bytes (RFC 6093 §6).
+    set_inline_urgent: SOL_SOCKET, libc::SO_OOBINLINE, "set SO_OOBINLINE";
     /// Collects ICMP answers to IPv4 packets in [`crate::errqueue`].
     set_receive_errors: IPPROTO_IP, libc::IP_RECVERR, "set IP_RECVERR";
 }

@@ -62,6 +62,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         longest: args.limit_time,
         most_clients: args.limit_clients,
         one_off: args.one_off,
+        foreign: ServerConfig::others_at_home(),
         ..ServerConfig::default()
     }
 }

@@ -1,9 +1,10 @@
 //! Where a stand-in prints, and what it reads.
 
+use std::fs::OpenOptions;
 use std::io::{Read, Write};
 
-use super::helpers::Helpers;
-use super::news::News;
+use super::errands::Errands;
+use super::news::{News, reason};
 
 /// Bytes of standard input that are read at once.
 const BLOCK: usize = 64 << 10;
@@ -11,6 +12,8 @@ const BLOCK: usize = 64 << 10;
 /// Standard output, standard error and standard input. Inside a server there is none of them.
 #[derive(Default)]
 pub(super) struct Console<'a> {
+    /// Whether somebody has typed the command, and with it the names of files.
+    attended: bool,
     out: Option<&'a mut dyn Write>,
     complaints: Option<&'a mut dyn Write>,
     input: Option<Box<dyn Read + Send>>,
@@ -23,7 +26,7 @@ impl<'a> Console<'a> {
         complaints: &'a mut dyn Write,
         input: Option<Box<dyn Read + Send>>,
     ) -> Self {
-        Self { out: Some(out), complaints: Some(complaints), input, blocks: None }
+        Self { attended: true, out: Some(out), complaints: Some(complaints), input, blocks: None }
     }
 
     pub(super) fn print(&mut self, bytes: &[u8]) {
@@ -34,11 +37,22 @@ impl<'a> Console<'a> {
         put(&mut self.complaints, text.as_bytes());
     }
 
+    /// Writes to a file that the user has named; tells when that fails. Inside a server nobody has named any.
+    pub(super) fn write_file(&self, name: String, text: &str, append: bool) -> Option<News> {
+        if !self.attended {
+            return None;
+        }
+        let mut how = OpenOptions::new();
+        let file = how.create(true).write(true).append(append).truncate(!append).open(&name);
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.err().map(|error| News::NotWritten { name, reason: reason(&error) })
+    }
+
     /// Asks for the next block of input. A terminal or a pipe may take its time: a thread waits for it.
-    pub(super) fn ask(&mut self, helpers: &Helpers) -> Option<News> {
+    pub(super) fn ask(&mut self, errands: &Errands) -> Option<News> {
         if let Some(mut input) = self.input.take() {
             let (ask, asked) = std::sync::mpsc::channel();
-            let post = helpers.post();
+            let post = errands.post();
             let read = move || {
                 while asked.recv().is_ok() {
                     let mut block = vec![0; BLOCK];

@@ -13,8 +13,8 @@ use linerate_units::{Span, Timestamp};
 use super::console::Console;
 use super::desk::{Desk, Parcel};
 use super::endpoint::Host;
+use super::errands::Errands;
 use super::flows::{Flows, Turn, flow_of};
-use super::helpers::Helpers;
 use super::interrupts::Interrupts;
 use super::links::{Links, More, Queue};
 use super::news::{News, own_reason};
@@ -23,7 +23,7 @@ use crate::error::ControlError;
 
 /// Tokens of the bells; those of links are below, those of flows above.
 const INTERRUPTS: u64 = 1 << 33;
-const HELPERS: u64 = INTERRUPTS + 1;
+const ERRANDS: u64 = INTERRUPTS + 1;
 const DESK: u64 = INTERRUPTS + 2;
 
 /// How often running flows tell their logs.
@@ -52,7 +52,7 @@ pub(crate) struct Driver<'a> {
     /// Runs that were let in: when they have to be over, and a link to their peer.
     admitted: BTreeMap<RunId, (Mono, Link)>,
     console: Console<'a>,
-    helpers: Helpers,
+    errands: Errands,
     interrupts: &'a Interrupts,
     interrupted: bool,
     desk: Option<&'a mut dyn Desk>,
@@ -71,9 +71,9 @@ impl<'a> Driver<'a> {
         interrupts: &'a Interrupts,
         desk: Option<&'a mut dyn Desk>,
     ) -> Result<Self, ControlError> {
-        let (links, helpers) = (Links::new()?, Helpers::new()?);
+        let (links, errands) = (Links::new()?, Errands::new()?);
         links.poller().add(interrupts, INTERRUPTS, Interest::READ)?;
-        links.poller().add(helpers.bell(), HELPERS, Interest::READ)?;
+        links.poller().add(errands.bell(), ERRANDS, Interest::READ)?;
         if let Some(desk) = &desk {
             links.poller().add(&desk.bell(), DESK, Interest::READ)?;
         }
@@ -88,7 +88,7 @@ impl<'a> Driver<'a> {
             runs,
             admitted: BTreeMap::new(),
             console,
-            helpers,
+            errands,
             interrupts,
             interrupted: false,
             desk,
@@ -171,8 +171,8 @@ impl<'a> Driver<'a> {
         for flow in tokens.iter().copied().filter_map(flow_of) {
             self.look_at(flow);
         }
-        if tokens.contains(&HELPERS) {
-            for news in self.helpers.take() {
+        if tokens.contains(&ERRANDS) {
+            for news in self.errands.take() {
                 if let News::Exchanged { link, .. } = &news {
                     self.links.restore(&[*link]);
                 }

@@ -1,5 +1,6 @@
 //! The links of a stand-in: every socket that it has, by number.
 
+mod acting;
 mod connection;
 mod lending;
 mod opening;
@@ -13,11 +14,11 @@ use std::time::Duration;
 
 use linerate_proto::stand_in::{Link, Transport};
 use linerate_sock::poll::{Interest, Poller};
-use linerate_sock::{Mono, SocketOptions, clock, sockopt, stream};
+use linerate_sock::{Mono, SocketOptions, clock};
 
 use super::endpoint::{disguised, opened, plain};
 use super::news::{News, reason, reason_of};
-use connection::{Connection, Flushed, Read};
+use connection::{Connection, Read};
 use opening::Attempt;
 
 /// How long a closed connection may take to send what is left.
@@ -176,7 +177,7 @@ impl Links {
             Kind::Doors(..) => return More::No,
             Kind::Datagrams(datagrams) => datagrams.read(link, &mut self.buffer, news),
             Kind::Connection(connection) => {
-                note_flushed(link, connection.flush(), news);
+                acting::note_flushed(link, connection.flush(), news);
                 if connection.wants().is_some_and(|wants| wants.read) {
                     read(connection, link, &mut self.buffer, news)
                 } else {
@@ -186,101 +187,6 @@ impl Links {
         };
         self.settle(link);
         more
-    }
-
-    /// Sends bytes, or a datagram.
-    pub(super) fn send(&mut self, link: Link, bytes: &[u8], news: &mut Queue) {
-        let Some(entry) = self.table.get_mut(&link) else { return };
-        match &mut entry.kind {
-            Kind::Connection(connection) if connection.closing.is_none() => {
-                note_flushed(link, connection.send(bytes), news);
-            }
-            Kind::Datagrams(datagrams) => {
-                // A refusal by ICMP, or a full queue: a datagram may be lost.
-                let _ = stream::send(&datagrams.socket, bytes);
-                news.push_back(News::Sent { link });
-            }
-            _ => {}
-        }
-        self.settle(link);
-    }
-
-    /// Sends a datagram from a listener.
-    pub(super) fn send_to(&mut self, link: Link, to: SocketAddr, bytes: &[u8]) {
-        let socket = match self.table.get(&link).map(|entry| &entry.kind) {
-            Some(Kind::Datagrams(datagrams)) => Some((&datagrams.socket, datagrams.local)),
-            Some(Kind::Doors(doors, _)) => {
-                let door = opening::door_towards(doors, to);
-                door.and_then(|door| Some((door.socket.as_deref()?, door.address)))
-            }
-            _ => None,
-        };
-        if let Some((socket, local)) = socket {
-            let _ = socket.send_to(bytes, disguised(to, local));
-        }
-    }
-
-    /// Half-closes a connection once everything was sent.
-    pub(super) fn finish_writing(&mut self, link: Link, news: &mut Queue) {
-        if let Some(Kind::Connection(connection)) = self.table.get_mut(&link).map(|entry| &mut entry.kind) {
-            note_flushed(link, connection.finish_writing(), news);
-        }
-        self.settle(link);
-    }
-
-    /// Closes a link once everything was sent, or somebody has given it back.
-    pub(super) fn close(&mut self, link: Link) {
-        match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
-            Some(Kind::Connection(connection)) => connection.closing = Some(clock::now() + LINGER),
-            Some(Kind::Datagrams(datagrams)) if datagrams.lent => datagrams.closed = true,
-            Some(_) => drop(self.remove(link)),
-            None => {}
-        }
-        self.settle(link);
-    }
-
-    /// Resets a connection.
-    pub(super) fn reset(&mut self, link: Link) {
-        if let Some(Kind::Connection(connection)) = self.remove(link) {
-            let _ = sockopt::set_linger_abort(&connection.stream);
-            if connection.lent {
-                // Whoever has it wakes.
-                let _ = connection.stream.shutdown(std::net::Shutdown::Both);
-            }
-        }
-    }
-
-    /// Throws away what arrives on a link from now on.
-    pub(super) fn discard(&mut self, link: Link) {
-        match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
-            Some(Kind::Connection(connection)) => connection.discards = true,
-            Some(Kind::Datagrams(datagrams)) => datagrams.discards = true,
-            _ => {}
-        }
-    }
-
-    /// Leaves what arrives on a link where it is, until somebody has had it.
-    pub(super) fn hold_back(&mut self, link: Link) {
-        match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
-            Some(Kind::Connection(connection)) => connection.held = true,
-            Some(Kind::Datagrams(datagrams)) => datagrams.held = true,
-            _ => {}
-        }
-        self.settle(link);
-    }
-
-    /// Sends what is left, for a moment: the last word of a program that ends.
-    pub(super) fn flush_at_end(&mut self, until: Mono) {
-        let waiting = |entry: &&mut Entry| matches!(&entry.kind, Kind::Connection(c) if c.has_unsent());
-        for entry in self.table.values_mut().filter(waiting) {
-            let Kind::Connection(connection) = &mut entry.kind else { continue };
-            while connection.has_unsent() && !until.has_passed() {
-                let _ = linerate_sock::poll::wait_for(&connection.stream, Interest::WRITE, until);
-                if matches!(connection.flush(), Flushed::Broken(_)) {
-                    break;
-                }
-            }
-        }
     }
 
     /// Brings the poller in line with what a link wants, and removes a link that is over.
@@ -383,13 +289,5 @@ fn read(connection: &mut Connection, link: Link, buffer: &mut [u8], news: &mut Q
             More::No
         }
         Read::Pending | Read::Closed(_) => More::No,
-    }
-}
-
-fn note_flushed(link: Link, flushed: Flushed, news: &mut Queue) {
-    match flushed {
-        Flushed::Sent => news.push_back(News::Sent { link }),
-        Flushed::Broken(reason) => news.push_back(News::Closed { link, reason: Some(reason) }),
-        Flushed::Nothing => {}
     }
 }

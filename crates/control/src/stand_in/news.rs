@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use linerate_model::SideSettings;
 use linerate_proto::stand_in::{
-    Cpu, Exchanged, FlowCounts, FlowId, Input, Link, Opened, Reason, RunId, StandIn,
+    Cpu, Exchanged, FlowCounts, FlowId, HostCounts, Input, Link, Opened, Reason, RunId, StandIn,
 };
 use linerate_sock::SockError;
 use linerate_units::Timestamp;
@@ -29,6 +29,8 @@ pub(super) enum News {
     Written { flow: FlowId },
     Ended { counts: Box<FlowCounts> },
     Exchanged { link: Link, result: Result<Exchanged, Reason> },
+    Host(Box<HostCounts>),
+    NotWritten { name: String, reason: Reason },
     Tick,
     Signal(i32),
     Text(Option<Vec<u8>>),
@@ -58,6 +60,8 @@ impl News {
             Self::Written { flow } => Input::Written { flow },
             Self::Ended { counts } => return to.input(now, Input::Ended { counts: &counts }),
             Self::Exchanged { link, result } => Input::Exchanged { link, result },
+            Self::Host(counts) => return to.input(now, Input::Host(&counts)),
+            Self::NotWritten { name, reason } => Input::NotWritten { name, reason },
             Self::Tick => Input::Tick,
             Self::Signal(number) => Input::Signal(number),
             Self::Text(text) => return to.input(now, Input::Text(text.as_deref())),

@@ -9,6 +9,7 @@ use linerate_proto::stand_in::{
 use linerate_sock::{Mono, clock};
 
 use super::super::desk::Leave;
+use super::super::host_counts;
 use super::super::news::{News, own_reason};
 use super::{Driver, INTERIM};
 use crate::setup::sample_tick;
@@ -21,6 +22,7 @@ impl Driver<'_> {
             Output::Listen { link, port, options } => self.listen(link, port, &options),
             Output::Adopt { listener, peer, options } => self.links.adopt(listener, peer, &options, news),
             Output::Send { link, bytes } => self.links.send(link, &bytes, news),
+            Output::Urgent { link, byte } => self.links.send_urgent(link, byte, news),
             Output::SendTo { link, to, bytes } => self.links.send_to(link, to, &bytes),
             Output::FinishWriting { link } => self.links.finish_writing(link, news),
             Output::Close { link } => self.links.close(link),
@@ -34,13 +36,20 @@ impl Driver<'_> {
             Output::Forget { flow } => self.flows.forget(flow),
             Output::Exchange(exchange) => self.exchange(*exchange),
             Output::Look => self.look(),
+            Output::LookHost { interrupts, interface } => {
+                let counts = host_counts::read(interrupts.as_deref(), interface.as_deref());
+                self.news.push_front(News::Host(Box::new(counts)));
+            }
             Output::PeerCounted { flow, tally } => self.runs.peer_counted(flow, *tally),
             Output::Doubt { run, caveat } => self.runs.doubt(run, caveat),
             Output::RunOver { run, trouble } => self.run_over(run, trouble),
             Output::Print(text) => self.console.print(text.as_bytes()),
             Output::Complain(text) => self.console.complain(&text),
-            Output::Read => self.news.extend(self.console.ask(&self.helpers)),
+            Output::Read => self.news.extend(self.console.ask(&self.errands)),
             Output::Write(bytes) => self.console.print(&bytes),
+            Output::WriteFile { name, text, append } => {
+                news.extend(self.console.write_file(name, &text, append));
+            }
             Output::Exit(code) => self.exit = Some(code),
             // What this version does not know, it cannot do.
             other => tracing::warn!(?other, "a wish that nobody fulfils"),
@@ -143,7 +152,7 @@ impl Driver<'_> {
         let Some(stream) = stream else {
             return self.news.push_back(fail(own_reason("messages are exchanged over an open connection")));
         };
-        let post = self.helpers.post();
+        let post = self.errands.post();
         let work = move || {
             let result = linerate_engine::exchange(&stream, &exchange);
             post.send(News::Exchanged { link, result });

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use linerate_proto::stand_in::Reason;
 use linerate_sock::poll::Interest;
-use linerate_sock::{Mono, Moved, stream};
+use linerate_sock::{Mono, Moved, SockError, stream};
 
 use super::super::news::{own_reason, reason_of};
 
@@ -19,6 +19,8 @@ pub(super) struct Connection {
     pub(super) local: SocketAddr,
     pub(super) peer: SocketAddr,
     unsent: VecDeque<u8>,
+    /// A byte of urgent data, behind so many others.
+    urgent: Option<(usize, u8)>,
     owes_sent: bool,
     finish: bool,
     finished: bool,
@@ -63,6 +65,7 @@ impl Connection {
             local,
             peer,
             unsent: VecDeque::new(),
+            urgent: None,
             owes_sent: false,
             finish: false,
             finished: false,
@@ -78,7 +81,7 @@ impl Connection {
     /// What the poller shall wait for.
     pub(super) fn wants(&self) -> Option<Interest> {
         let read = !self.read_over && !self.held && self.closing.is_none();
-        match (read, !self.unsent.is_empty()) {
+        match (read, self.has_unsent()) {
             _ if self.lent => None,
             (true, true) => Some(Interest::BOTH),
             (true, false) => Some(Interest::READ),
@@ -89,7 +92,7 @@ impl Connection {
 
     /// Whether bytes wait to be sent.
     pub(super) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+        !self.unsent.is_empty() || self.urgent.is_some()
     }
 
     /// Whether it was only listened to, and has ended.
@@ -107,6 +110,12 @@ impl Connection {
         self.flush()
     }
 
+    /// Sends a byte as urgent data, behind what waits.
+    pub(super) fn send_urgent(&mut self, byte: u8) -> Flushed {
+        self.urgent = Some((self.unsent.len(), byte));
+        self.flush()
+    }
+
     /// Half-closes once everything was sent.
     pub(super) fn finish_writing(&mut self) -> Flushed {
         self.finish = true;
@@ -115,9 +124,12 @@ impl Connection {
 
     /// Sends what goes.
     pub(super) fn flush(&mut self) -> Flushed {
-        while !self.unsent.is_empty() {
-            match stream::send(&self.stream, self.unsent.as_slices().0) {
-                Ok(Moved::Bytes(count)) => drop(self.unsent.drain(..count)),
+        while self.has_unsent() {
+            match self.send_some() {
+                Ok(Moved::Bytes(count)) => {
+                    drop(self.unsent.drain(..count));
+                    self.urgent = self.urgent.map(|(before, byte)| (before - count, byte));
+                }
                 Ok(Moved::Pending | Moved::Closed) => return Flushed::Nothing,
                 Err(error) => return self.break_off(reason_of(&error)),
             }
@@ -129,8 +141,26 @@ impl Connection {
         if std::mem::take(&mut self.owes_sent) { Flushed::Sent } else { Flushed::Nothing }
     }
 
+    /// One call: bytes up to the urgent one, or that one, which is not among those that wait.
+    fn send_some(&mut self) -> Result<Moved, SockError> {
+        let first = self.unsent.as_slices().0;
+        match self.urgent {
+            Some((0, byte)) => {
+                let moved = stream::send_urgent(&self.stream, byte)?;
+                if moved.bytes() == 0 {
+                    return Ok(moved);
+                }
+                self.urgent = None;
+                Ok(Moved::Bytes(0))
+            }
+            Some((before, _)) => stream::send(&self.stream, first.get(..before).unwrap_or(first)),
+            None => stream::send(&self.stream, first),
+        }
+    }
+
     fn break_off(&mut self, reason: Reason) -> Flushed {
         self.unsent.clear();
+        self.urgent = None;
         self.owes_sent = false;
         if self.read_over {
             return Flushed::Broken(reason);

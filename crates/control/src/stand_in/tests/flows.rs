@@ -253,6 +253,33 @@ fn both_ends_count_the_same_and_write_it_to_their_logs() {
 }
 
 #[test]
+fn what_was_on_the_way_when_a_strangers_test_ended_is_no_contradiction() {
+    let memory = Memory::default();
+    let program = script(|input, desires| {
+        if matches!(input, Input::Begin) {
+            desires.want(Output::Plan(planned(true, CONTROL)));
+            // The peer sent twice what we took in before the end. Our own side never came to count.
+            let tally = Tally { total_bytes: Bytes::new(2_000_000), complete: true, ..Tally::default() };
+            desires.want(Output::PeerCounted { flow: 1, tally: Box::new(tally) });
+            desires.want(Output::RunOver { run: 5, trouble: None });
+            desires.want(Output::Exit(0));
+        }
+    });
+    let interrupts = Interrupts::new().unwrap();
+    run_with(Some("nowhere"), program, &interrupts, Some(&memory));
+    let mut record = record(&memory);
+    let flow = record.flows.iter_mut().find(|flow| flow.plan.flow == 1).unwrap();
+    assert!(flow.sender.is_some() && flow.receiver.is_none() && flow.books.is_none());
+    let received = Tally { total_bytes: Bytes::new(1_000_000), ..Tally::default() };
+    flow.books = flow.sender.as_ref().map(|sent| linerate_model::Books::close(sent, &received));
+    flow.receiver = Some(received);
+    let outcome = crate::evidence(&record, 1).unwrap().outcome;
+    assert_eq!((outcome.written_bytes, outcome.unaccounted_bytes), (Some(2e6), None));
+    record.caveats.clear();
+    assert_eq!(crate::evidence(&record, 1).unwrap().outcome.unaccounted_bytes, Some(1e6));
+}
+
+#[test]
 fn messages_in_turn_go_over_a_connection_that_is_a_link_before_and_after() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

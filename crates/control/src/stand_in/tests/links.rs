@@ -288,6 +288,57 @@ fn looking_is_answered_before_anything_else() {
     assert_eq!(run(Some("256.0.0.1 is no address"), client).0, 0);
 }
 
+#[test]
+fn urgent_data_is_sent_in_its_place_and_is_no_part_of_the_stream() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let client = script(move |input, desires| match input {
+        Input::Begin => connect(desires, port, None),
+        Input::Opened { link, .. } => {
+            desires.want(Output::Send { link, bytes: vec![1; 9 << 20] });
+            desires.want(Output::Urgent { link, byte: b'A' });
+            desires.want(Output::Send { link, bytes: vec![2; 10] });
+            desires.want(Output::Close { link });
+        }
+        Input::Sent { .. } => desires.want(Output::Exit(0)),
+        _ => {}
+    });
+    let ending = thread::spawn(move || run(Some("127.0.0.1"), client));
+    let (peer, _) = listener.accept().unwrap();
+    linerate_sock::sockopt::set_inline_urgent(&peer, true).unwrap();
+    let mut all = Vec::new();
+    (&peer).read_to_end(&mut all).unwrap();
+    assert_eq!(
+        (all.len(), &all[9 << 20..]),
+        ((9 << 20) + 11, &b"A\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02"[..])
+    );
+    assert_eq!(ending.join().unwrap().0, 0);
+}
+
+#[test]
+fn a_file_of_the_user_is_written_and_trouble_with_it_is_told() {
+    let name = std::env::temp_dir().join(format!("linerate-stand-in-{}", std::process::id()));
+    let path = name.to_str().unwrap().to_owned();
+    let program = script(move |input, desires| match input {
+        Input::Begin => {
+            let mut write = |name: &str, text: &str, append| {
+                desires.want(Output::WriteFile { name: name.to_owned(), text: text.to_owned(), append });
+            };
+            write(&path, "forgotten", false);
+            write(&path, "first ", false);
+            write(&path, "second", true);
+            write("/no/such/folder/file", "", false);
+            desires.want(Output::LookHost { interrupts: None, interface: Some("lo".to_owned()) });
+        }
+        Input::Host(counts) => assert!(counts.packets.is_some()),
+        Input::NotWritten { reason, .. } => exit_as(desires, Some(reason)),
+        _ => {}
+    });
+    assert_eq!(run(None, program).0, 2);
+    assert_eq!(std::fs::read_to_string(&name).unwrap(), "first second");
+    std::fs::remove_file(name).unwrap();
+}
+
 struct Gone;
 
 impl Write for Gone {

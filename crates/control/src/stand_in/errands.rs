@@ -10,7 +10,7 @@ use super::news::News;
 
 /// Where the news of helping threads arrive.
 #[derive(Debug)]
-pub(super) struct Helpers {
+pub(super) struct Errands {
     bell: Arc<EventFd>,
     sender: Sender<News>,
     arrived: Receiver<News>,
@@ -23,7 +23,7 @@ pub(super) struct Post {
     sender: Sender<News>,
 }
 
-impl Helpers {
+impl Errands {
     pub(super) fn new() -> Result<Self, SockError> {
         let (sender, arrived) = channel();
         Ok(Self { bell: Arc::new(EventFd::new()?), sender, arrived })
