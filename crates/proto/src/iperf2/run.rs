@@ -51,6 +51,8 @@ pub(super) struct Run {
     accepted_at: Timestamp,
     stage: Stage,
     streams: Vec<Stream>,
+    /// How many there have been.
+    connections: usize,
     closed: Vec<Link>,
     halves: Vec<Half>,
     /// Connections back that were asked for, and those that are there.
@@ -81,6 +83,7 @@ impl Run {
             accepted_at: first.at,
             stage: Stage::Gathering,
             streams: Vec::new(),
+            connections: 0,
             closed: Vec::new(),
             halves: Vec::new(),
             asked_back: Vec::new(),
@@ -108,6 +111,7 @@ impl Run {
             self.closed.push(arrival.stream.link);
         }
         self.streams.push(arrival.stream);
+        self.connections += 1;
         if self.streams.len() >= self.threads {
             self.ask(desk);
         }
@@ -270,7 +274,7 @@ impl Run {
     fn go_back(&mut self, desk: &mut Desk, links: &mut Vec<Link>) {
         self.went_back = true;
         let port = self.header.and_then(|header| u16::try_from(header.port).ok()).filter(|port| *port > 0);
-        let wanted = self.streams.len();
+        let wanted = self.connections;
         let Some(port) = port.filter(|_| links.len() >= wanted) else {
             self.trouble = Some("the client names no port to connect back to".to_owned());
             return;
@@ -403,6 +407,12 @@ impl Run {
     ) {
         if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == counts.flow) {
             half.ended(desk, now, counts);
+            // The client measures until its connections are closed.
+            if !half.load.sends && !half.load.shared && !half.load.udp {
+                for stream in self.streams.drain(..) {
+                    desk.put(Output::Close { link: stream.link });
+                }
+            }
         }
         self.go_back_when_due(desk, links);
     }

@@ -557,7 +557,7 @@ impl StandIn for Ttcp {
             Input::Tick => self.tick(now),
             Input::Signal(number) => self.interrupted(now, number),
             Input::Text(block) => self.pipe_text(now, block),
-            Input::Started { .. } | Input::Exchanged { .. } => {}
+            _ => {}
         }
     }
 
