@@ -1,20 +1,23 @@
 //! The client.
 
+mod back;
+mod wishes;
+
+use wishes::header_of;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use linerate_model::Direction;
 use linerate_units::{Span, Timestamp};
 
-use super::VERSION;
-use super::datagram::{Generation, number_of, opening_header};
+use super::datagram::{Generation, number_of};
 use super::desk::Desk;
-use super::half::{Half, Load};
+use super::half::Half;
 use super::report::{Ends, Told};
-use super::settings::{Amount, Mode, Rate, Settings};
+use super::settings::{Amount, Mode, Settings};
 use super::track::Stream;
 use super::wire::{Ack, Extension, TestHeader};
-use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Planned, Reason, RunId, StandIn};
+use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn};
 
 /// Where connections back come in.
 const BACK: Link = Link(60_000);
@@ -216,61 +219,6 @@ impl Client {
         self.due = Some(now + CALL_EVERY);
     }
 
-    fn plan(&mut self) {
-        let settings = &self.desk.settings;
-        let mut spec = self.desk.spec(settings.udp, self.streams.len(), settings.offered());
-        match settings.amount {
-            Amount::Time(time) => spec.traffic.duration = Some(time),
-            Amount::Bytes(each) => {
-                let all = each.saturating_mul(self.streams.len() as u64);
-                spec.traffic.bytes = Some(linerate_units::Bytes::new(all));
-            }
-        }
-        let (up, down) = ((0, Direction::Upload), (1, Direction::Download));
-        let flows = match settings.mode {
-            Mode::Plain => vec![up],
-            Mode::Reverse => vec![down],
-            Mode::Dual | Mode::Tradeoff | Mode::FullDuplex => vec![up, down],
-        };
-        spec.traffic.upload = settings.mode == Mode::Plain;
-        spec.traffic.download = settings.mode == Mode::Reverse;
-        spec.traffic.bidir = matches!(settings.mode, Mode::Dual | Mode::FullDuplex);
-        let expected = match settings.amount {
-            Amount::Time(time) if settings.mode == Mode::Tradeoff => Some(time + time),
-            Amount::Time(time) => Some(time),
-            Amount::Bytes(_) => None,
-        };
-        let (tool, peer) = ("iperf2", self.peer.clone());
-        let planned = Planned { run: RUN, tool, peer, link: Link(0), client: true, spec, flows, expected };
-        self.desk.put(Output::Plan(Box::new(planned)));
-    }
-
-    fn load(&self, sends: bool, star: bool) -> Load {
-        let settings = &self.desk.settings;
-        let shared = settings.mode == Mode::FullDuplex;
-        let head = match (settings.compatible, settings.udp) {
-            (true, _) => Vec::new(),
-            (false, true) => self.header.write_udp(),
-            (false, false) => self.header.write_tcp(),
-        };
-        Load {
-            flow: u16::from(!sends),
-            run: RUN,
-            udp: settings.udp,
-            sends,
-            star,
-            direction: if sends { Direction::Upload } else { Direction::Download },
-            length: settings.length_for(settings.udp),
-            head,
-            amount: Some(settings.amount).filter(|_| sends),
-            offered: settings.offered(),
-            generation: Generation::New,
-            answers: settings.mode != Mode::Reverse && !shared && !settings.no_udp_fin,
-            shared,
-            fq_rate: settings.fq_rate,
-        }
-    }
-
     fn start(&mut self, now: Timestamp) {
         self.stage = Stage::Testing;
         self.due = None;
@@ -294,54 +242,6 @@ impl Client {
         }
     }
 
-    /// A connection back, or a socket for the datagrams of one.
-    fn accepted(&mut self, now: Timestamp, link: Link, opened: &Opened) {
-        let remote = opened.remote.unwrap_or(opened.local);
-        let known = self.back.iter_mut().find(|stream| stream.link == BACK && stream.ends.remote == remote);
-        if let Some(stream) = known {
-            stream.link = link;
-        } else if self.is_server(remote)
-            && self.back.len() < self.wanted() as usize
-            && !self.desk.settings.udp
-        {
-            let ends = Ends { local: opened.local, remote };
-            let id = self.wanted() + self.back.len() as u32 + 1;
-            self.back.push(Stream::new(id, link, ends));
-        } else {
-            // Only the host under test may send here.
-            self.desk.put(Output::Reset { link });
-            return;
-        }
-        let told = Told { descriptor: opened.descriptor, ..Told::default() };
-        if let Some(stream) = self.back.iter().find(|stream| stream.link == link) {
-            let notes = self.desk.report.notes(Mode::Plain, &told);
-            let (id, ends) = (stream.id, stream.ends);
-            let text = self.desk.report.connected(id, false, ends.local, ends.remote, &notes);
-            self.desk.print(text);
-        }
-        self.start_back(now);
-    }
-
-    fn is_server(&self, address: SocketAddr) -> bool {
-        self.opened.values().any(|opened| opened.remote.is_some_and(|remote| remote.ip() == address.ip()))
-    }
-
-    fn start_back(&mut self, now: Timestamp) {
-        let started = self.halves.iter().any(|half| half.load.flow == 1);
-        let all =
-            self.back.len() == self.wanted() as usize && self.back.iter().all(|stream| stream.link != BACK);
-        if started || !all || !matches!(self.stage, Stage::Testing | Stage::Waiting) {
-            return;
-        }
-        let mut load = self.load(false, false);
-        (load.answers, load.shared) = (true, false);
-        load.generation = self.back_generation;
-        let half = Half::start(&mut self.desk, now, load, self.back.clone());
-        self.halves.push(half);
-        self.stage = Stage::Testing;
-        self.due = None;
-    }
-
     fn datagram(&mut self, now: Timestamp, link: Link, from: SocketAddr, bytes: &[u8]) {
         if link == BACK {
             self.back_datagram(from, bytes);
@@ -361,26 +261,6 @@ impl Client {
             half.datagram(&mut self.desk, now, link, bytes);
         }
         self.look_over(now);
-    }
-
-    /// The first datagram of a test back.
-    fn back_datagram(&mut self, from: SocketAddr, bytes: &[u8]) {
-        let (generation, _) = opening_header(bytes);
-        let number = number_of(bytes, generation).filter(|number| *number >= 0);
-        let Some(number) = number.filter(|_| self.is_server(from)) else { return };
-        self.back_generation = generation;
-        if let Some(stream) = self.back.iter_mut().find(|stream| stream.ends.remote == from) {
-            stream.add_datagram(bytes.len(), number, generation);
-        } else if self.back.len() < self.wanted() as usize {
-            let port = self.desk.settings.listen_port.unwrap_or(self.desk.settings.port);
-            let local = self.opened.values().next().map_or(from, |opened| opened.local);
-            let ends = Ends { local: SocketAddr::new(local.ip(), port), remote: from };
-            let mut stream = Stream::new(self.wanted() + self.back.len() as u32 + 1, BACK, ends);
-            stream.add_datagram(bytes.len(), number, generation);
-            self.back.push(stream);
-            let options = self.desk.options(true);
-            self.desk.put(Output::Adopt { listener: BACK, peer: from, options });
-        }
     }
 
     fn bytes(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {
@@ -538,47 +418,5 @@ impl StandIn for Client {
     fn deadline(&self) -> Option<Timestamp> {
         let halves = self.halves.iter().filter_map(|half| half.due);
         halves.chain(self.due).min().filter(|_| !self.desk.over)
-    }
-}
-
-/// What the first bytes say.
-fn header_of(settings: &Settings) -> TestHeader {
-    let amount = match settings.amount {
-        Amount::Time(time) => -i32::try_from(time.as_ns() / 10_000_000).unwrap_or(i32::MAX),
-        Amount::Bytes(bytes) => (bytes & 0x7fff_ffff) as i32,
-    };
-    let back = matches!(settings.mode, Mode::Dual | Mode::Tradeoff);
-    let port = if back { settings.listen_port.unwrap_or(settings.port) } else { settings.port };
-    let rate = match settings.rate {
-        Some(Rate::Bits(rate) | Rate::Packets(rate)) => rate,
-        None if settings.udp => settings.offered().unwrap_or(0),
-        None => 0,
-    };
-    let full_duplex = settings.mode == Mode::FullDuplex;
-    let extension = Extension {
-        peer_detect: settings.peer_detect && !settings.udp,
-        reverse: settings.mode == Mode::Reverse,
-        full_duplex,
-        trip_times: settings.trip_times,
-        no_udp_fin: settings.udp && (settings.no_udp_fin || full_duplex),
-        in_packets: matches!(settings.rate, Some(Rate::Packets(_))),
-        // Over UDP the rate is always there, and 2.1.8 does not set the bit.
-        rate_set: settings.rate.is_some() && !settings.udp,
-        version: VERSION,
-        tos: u16::from(settings.tos.unwrap_or(0)),
-        rate,
-        start: settings.trip_times.then(|| settings.wall(Timestamp::START)),
-        fq_rate: settings.fq_rate,
-        isochronous: false,
-    };
-    TestHeader {
-        threads: settings.parallel.unwrap_or(1),
-        port: u32::from(port),
-        length: settings.length.unwrap_or(0),
-        window_or_rate: 0,
-        amount,
-        back,
-        at_once: settings.mode == Mode::Dual,
-        extension: Some(extension).filter(|_| !settings.compatible),
     }
 }

@@ -1,17 +1,15 @@
 //! One direction of a test from its start to its end: intervals, the amount, the close over TCP, the last datagram and
 //! its answer over UDP. Both roles run it: who sends behaves alike whoever connected.
 
-use linerate_model::{Direction, Side, Tally, UdpTally};
-use linerate_units::{Bitrate, Bytes, Span, Timestamp};
+use linerate_units::{Span, Timestamp};
 
+use super::counted::{server_report, tally};
 use super::datagram::{self, Generation, ServerReport, number_of};
 use super::desk::Desk;
+use super::load::{Load, rest_of, task};
 use super::settings::Amount;
 use super::track::{Stream, Track};
-use crate::stand_in::{
-    EndMark, FlowCounts, FlowId, FlowTask, Link, Output, Pattern, Payload, Reason, RunId, Stop, Transport,
-};
-use crate::{SeqField, StampLayout, TimeField, TimeForm};
+use crate::stand_in::{FlowCounts, Link, Output, Reason, Stop};
 
 /// Between two tries to end a UDP test (2.1.8).
 const TRY_EVERY: Span = Span::from_ms(10);
@@ -33,30 +31,6 @@ const IDLE: [Span; 2] = [Span::from_secs(60), Span::from_secs(10)];
 
 /// How often a flow is looked at when nobody wants intervals.
 const LOOK_EVERY: Span = Span::from_secs(1);
-
-/// What a direction shall do.
-#[derive(Debug, Clone)]
-pub(super) struct Load {
-    pub(super) flow: FlowId,
-    pub(super) run: RunId,
-    pub(super) udp: bool,
-    pub(super) sends: bool,
-    pub(super) star: bool,
-    pub(super) direction: Direction,
-    pub(super) length: u32,
-    /// What every buffer begins with.
-    pub(super) head: Vec<u8>,
-    /// Of a sender; absent until it is told.
-    pub(super) amount: Option<Amount>,
-    /// Bits per second of each connection.
-    pub(super) offered: Option<u64>,
-    pub(super) generation: Generation,
-    /// Whether the last datagram is answered (by us or by the other end).
-    pub(super) answers: bool,
-    /// Another direction uses the same connections.
-    pub(super) shared: bool,
-    pub(super) fq_rate: Option<u64>,
-}
 
 /// How far a direction has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -443,111 +417,4 @@ impl Half {
 /// Bytes of headers that were sent before the engine began.
 fn own_head(track: &Track) -> u64 {
     track.streams.iter().map(|stream| stream.own_bytes).sum()
-}
-
-/// Bytes for the engine, of an amount that also counts the headers already sent.
-fn whole_of(load: &Load, streams: usize, headers: u64) -> Option<u64> {
-    match load.amount {
-        Some(Amount::Bytes(each)) => {
-            let all = each.saturating_mul(streams as u64).saturating_sub(headers);
-            let length = u64::from(load.length).max(1);
-            // Datagrams are not divided; what is no whole buffer over TCP is sent at the end.
-            Some(if load.udp { all.div_ceil(length).saturating_mul(length) } else { all - all % length })
-        }
-        _ => None,
-    }
-}
-
-fn rest_of(load: &Load, streams: usize, headers: u64) -> u64 {
-    match load.amount {
-        Some(Amount::Bytes(each)) => {
-            each.saturating_mul(streams as u64).saturating_sub(headers) % u64::from(load.length).max(1)
-        }
-        _ => 0,
-    }
-}
-
-/// What the engine is asked to move.
-fn task(desk: &Desk, load: &Load, streams: &[Stream]) -> FlowTask {
-    let headers = streams.iter().map(|stream| stream.own_bytes).sum();
-    let seq = match load.generation {
-        Generation::New => SeqField::Halves { low_at: 0, high_at: 12, first: 1 },
-        Generation::Old => SeqField::Signed { at: 0, first: 0 },
-    };
-    let stamp = StampLayout {
-        tag_at: None,
-        seq: if load.udp { seq } else { SeqField::Absent },
-        time: load.udp.then_some(TimeField { at: 4, form: TimeForm::Wall }),
-        stream_at: None,
-        length: if load.udp { load.generation.header_bytes() } else { 0 },
-    };
-    let first_length = (load.udp && load.head.len() > load.length as usize).then_some(load.head.len() as u64);
-    let time = match load.amount {
-        Some(Amount::Time(time)) => Some(time),
-        _ => None,
-    };
-    FlowTask {
-        flow: load.flow,
-        run: load.run,
-        side: if load.sends { Side::Sender } else { Side::Receiver },
-        direction: load.direction,
-        transport: if load.udp { Transport::Udp } else { Transport::Tcp },
-        links: streams.iter().map(|stream| stream.link).collect(),
-        length: Bytes::new(u64::from(load.length)),
-        payload: Payload {
-            head: load.head.clone(),
-            pattern: Pattern::Digits,
-            first_length: first_length.map(Bytes::new),
-        },
-        stamp,
-        bytes: whole_of(load, streams.len(), headers).filter(|_| load.sends).map(Bytes::new),
-        time: time.filter(|_| load.sends),
-        omit: Span::ZERO,
-        offered: load.offered.filter(|_| load.sends).and_then(|rate| Bitrate::from_bps(rate as f64)),
-        burst: None,
-        fq_rate: load.fq_rate.and_then(|rate| Bitrate::from_bps(rate as f64)),
-        socket: desk.sockets(),
-        affinity: None,
-        end_mark: if load.udp && !load.sends { EndMark::Negative } else { EndMark::None },
-    }
-}
-
-/// What a receiver of datagrams tells the sender.
-fn server_report(row: &super::report::Row) -> ServerReport {
-    let parts = |seconds: f64| {
-        let micros = (seconds.max(0.0) * 1e6).round() as u64;
-        ((micros / 1_000_000) as u32, (micros % 1_000_000) as u32)
-    };
-    ServerReport {
-        bytes: row.bytes,
-        duration: parts(row.to),
-        lost: row.lost,
-        out_of_order: row.out_of_order,
-        datagrams: row.total,
-        jitter: parts(row.jitter),
-        transit: None,
-    }
-}
-
-/// What the receiver at the other end counted.
-fn tally(report: &ServerReport) -> Tally {
-    let span = |(seconds, micros): (u32, u32)| {
-        Span::from_secs(u64::from(seconds)) + Span::from_ns(u64::from(micros) * 1000)
-    };
-    let (bytes, elapsed) = (Bytes::new(report.bytes), span(report.duration));
-    Tally {
-        bytes,
-        total_bytes: bytes,
-        elapsed,
-        bitrate: Bitrate::of(bytes, elapsed).unwrap_or(Bitrate::ZERO),
-        udp: Some(UdpTally {
-            packets: report.datagrams.saturating_sub(report.lost),
-            lost: report.lost,
-            out_of_order: report.out_of_order,
-            jitter: Some(span(report.jitter)),
-            ..UdpTally::default()
-        }),
-        complete: true,
-        ..Tally::default()
-    }
 }
