@@ -31,6 +31,8 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Lab(args) => lab::run(&args),
         Command::Iperf3(given) => stand_in::run("iperf3", &given),
         Command::Nuttcp(given) => stand_in::run("nuttcp", &given),
+        Command::Iperf(given) => stand_in::run("iperf", &given),
+        Command::Ttcp(given) => stand_in::run("ttcp", &given),
         Command::Netpipe(given) => stand_in::run("NPtcp", &given),
         Command::Ntttcp(given) => stand_in::run("ntttcp", &given),
         Command::InstallLinks(args) => stand_in::install(&args),

@@ -3,7 +3,9 @@
 //! Each protocol is one folder: its bytes (`wire` and below), its dialogue (a [`Session`]), nothing else. A decoder
 //! takes any bytes without panic and is fuzzed. Sockets, sleeping and threads are elsewhere.
 
+mod c_format;
 mod error;
+pub mod iperf2;
 pub mod iperf3;
 pub mod native;
 pub mod netpipe;
@@ -12,6 +14,9 @@ pub mod nuttcp;
 mod session;
 mod stamp;
 pub mod stand_in;
+pub mod ttcp;
+#[cfg(test)]
+mod virtual_hosts;
 
 pub use error::PeerError;
 pub use session::{Admission, Ended, FlowOrder, Hello, Input, Output, Place, Progress, Session, Welcome};
@@ -58,5 +63,12 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] =
-    &[&native::NATIVE, &iperf3::IPERF3, &netpipe::NETPIPE, &ntttcp::NTTTCP, &nuttcp::NUTTCP];
+pub static ALL: &[&Protocol] = &[
+    &native::NATIVE,
+    &iperf3::IPERF3,
+    &iperf2::IPERF2,
+    &ttcp::TTCP,
+    &netpipe::NETPIPE,
+    &ntttcp::NTTTCP,
+    &nuttcp::NUTTCP,
+];

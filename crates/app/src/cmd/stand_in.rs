@@ -2,6 +2,7 @@
 //!
 //! A tool's own rules hold from here on: its options, its texts, its exit codes. Its runs are archived like ours.
 
+mod iperf2;
 mod iperf3;
 mod keeper;
 mod links;
@@ -9,6 +10,7 @@ mod netpipe;
 mod ntttcp;
 mod nuttcp;
 mod printer;
+mod ttcp;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -43,6 +45,8 @@ pub(crate) struct Tool {
 /// Every tool.
 const TOOLS: &[Tool] = &[
     Tool { names: &["iperf3"], prepare: iperf3::prepare },
+    Tool { names: &["iperf", "iperf2"], prepare: iperf2::prepare },
+    Tool { names: &["ttcp", "pcattcp"], prepare: ttcp::prepare },
     Tool { names: &["nuttcp"], prepare: nuttcp::prepare },
     Tool { names: &["NPtcp", "netpipe"], prepare: netpipe::prepare },
     Tool { names: &["ntttcp"], prepare: ntttcp::prepare },

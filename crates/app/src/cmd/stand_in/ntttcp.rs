@@ -2,8 +2,7 @@
 
 use std::ffi::OsString;
 
-use linerate_proto::ntttcp::{Receiver, Role, Sender, parse};
-use linerate_proto::stand_in::StandIn;
+use linerate_proto::ntttcp::{Role, parse, stand_in};
 use linerate_units::Span;
 
 use super::{Prepared, Refusal};
@@ -11,11 +10,7 @@ use super::{Prepared, Refusal};
 pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
     let options = parse(arguments).map_err(|usage| Refusal::both(usage.output, usage.error, usage.code))?;
     let host = options.address.clone().filter(|_| options.role == Role::Sender);
-    let stand_in: Box<dyn StandIn> = match options.role {
-        Role::Sender => Box::new(Sender::new(options, time_of_day())),
-        Role::Receiver => Box::new(Receiver::new(options, false, time_of_day())),
-    };
-    Ok(Prepared::new(stand_in, host))
+    Ok(Prepared::new(stand_in(options, time_of_day()), host))
 }
 
 /// Since midnight, for the times before its lines.
