@@ -1,9 +1,10 @@
 //! Two stand-ins, a network between them and an engine below them, in virtual time: what tests of tools run on.
 
 mod engine;
+mod wire;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use linerate_model::{Side, SideSettings};
 use linerate_units::{Span, Timestamp};
@@ -13,6 +14,7 @@ use crate::stand_in::{
     Transport,
 };
 use engine::Flow;
+use wire::{Wire, address, opened};
 
 /// One way.
 const DELAY: Span = Span::from_ms(1);
@@ -60,19 +62,6 @@ pub(crate) struct Host {
     flows: BTreeMap<FlowId, Flow>,
     next_accepted: u32,
     next_port: u16,
-}
-
-struct Wire {
-    udp: bool,
-    listens: bool,
-    local: SocketAddr,
-    peer: Option<SocketAddr>,
-    peer_link: Option<Link>,
-    /// Flows that have the link: one, or one of each side.
-    flows: Vec<FlowId>,
-    /// What came meanwhile and no flow reads.
-    held: Vec<(SocketAddr, Vec<u8>)>,
-    peer_closed: bool,
 }
 
 enum Happening {
@@ -515,37 +504,5 @@ impl Host {
         let running = self.flows.get_mut(&flow)?;
         let at = running.task.links.iter().position(|own| *own == link)?;
         Some((running, at))
-    }
-}
-
-impl Wire {
-    const fn new(udp: bool, local: SocketAddr, peer: Option<SocketAddr>) -> Self {
-        Self {
-            udp,
-            listens: false,
-            local,
-            peer,
-            peer_link: None,
-            flows: Vec::new(),
-            held: Vec::new(),
-            peer_closed: false,
-        }
-    }
-}
-
-fn address(host: usize, port: u16) -> SocketAddr {
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1 + host as u8)), port)
-}
-
-fn opened(local: SocketAddr, remote: Option<SocketAddr>) -> Opened {
-    Opened {
-        local,
-        remote,
-        mss: Some(1448),
-        handshake: Some(Span::from_ns(37_000)),
-        snd_buf: 16_384,
-        rcv_buf: 131_072,
-        congestion: Some("cubic".to_owned()),
-        descriptor: 3,
     }
 }

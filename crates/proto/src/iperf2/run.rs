@@ -104,7 +104,6 @@ impl Run {
             && self.host == arrival.stream.ends.remote.ip()
             && self.generation == arrival.generation
             && self.header == arrival.header
-            && self.streams.len() < self.threads
     }
 
     pub(super) fn join(&mut self, desk: &mut Desk, arrival: Arrival) {
