@@ -49,6 +49,8 @@ pub struct ServantConfig {
     pub shared: bool,
     /// Randomness for what nobody may guess.
     pub seed: u64,
+    /// Wall-clock time at the stand-in's start, from the Unix epoch.
+    pub wall: linerate_units::Span,
 }
 
 /// What the first bytes of a connection say.

@@ -61,7 +61,7 @@ impl Server {
     /// The server behind a port that others share.
     #[must_use]
     pub fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
-        Box::new(Self::new(Settings::server(config.port)))
+        Box::new(Self::new(Settings { epoch: config.wall, ..Settings::server(config.port) }))
     }
 
     fn begin(&mut self, now: Timestamp) {
