@@ -1,5 +1,4 @@
 //! The real iperf3 as a client against our server.
-#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
 
