@@ -7,18 +7,29 @@
 mod dialogue;
 mod frame;
 mod host;
+mod iperf3;
 mod log;
 mod native;
+mod netpipe;
+mod noisy_host;
+mod ntttcp;
+mod nuttcp;
 mod quantities;
 mod seeds;
+mod tool;
 mod topology;
 
 pub use dialogue::{native_client, native_server};
 pub use frame::frame;
 pub use host::{cmsg, errqueue, proc, tcp_info};
+pub use iperf3::{iperf3_client, iperf3_params, iperf3_results, iperf3_server};
 pub use log::{event_log, spec};
 pub use native::{native_datagram, native_framer, native_preface};
+pub use netpipe::netpipe;
+pub use ntttcp::ntttcp;
+pub use nuttcp::{nuttcp_argv, nuttcp_client, nuttcp_lines, nuttcp_server};
 pub use quantities::units;
+pub use tool::{iperf2, iperf2_argv, iperf2_wire, ttcp, ttcp_argv};
 pub use topology::topology;
 
 /// A target with the bytes from which a search begins.
@@ -38,6 +49,17 @@ pub const TARGETS: &[Target] = &[
     Target { name: "native_framer", run: native_framer, seeds: seeds::frames },
     Target { name: "native_client", run: native_client, seeds: seeds::client_dialogues },
     Target { name: "native_server", run: native_server, seeds: seeds::server_dialogues },
+    Target { name: "netpipe", run: netpipe, seeds: netpipe::seeds },
+    Target { name: "ntttcp", run: ntttcp, seeds: ntttcp::seeds },
+    Target { name: "iperf3_params", run: iperf3_params, seeds: iperf3::messages },
+    Target { name: "iperf3_results", run: iperf3_results, seeds: iperf3::messages },
+    Target { name: "iperf3_client", run: iperf3_client, seeds: iperf3::client_scripts },
+    Target { name: "iperf3_server", run: iperf3_server, seeds: iperf3::server_scripts },
+    Target { name: "iperf2", run: iperf2, seeds: tool::iperf2_scripts },
+    Target { name: "iperf2_argv", run: iperf2_argv, seeds: tool::iperf2_command_lines },
+    Target { name: "iperf2_wire", run: iperf2_wire, seeds: tool::iperf2_messages },
+    Target { name: "ttcp", run: ttcp, seeds: tool::scripts },
+    Target { name: "ttcp_argv", run: ttcp_argv, seeds: tool::command_lines },
     Target { name: "tcp_info", run: tcp_info, seeds: seeds::tcp_infos },
     Target { name: "cmsg", run: cmsg, seeds: seeds::control_messages },
     Target { name: "errqueue", run: errqueue, seeds: seeds::control_messages },
@@ -46,5 +68,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "topology", run: topology, seeds: topology::seeds },
     Target { name: "event_log", run: event_log, seeds: seeds::event_logs },
     Target { name: "spec", run: spec, seeds: seeds::specs },
+    Target { name: "nuttcp_lines", run: nuttcp_lines, seeds: nuttcp::line_seeds },
+    Target { name: "nuttcp_argv", run: nuttcp_argv, seeds: nuttcp::argv_seeds },
+    Target { name: "nuttcp_client", run: nuttcp_client, seeds: nuttcp::client_seeds },
+    Target { name: "nuttcp_server", run: nuttcp_server, seeds: nuttcp::server_seeds },
     Target { name: "units", run: units, seeds: seeds::quantities },
 ];

@@ -1,5 +1,6 @@
 //! The command line as typed.
 
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -31,6 +32,20 @@ pub(crate) enum Command {
     Doctor(crate::cmd::DoctorArgs),
     /// Emulate a network on this machine, for linerate and for other programs
     Lab(Box<crate::cmd::LabArgs>),
+    /// Stand in for iperf3: its options, its output, its exit codes
+    Iperf3(ToolArgs),
+    /// Stand in for iperf 2
+    Iperf(ToolArgs),
+    /// Stand in for ttcp and PCATTCP
+    Ttcp(ToolArgs),
+    /// Stand in for NetPIPE (NPtcp)
+    Netpipe(ToolArgs),
+    /// Stand in for NTttcp
+    Ntttcp(ToolArgs),
+    /// Stand in for nuttcp
+    Nuttcp(ToolArgs),
+    /// Make links to this program that have the names of the tools it stands in for
+    InstallLinks(crate::cmd::InstallLinksArgs),
     /// List archived runs
     History(HistoryArgs),
     /// Show an archived run again
@@ -97,6 +112,9 @@ pub(crate) struct ServeArgs {
     /// Stop after one run
     #[arg(short = '1', long)]
     pub(crate) one_off: bool,
+    /// Also answer older tools at their own ports
+    #[arg(long)]
+    pub(crate) classic: bool,
     /// Refuse runs that take longer
     #[arg(long, value_name = "SECONDS", value_parser = crate::cmd::above_zero::<Span>)]
     pub(crate) limit_time: Option<Span>,
@@ -106,6 +124,8 @@ pub(crate) struct ServeArgs {
     /// Print what happens as JSON, one object a line, on stdout
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
 }
 
 #[derive(Debug, Args)]
@@ -152,6 +172,15 @@ pub(crate) struct ArchiveArgs {
         value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Archive"
     )]
     pub(crate) archive: Option<String>,
+}
+
+/// A tool's own command line.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct ToolArgs {
+    /// The tool's own options; with --help it lists them
+    #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

@@ -9,12 +9,14 @@ mod page;
 mod path_values;
 mod reference;
 mod serve;
+mod stand_in;
 mod test;
 
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use envelope::EnvelopeArgs;
 pub(crate) use lab::LabArgs;
 pub(crate) use path_values::above_zero;
+pub(crate) use stand_in::{InstallLinksArgs, Tool};
 
 use crate::args::{Cli, Command};
 use crate::exit::Exit;
@@ -27,6 +29,13 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Envelope(args) => envelope::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Lab(args) => lab::run(&args),
+        Command::Iperf3(given) => stand_in::run("iperf3", &given),
+        Command::Nuttcp(given) => stand_in::run("nuttcp", &given),
+        Command::Iperf(given) => stand_in::run("iperf", &given),
+        Command::Ttcp(given) => stand_in::run("ttcp", &given),
+        Command::Netpipe(given) => stand_in::run("NPtcp", &given),
+        Command::Ntttcp(given) => stand_in::run("ntttcp", &given),
+        Command::InstallLinks(args) => stand_in::install(&args),
         Command::History(args) => archived::history(&args),
         Command::Show(args) => archived::show(&args),
         Command::Export(args) => archived::export(&args),

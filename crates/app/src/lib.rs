@@ -27,6 +27,7 @@
 //! # }
 //! ```
 
+mod archive_sink;
 mod args;
 mod cmd;
 mod embed;

@@ -42,6 +42,18 @@ impl Signals {
             .map(drop)
     }
 
+    /// Hands each of these to `act`, from a thread of its own, instead of what they do otherwise.
+    ///
+    /// # Errors
+    /// The host refuses handlers or threads.
+    pub(crate) fn hand_over(signals: &[i32], act: impl Fn(i32) + Send + 'static) -> std::io::Result<()> {
+        let mut coming = Coming::new(signals)?;
+        std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || coming.forever().for_each(act))
+            .map(drop)
+    }
+
     /// Set as soon as one has come.
     pub(crate) fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop

@@ -9,12 +9,14 @@
 mod client;
 mod dialogue;
 mod error;
+mod flow_log;
 mod host;
 mod judge;
 mod log;
 mod probe;
 mod server;
 mod setup;
+mod stand_in;
 mod witness;
 
 pub use client::{Request, measure};
@@ -22,5 +24,6 @@ pub use error::ControlError;
 pub use host::host_info;
 pub use judge::evidence;
 pub use log::{Log, Sink};
-pub use server::{News, Policy, Server, ServerConfig, Switch};
+pub use server::{ClassicPort, News, Policy, Server, ServerConfig, Switch};
+pub use stand_in::{Interrupts, Invocation, Keeper, Kept, drive};
 pub use witness::{Lateness, PacketRate, PortInterval, Testimony, Witness, WitnessError};

@@ -18,19 +18,35 @@ pub trait Sink {
     }
 }
 
+impl<S: Sink + ?Sized> Sink for &mut S {
+    fn on(&mut self, event: &Event) -> Result<(), String> {
+        (**self).on(event)
+    }
+
+    fn failed(&self) -> CaveatKind {
+        (**self).failed()
+    }
+}
+
 /// The event log of one run.
 pub struct Log<'a> {
     run: String,
     epoch: Mono,
     seq: u64,
     record: RunRecord,
-    sinks: Vec<Option<&'a mut dyn Sink>>,
+    sinks: Vec<Option<Box<dyn Sink + 'a>>>,
 }
 
 impl<'a> Log<'a> {
     /// A log for the run named `run`, with time counted from now.
     #[must_use]
     pub fn new(run: String, sinks: Vec<&'a mut dyn Sink>) -> Self {
+        Self::owning(run, sinks.into_iter().map(|sink| Box::new(sink) as Box<dyn Sink + 'a>).collect())
+    }
+
+    /// As [`Log::new`], with sinks that end with the log.
+    #[must_use]
+    pub fn owning(run: String, sinks: Vec<Box<dyn Sink + 'a>>) -> Self {
         Self {
             run,
             epoch: clock::now(),

@@ -4,18 +4,25 @@ mod datagrams;
 mod front;
 mod queue;
 mod registry;
+mod servant;
 mod session;
+mod stranger;
+#[cfg(test)]
+mod tests;
+mod tray;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use linerate_proto::Protocol;
 use linerate_sock::open::{bind_udp, listen_tcp};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{SocketOptions, limits};
 use linerate_units::Span;
 
 use crate::error::ControlError;
+use crate::stand_in::Keeper;
 use queue::Queue;
 use registry::Registry;
 
@@ -51,6 +58,31 @@ pub struct ServerConfig {
     pub most_clients: Option<u32>,
     /// Stop after the first run.
     pub one_off: bool,
+    /// Protocols of others that are served at the same ports, by their servants.
+    pub foreign: Vec<&'static Protocol>,
+    /// Further ports, at which only others are served.
+    pub classic: Vec<ClassicPort>,
+    /// Where the event logs of runs with others go; absent to keep none.
+    pub keeper: Option<Arc<dyn Keeper>>,
+}
+
+impl ServerConfig {
+    /// The protocols of others whose usual port is ours: their clients need not be told where to go.
+    #[must_use]
+    pub fn others_at_home() -> Vec<&'static Protocol> {
+        let at_home =
+            |protocol: &&Protocol| protocol.default_port == linerate_proto::native::NATIVE.default_port;
+        servants(linerate_proto::ALL).into_iter().filter(at_home).collect()
+    }
+}
+
+/// A port that tools of others expect, at every address of the server.
+#[derive(Debug, Clone)]
+pub struct ClassicPort {
+    /// The port.
+    pub port: u16,
+    /// Who may speak there; told apart by their first bytes where there are several.
+    pub protocols: Vec<&'static Protocol>,
 }
 
 /// What happens on a server, for its owner's log.
@@ -159,13 +191,24 @@ impl Server {
             config.addresses.clone()
         };
         let mut doors = Vec::new();
-        for address in addresses {
-            doors.push(bind_pair(address)?);
+        for address in &addresses {
+            let mut door = bind_pair(*address)?;
+            door.protocols = servants(&config.foreign);
+            // Where the system chose, every address has a port of its own, and servants know the first.
+            door.port = doors.first().map_or(door.port, |first: &front::Door| first.port);
+            doors.push(door);
+        }
+        for (classic, address) in
+            config.classic.iter().flat_map(|classic| addresses.iter().map(move |a| (classic, a)))
+        {
+            let door = bind_pair(SocketAddr::new(address.ip(), classic.port))?;
+            let protocols = servants(&classic.protocols);
+            doors.push(front::Door { native: false, protocols, ..door });
         }
         Ok(Self { doors, config })
     }
 
-    /// Where it listens.
+    /// Where it listens; the classic ports come last.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.doors.iter().map(|door| door.address).collect()
@@ -215,7 +258,14 @@ fn bind_pair(address: SocketAddr) -> Result<front::Door, ControlError> {
         };
         match bind_udp(tcp.local, &wishes) {
             Ok(udp) => {
-                return Ok(front::Door { address: tcp.local, listener: tcp.listener, socket: udp.socket });
+                return Ok(front::Door {
+                    address: tcp.local,
+                    listener: tcp.listener,
+                    socket: Arc::new(udp.socket),
+                    port: tcp.local.port(),
+                    native: true,
+                    protocols: Vec::new(),
+                });
             }
             Err(error) if tries == 0 => return Err(error.into()),
             Err(_) => {}
@@ -223,7 +273,12 @@ fn bind_pair(address: SocketAddr) -> Result<front::Door, ControlError> {
     }
 }
 
-fn no_ipv6(error: &linerate_sock::SockError) -> bool {
+/// Those that have a servant.
+fn servants(protocols: &[&'static Protocol]) -> Vec<&'static Protocol> {
+    protocols.iter().copied().filter(|protocol| protocol.servant.is_some()).collect()
+}
+
+pub(crate) fn no_ipv6(error: &linerate_sock::SockError) -> bool {
     const EAFNOSUPPORT: i32 = 97;
     const EADDRNOTAVAIL: i32 = 99;
     matches!(error.raw_os_error(), Some(EAFNOSUPPORT | EADDRNOTAVAIL))

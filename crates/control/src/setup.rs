@@ -90,6 +90,12 @@ fn tick(measured: Span, asked: Span, timed: bool) -> Span {
     coarsest.max(TICK)
 }
 
+/// The interval between samples of a stand-in's flow.
+pub(crate) fn sample_tick(spec: &TestSpec) -> Span {
+    let timed = spec.traffic.bytes.is_none() && spec.traffic.blocks.is_none();
+    tick(spec.traffic.measured(), spec.traffic.interval.max(TICK), timed)
+}
+
 /// How long the server may be busy with a whole run, for those who wait.
 pub(crate) fn expected_time(spec: &TestSpec) -> Span {
     let phases = spec.traffic.phases().len() as u64;

@@ -132,6 +132,7 @@ impl Arrivals {
     pub(crate) const fn counts(&self) -> DatagramCounts {
         DatagramCounts {
             packets: self.sequence.received,
+            highest: self.sequence.next,
             lost: self.sequence.missing(),
             out_of_order: self.sequence.late,
             duplicates: self.sequence.doubled,

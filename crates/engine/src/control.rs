@@ -8,15 +8,20 @@ use linerate_sock::{Mono, SockError, clock};
 
 /// The longest that a pump waits before it looks at what it shall do.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
+/// The same where the dialogue of another tool waits for the end of the pumps.
+pub(crate) const LENT_PATIENCE: Duration = Duration::from_millis(20);
 
 /// Orders to the pumps, and the news of their ends.
 #[derive(Debug)]
 pub(crate) struct Control {
     stop_writing: AtomicBool,
+    at_once: AtomicBool,
     abort: AtomicBool,
     read_until: AtomicU64,
+    failed: AtomicBool,
     writing: AtomicUsize,
     running: AtomicUsize,
+    patience: Duration,
     /// Rings for the driver: writing is finished, or everything has ended.
     pub(crate) driver: EventFd,
     /// Rings for the sampler: the first byte, the end of writing, the end of everything.
@@ -24,14 +29,17 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// For so many pumps; `writing` says whether they write.
-    pub(crate) fn new(pumps: usize, writing: bool) -> Result<Self, SockError> {
+    /// For so many pumps that look up so often; `writing` says whether they write.
+    pub(crate) fn new(pumps: usize, writing: bool, patience: Duration) -> Result<Self, SockError> {
         Ok(Self {
             stop_writing: AtomicBool::new(false),
+            at_once: AtomicBool::new(false),
             abort: AtomicBool::new(false),
             read_until: AtomicU64::new(Mono::FAR.as_ns()),
+            failed: AtomicBool::new(false),
             writing: AtomicUsize::new(if writing { pumps } else { 0 }),
             running: AtomicUsize::new(pumps),
+            patience,
             driver: EventFd::new()?,
             sampler: EventFd::new()?,
         })
@@ -43,6 +51,23 @@ impl Control {
 
     pub(crate) fn stop_reading(&self, deadline: Mono) {
         self.read_until.store(deadline.as_ns(), Ordering::Release);
+    }
+
+    /// Writing and reading end, and nothing else happens to the connections.
+    pub(crate) fn stop_at_once(&self) {
+        self.at_once.store(true, Ordering::Release);
+        self.stop_writing();
+        self.stop_reading(Mono(0));
+    }
+
+    /// Whether an order to stop at once was given.
+    pub(crate) fn stopped_at_once(&self) -> bool {
+        self.at_once.load(Ordering::Acquire)
+    }
+
+    /// Whether any order to stop writing was given.
+    pub(crate) fn told_to_stop(&self) -> bool {
+        !self.may_write()
     }
 
     pub(crate) fn abort(&self) {
@@ -87,9 +112,24 @@ impl Control {
             if now >= due {
                 return true;
             }
-            clock::sleep_until(due.min(now + PATIENCE));
+            clock::sleep_until(due.min(now + self.patience));
         }
         false
+    }
+
+    /// The longest that a pump of this flow waits before it looks at what it shall do.
+    pub(crate) const fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// A pump tells that a stream has ended in trouble.
+    pub(crate) fn tell_failed(&self) {
+        self.failed.store(true, Ordering::Release);
+    }
+
+    /// Whether a stream has ended in trouble.
+    pub(crate) fn failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
     }
 
     /// A pump tells the sampler that the first byte of the flow has passed.

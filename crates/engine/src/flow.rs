@@ -5,10 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use linerate_model::{Limit, Side};
+use linerate_proto::stand_in::Reason;
 use linerate_sock::clock::ThreadClock;
 use linerate_sock::{Mono, SockError, affinity};
 
-use crate::control::Control;
+use crate::control::{Control, LENT_PATIENCE, PATIENCE};
 use crate::counters::{Counters, Meter};
 use crate::measured::MeasuredPart;
 use crate::plan::Plan;
@@ -23,21 +24,24 @@ pub(crate) struct Flow {
     /// Decides which bytes are in the result.
     pub(crate) part: MeasuredPart,
     pub(crate) control: Control,
-    /// One for each pump.
+    /// One for each stream.
     pub(crate) counters: Vec<Counters>,
     /// CPU clock of each pump, once it runs.
     pub(crate) clocks: Vec<OnceLock<ThreadClock>>,
+    /// What first went wrong.
+    pub(crate) trouble: OnceLock<Reason>,
 }
 
 impl Flow {
     pub(crate) fn new(setup: FlowSetup, sockets: Sockets) -> Result<Self, SockError> {
-        let plan = Plan::new(sockets.len(), affinity::online_cpus(), setup.length);
+        let plan = Plan::new(sockets.len(), affinity::online_cpus(), &setup);
         let writes = setup.side == Side::Sender;
         // The time in which a sender writes is its measured part; the receiver's has a length of its own.
         let part = MeasuredPart::new(setup.omit, setup.measured.filter(|_| !writes));
         Ok(Self {
-            control: Control::new(plan.pumps, writes)?,
-            counters: (0..plan.pumps).map(|_| Counters::new()).collect(),
+            control: Control::new(plan.pumps, writes, if setup.lent { LENT_PATIENCE } else { PATIENCE })?,
+            counters: (0..plan.streams).map(|_| Counters::new()).collect(),
+            trouble: OnceLock::new(),
             clocks: (0..plan.pumps).map(|_| OnceLock::new()).collect(),
             setup,
             sockets,
@@ -50,9 +54,16 @@ impl Flow {
         self.setup.side == Side::Sender
     }
 
-    /// The pen of one pump.
-    pub(crate) fn meter(&self, pump: usize) -> Meter<'_> {
-        Meter::new(&self.counters[pump], &self.part)
+    /// The pen for the counters of one stream.
+    pub(crate) fn meter(&self, stream: usize) -> Meter<'_> {
+        Meter::new(&self.counters[stream], &self.part)
+    }
+
+    /// Whether nothing more will happen unless somebody orders it: every pump has ended, and a sender whose links are
+    /// lent has been told how to end, or has failed.
+    pub(crate) fn is_over(&self) -> bool {
+        let waits = self.setup.lent && self.writes() && !self.control.failed();
+        self.control.all_ended() && (!waits || self.control.told_to_stop())
     }
 
     /// When writing ends, once the first byte was written; [`Mono::FAR`] for a limit in bytes.

@@ -1,6 +1,6 @@
 //! How the streams are dealt to threads, and how many bytes a call takes.
 
-use linerate_model::Limit;
+use linerate_model::{Limit, Transport};
 use linerate_sock::affinity;
 use linerate_units::Bytes;
 
@@ -37,11 +37,21 @@ pub fn block_length(streams: u32) -> Bytes {
 }
 
 impl Plan {
-    pub(crate) fn new(streams: usize, cores: usize, length: Option<Bytes>) -> Self {
-        let shared = streams > cores * STREAMS_PER_CORE;
+    pub(crate) fn new(streams: usize, cores: usize, setup: &FlowSetup) -> Self {
+        let alone = if setup.one_pump_each { FlowSetup::MOST_THREADS } else { 0 };
+        let shared = streams > (cores * STREAMS_PER_CORE).max(alone);
         let block = default_block(streams, cores);
-        let block = length.map_or(block, |length| usize::try_from(length.get()).unwrap_or(block));
+        let block = setup.length.map_or(block, |length| usize::try_from(length.get()).unwrap_or(block));
         Self { streams, pumps: if shared { cores } else { streams }, block: block.max(1) }
+    }
+
+    /// Bytes of one block or datagram.
+    fn unit(&self, setup: &FlowSetup) -> u64 {
+        if setup.transport == Transport::Udp {
+            setup.datagram_length().max(1) as u64
+        } else {
+            self.block as u64
+        }
     }
 
     /// Whether a pump has more than one stream to serve.
@@ -58,7 +68,12 @@ impl Plan {
     pub(crate) fn share(&self, setup: &FlowSetup, stream: usize) -> u64 {
         let Limit::Bytes(all) = setup.limit else { return u64::MAX };
         let (streams, stream) = (self.streams as u64, stream as u64);
-        all.get() / streams + u64::from(stream < all.get() % streams)
+        let share = |units: u64| units / streams + u64::from(stream < units % streams);
+        if setup.lent {
+            let block = self.unit(setup);
+            return share(all.get().div_ceil(block)).saturating_mul(block);
+        }
+        share(all.get())
     }
 }
 
@@ -71,25 +86,43 @@ mod tests {
 
     #[test]
     fn threads_up_to_four_streams_a_core_then_one_worker_a_core() {
-        let plan = |streams| Plan::new(streams, 2, None);
+        let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
+        let plan = |streams| Plan::new(streams, 2, &setup);
         assert_eq!((plan(1).pumps, plan(1).block), (1, 512 << 10));
         assert_eq!((plan(8).pumps, plan(8).block), (8, 256 << 10));
         assert_eq!((plan(9).pumps, plan(9).block), (2, 64 << 10));
         assert!(plan(9).shared() && !plan(8).shared());
-        assert_eq!(Plan::new(300, 2, Some(Bytes::new(777))).block, 777);
+        setup.length = Some(Bytes::new(777));
+        assert_eq!(Plan::new(300, 2, &setup).block, 777);
+        setup.one_pump_each = true;
+        assert_eq!((Plan::new(128, 2, &setup).pumps, Plan::new(129, 2, &setup).pumps), (128, 2));
     }
 
     proptest! {
         #[test]
         fn every_stream_has_one_pump_and_the_shares_add_up(streams in 1usize..300, cores in 1usize..9, bytes: u64) {
-            let plan = Plan::new(streams, cores, None);
+            let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
+            setup.limit = Limit::Bytes(Bytes::new(bytes));
+            let plan = Plan::new(streams, cores, &setup);
             let mut dealt: Vec<usize> = (0..plan.pumps).flat_map(|pump| plan.streams_of(pump)).collect();
             dealt.sort_unstable();
             prop_assert_eq!(dealt, (0..streams).collect::<Vec<_>>());
-            let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
-            setup.limit = Limit::Bytes(Bytes::new(bytes));
             let sum: u128 = (0..streams).map(|stream| u128::from(plan.share(&setup, stream))).sum();
             prop_assert_eq!(sum, u128::from(bytes));
+        }
+
+        #[test]
+        fn shares_in_whole_blocks_reach_the_limit_and_exceed_it_by_less_than_a_block(
+            streams in 1usize..130, block in 1u64..100_000, bytes in 1u64..1 << 40,
+        ) {
+            let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
+            (setup.limit, setup.length) = (Limit::Bytes(Bytes::new(bytes)), Some(Bytes::new(block)));
+            setup.lent = true;
+            let plan = Plan::new(streams, 2, &setup);
+            let shares: Vec<u64> = (0..streams).map(|stream| plan.share(&setup, stream)).collect();
+            let sum: u64 = shares.iter().sum();
+            prop_assert!(shares.iter().all(|share| share % block == 0));
+            prop_assert!(bytes <= sum && sum < bytes + block);
         }
     }
 }

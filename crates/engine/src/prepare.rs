@@ -39,12 +39,16 @@ pub(crate) fn sockets(flow: &Flow) -> Result<Option<bool>, SockError> {
     match &flow.sockets {
         Sockets::Tcp(streams) => {
             for socket in streams {
-                if flow.plan.shared() { epoll::prepare(socket)? } else { stream::prepare(socket)? }
+                if flow.plan.shared() {
+                    epoll::prepare(socket)?;
+                } else {
+                    stream::prepare(socket, flow.control.patience())?;
+                }
             }
         }
         Sockets::Udp(sockets) if flow.writes() => {
             for socket in sockets {
-                datagram_send::prepare(socket)?;
+                datagram_send::prepare(socket, flow.control.patience())?;
             }
         }
         Sockets::Udp(sockets) => {
@@ -54,7 +58,8 @@ pub(crate) fn sockets(flow: &Flow) -> Result<Option<bool>, SockError> {
         }
     }
     let exact = flow.setup.fq_rate.map(|rate| (rate.bps() / 8.0) as u64);
-    let smooth = flow.setup.offered.filter(|_| flow.sockets.tcp(0).is_some()).map(pacer::smoothing_rate);
+    let smooths = flow.sockets.tcp(0).is_some() && !flow.setup.lent;
+    let smooth = flow.setup.offered.filter(|_| smooths).map(pacer::smoothing_rate);
     if let Some(rate) = exact.or(smooth).filter(|_| flow.writes()) {
         for socket in flow.sockets.iter() {
             sockopt::set_max_pacing_rate(&socket, rate)?;
@@ -73,7 +78,7 @@ pub(crate) fn jobs(flow: &Flow) -> Result<Prepared, SockError> {
         jobs.push(match Job::prepare(flow) {
             Err(error) if flow.writes() && flow.setup.socket.zerocopy.is_some() => {
                 refused = Some(format!("{error}: {}", error.source));
-                Job::Write(Feed::copying(flow.plan.block))
+                Job::write_one(flow, Feed::copying(flow))
             }
             other => other?,
         });

@@ -2,21 +2,27 @@
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use linerate_model::{Caveat, Sample, SideSettings, Tally, metrics};
+use linerate_proto::stand_in::{FlowCounts, Stop};
 use linerate_sock::poll::EventFd;
-use linerate_sock::{Mono, sockopt, tcp_info};
+use linerate_sock::{Mono, clock, queues, sockopt, tcp_info};
 use linerate_units::{Bytes, Span, Timestamp};
 
 use crate::caveats;
 use crate::counters::Counts;
 use crate::error::EngineError;
 use crate::flow::Flow;
+use crate::flow_counts;
 use crate::prepare;
-use crate::pump::{self, PumpEnd};
+use crate::pump::{self, PumpEnd, StreamEnd};
 use crate::sampler::{self, SampleLog, Sampled};
 use crate::setup::{FlowSetup, Sockets};
 use crate::tally;
+
+/// How long a receiver of datagrams reads on after a regular stop: the queues of the path empty into it.
+const LAST_DATAGRAMS: Duration = Duration::from_secs(1);
 
 /// A running flow. Dropping it aborts the flow and waits for its threads, which takes at most some 200 ms.
 #[derive(Debug)]
@@ -62,6 +68,8 @@ pub struct FlowReport {
     pub caveats: Vec<Caveat>,
     /// This side's first byte, from the epoch given to [`start`]; absent when there was none.
     pub first_byte: Option<Timestamp>,
+    /// What every stream has counted, with the tally.
+    pub counts: FlowCounts,
 }
 
 /// Starts the threads of one side of a flow. The sender writes at once.
@@ -126,7 +134,7 @@ impl FlowHandle {
             srtt,
             retransmits,
             finished_writing: self.flow.writes() && self.flow.control.all_written(),
-            ended: self.flow.control.all_ended(),
+            ended: self.flow.is_over(),
         }
     }
 
@@ -136,7 +144,13 @@ impl FlowHandle {
         self.log.fresh()
     }
 
-    /// Rings when the sender has finished writing and when every stream has ended; poll it for reading.
+    /// What every stream has counted so far. Costs a system call for each connection.
+    #[must_use]
+    pub fn counts(&self) -> FlowCounts {
+        flow_counts::read(&self.flow, &self.retransmitted, self.epoch)
+    }
+
+    /// Rings when the sender has finished writing and when the flow is over; poll it for reading.
     #[must_use]
     pub fn bell(&self) -> &EventFd {
         &self.flow.control.driver
@@ -150,6 +164,30 @@ impl FlowHandle {
     /// The receiver reads until `deadline` at most; of datagrams also not beyond 200 ms of silence.
     pub fn stop_reading(&self, deadline: Mono) {
         self.flow.control.stop_reading(deadline);
+    }
+
+    /// Ends the flow as a stand-in asks for it. [`Progress::ended`] tells when that has happened: within some 20 ms,
+    /// which is what a pump waits at most for its peer, or 200 ms where the peer does not take the rest of a block.
+    /// [`FlowHandle::finish`] then closes the writing side ([`Stop::Regularly`]) or prepares the reset
+    /// ([`Stop::Abort`]), which is sent when the last duplicate of the socket is closed.
+    ///
+    /// With [`Stop::Regularly`] a receiver over TCP reads on until its peer has closed, and one of datagrams until
+    /// 200 ms have brought none, at most for a second.
+    pub fn stop(&self, how: Stop) {
+        let control = &self.flow.control;
+        match how {
+            Stop::AtOnce => control.stop_at_once(),
+            Stop::Regularly => {
+                control.stop_writing();
+                if self.flow.sockets.udp(0).is_some() {
+                    control.stop_reading(clock::now() + LAST_DATAGRAMS);
+                }
+            }
+            Stop::Abort => control.abort(),
+        }
+        if self.flow.is_over() {
+            control.driver.ring();
+        }
     }
 
     /// Ends the flow at once: connections are reset, what is in their queues is lost and counted.
@@ -166,7 +204,9 @@ impl FlowHandle {
         let copied = ends.iter().any(|end| end.copied);
         let unpinned = ends.iter().any(|end| end.unpinned);
         let per_call = ends.iter().filter_map(|end| end.per_call).min();
-        let streams = ends.into_iter().flat_map(|end| end.streams).collect();
+        let streams: Vec<StreamEnd> = ends.into_iter().flat_map(|end| end.streams).collect();
+        let mut counts = self.counts();
+        counts.marks = flow_counts::marks(&self.flow, &streams);
         let mut tally = tally::assemble(&self.flow, streams, retransmits.as_deref());
         tally.readings = sampled.readings.clone();
         // The pumps know the bytes of the measured part to the read, the sampler to its wake-up.
@@ -192,18 +232,9 @@ impl FlowHandle {
             settings.affinity = None;
         }
         caveats.extend(caveats::at_end(&self.flow, &tally, &sampled, unpinned));
-        let epoch = self.epoch.as_ns();
-        FlowReport {
-            tally,
-            samples: self.log.take(),
-            settings,
-            caveats,
-            first_byte: self
-                .flow
-                .part
-                .begun()
-                .map(|first| Timestamp::from_ns(first.as_ns().saturating_sub(epoch))),
-        }
+        counts.tally = Some(Box::new(tally.clone()));
+        let first_byte = self.flow.part.begun().map(|first| flow_counts::moment(first, self.epoch));
+        FlowReport { tally, samples: self.log.take(), settings, caveats, first_byte, counts }
     }
 
     /// Waits for every thread. One that panicked has left its counts and is reported by their tally.
@@ -212,8 +243,27 @@ impl FlowHandle {
         let sampled = self.sampler.take().and_then(|sampler| sampler.join().ok()).unwrap_or_default();
         if self.flow.control.aborted() {
             self.reset();
+        } else if self.flow.setup.lent {
+            self.give_back();
         }
         (ends, sampled)
+    }
+
+    /// Lent sockets go on as links: a regular end closes their writing side, and datagrams come one by one again.
+    fn give_back(&self) {
+        let regular =
+            self.flow.writes() && self.flow.control.told_to_stop() && !self.flow.control.stopped_at_once();
+        match &self.flow.sockets {
+            // Refused only when the peer is gone already, and then it needs no notice.
+            Sockets::Tcp(streams) if regular => {
+                streams.iter().for_each(|stream| drop(queues::finish_writing(stream)));
+            }
+            // Where it cannot be turned off it could not be turned on.
+            Sockets::Udp(sockets) if !self.flow.writes() => {
+                sockets.iter().for_each(|socket| drop(sockopt::set_udp_gro(socket, false)));
+            }
+            _ => {}
+        }
     }
 
     /// Makes the closing of the sockets a reset. Those that ended well are closed already, and no harm is done.

@@ -4,6 +4,7 @@ use std::net::{TcpStream, UdpSocket};
 
 use linerate_model::{Limit, Side, SocketKnobs, Transport};
 use linerate_proto::StampLayout;
+use linerate_proto::stand_in::{self, EndMark, FlowTask, Payload};
 use linerate_units::{Bitrate, Bytes, Span};
 
 /// What one side of a flow is asked to do.
@@ -41,9 +42,32 @@ pub struct FlowSetup {
     pub stamp: StampLayout,
     /// What tells the datagrams of this test from others.
     pub tag: [u8; 8],
+    /// What each stream says.
+    pub payload: Payload,
+    /// Blocks or datagrams that leave together when a rate is offered; absent to choose.
+    pub burst: Option<u32>,
+    /// What ends a receiver's stream of datagrams, beside an order.
+    pub end_mark: EndMark,
+    /// A thread for each stream up to [`FlowSetup::MOST_THREADS`] streams, however few cores there are.
+    pub one_pump_each: bool,
+    /// The flow is a stand-in's: its sockets are duplicates of links that are used further. They are half-closed and
+    /// reset only when [`crate::FlowHandle::stop`] says so, and a sender that has reached its limit waits for that
+    /// order. Blocks and datagrams are counted whole: a limit in bytes is rounded up to them, a stop lets a sender over
+    /// TCP finish the block it has begun, unless its peer takes none of it for 200 ms (streams that share a thread stop
+    /// anywhere). What refuses single datagrams (ECONNREFUSED) is noted and ends nothing.
+    pub lent: bool,
 }
 
 impl FlowSetup {
+    /// Streams that have a thread each where that is asked for.
+    pub const MOST_THREADS: usize = 128;
+
+    /// Most bytes of a block that a stand-in can ask for.
+    pub(crate) const LONGEST_BLOCK: usize = 64 << 20;
+
+    /// The limit of a sender that goes on until it is told.
+    pub const UNTIL_TOLD: Limit = Limit::TimeNs(Span::from_ns(u64::MAX));
+
     /// A saturating TCP flow for `measured` time with a sample every 100 ms; change the fields that differ.
     #[must_use]
     pub fn new(flow: u16, side: Side, measured: Span) -> Self {
@@ -64,13 +88,52 @@ impl FlowSetup {
             interface: None,
             stamp: linerate_proto::native::STAMP,
             tag: [0; 8],
+            payload: Payload::default(),
+            burst: None,
+            end_mark: EndMark::None,
+            one_pump_each: false,
+            lent: false,
+        }
+    }
+
+    /// What a stand-in asks for; its links stay its own. Samples are taken every 100 ms.
+    #[must_use]
+    pub fn of_task(task: &FlowTask) -> Self {
+        let limit = match (task.bytes, task.time) {
+            (Some(bytes), _) => Limit::Bytes(bytes),
+            (None, Some(time)) => {
+                Limit::TimeNs(Span::from_ns(task.omit.as_ns().saturating_add(time.as_ns())))
+            }
+            (None, None) => Self::UNTIL_TOLD,
+        };
+        Self {
+            transport: match task.transport {
+                stand_in::Transport::Tcp => Transport::Tcp,
+                stand_in::Transport::Udp => Transport::Udp,
+                stand_in::Transport::Mptcp => Transport::Mptcp,
+            },
+            limit,
+            measured: task.time,
+            omit: task.omit,
+            offered: task.offered,
+            fq_rate: task.fq_rate,
+            length: Some(task.length.min(Bytes::new(Self::LONGEST_BLOCK as u64))),
+            socket: task.socket.clone(),
+            affinity: task.affinity,
+            stamp: task.stamp,
+            payload: task.payload.clone(),
+            burst: task.burst,
+            end_mark: task.end_mark,
+            one_pump_each: true,
+            lent: true,
+            ..Self::new(task.flow, task.side, Span::ZERO)
         }
     }
 
     /// The payload of one datagram, bytes.
     #[must_use]
     pub fn datagram_length(&self) -> usize {
-        self.length.map_or(1448, |length| length.get().min(65_507) as usize)
+        self.length.map_or(1448, |length| length.get().clamp(1, 65_507) as usize)
     }
 }
 

@@ -1,13 +1,14 @@
 //! The header of a datagram, written and read where the layout says.
 
-use linerate_proto::{SeqField, StampLayout, TimeForm};
+use linerate_proto::{SeqField, StampLayout, TimeField, TimeForm};
+use linerate_sock::clock;
 
 /// What a datagram says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// Number within its stream, from 0.
     pub(crate) seq: u64,
-    /// When it was sent, ns of the sender's monotonic clock.
+    /// When it was sent, ns of the sender's monotonic or wall clock.
     pub(crate) sent_ns: u64,
 }
 
@@ -25,6 +26,15 @@ fn get<const N: usize>(datagram: &[u8], at: usize) -> Option<[u8; N]> {
 pub(crate) fn write_tag(datagram: &mut [u8], layout: &StampLayout, tag: [u8; 8]) {
     if let Some(at) = layout.tag_at {
         put(datagram, at, &tag);
+    }
+}
+
+/// The time now, ns of the clock that the datagrams show.
+#[inline]
+pub(crate) fn now_ns(layout: &StampLayout) -> u64 {
+    match layout.time {
+        Some(TimeField { form: TimeForm::Wall, .. }) => clock::wall_ns(),
+        _ => clock::now().as_ns(),
     }
 }
 
@@ -62,42 +72,110 @@ pub(crate) fn write(datagram: &mut [u8], layout: &StampLayout, stream: u32, stam
     }
 }
 
-/// Reads a datagram; absent when it is not of this test.
-#[inline]
-pub(crate) fn read(datagram: &[u8], layout: &StampLayout, tag: [u8; 8]) -> Option<Stamp> {
-    if datagram.len() < layout.length || layout.tag_at.is_some_and(|at| get(datagram, at) != Some(tag)) {
-        return None;
+/// What a received datagram is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// Data.
+    Data(Stamp),
+    /// It has a negative number: the sender's last.
+    Negative,
+    /// Not of this test, or no number that a sender could have reached.
+    Stray,
+}
+
+/// No sender reaches this number, and sums over all streams stay far below what a counter holds.
+const ABSURD: u64 = 1 << 48;
+/// A count of bytes above it, in the first datagram of a stream, is in the other byte order.
+const SWAPPED: u64 = 1 << 32;
+
+/// Reads the datagrams of one stream.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    layout: StampLayout,
+    tag: [u8; 8],
+    /// Bytes of a datagram, by which counts of bytes become numbers.
+    length: u64,
+    /// One more than the highest number so far; numbers that wrap are the nearest to it.
+    next: u64,
+    /// Whether counts of bytes are in the other byte order; unknown before the first.
+    swapped: Option<bool>,
+}
+
+impl Reader {
+    pub(crate) fn new(layout: StampLayout, tag: [u8; 8], length: usize) -> Self {
+        Self { layout, tag, length: length.max(1) as u64, next: 0, swapped: None }
     }
-    let narrow = |at| get(datagram, at).map(u32::from_be_bytes);
-    let seq = match layout.seq {
-        SeqField::Wide { at, first } => u64::from_be_bytes(get(datagram, at)?).wrapping_sub(first),
-        SeqField::Narrow { at, first } | SeqField::Signed { at, first } => {
-            u64::from(narrow(at)?.wrapping_sub(first as u32))
+
+    /// Reads a datagram.
+    #[inline]
+    pub(crate) fn read(&mut self, datagram: &[u8]) -> Said {
+        let layout = &self.layout;
+        let foreign = layout.tag_at.is_some_and(|at| get(datagram, at) != Some(self.tag));
+        if datagram.len() < layout.length || foreign {
+            return Said::Stray;
         }
-        SeqField::Halves { low_at, high_at, first } => {
-            (u64::from(narrow(high_at)?) << 32 | u64::from(narrow(low_at)?)).wrapping_sub(first)
+        if negative(datagram, layout.seq) {
+            return Said::Negative;
         }
-        SeqField::Bytes { at } => {
-            (u64::from_le_bytes(get(datagram, at)?) / datagram.len().max(1) as u64).wrapping_sub(1)
-        }
-        SeqField::Absent => 0,
-    };
-    let sent_ns = match layout.time {
-        None => 0,
-        Some(time) => match time.form {
-            TimeForm::Nanoseconds => u64::from_be_bytes(get(datagram, time.at)?),
-            TimeForm::Monotonic | TimeForm::Wall => {
-                u64::from(narrow(time.at)?) * 1_000_000_000 + u64::from(narrow(time.at + 4)?) * 1000
+        let sent_ns = layout.time.map_or(Some(0), |time| sent_ns(datagram, time));
+        match self.seq(datagram).zip(sent_ns) {
+            Some((seq, sent_ns)) if seq < ABSURD => {
+                self.next = self.next.max(seq + 1);
+                Said::Data(Stamp { seq, sent_ns })
             }
-        },
-    };
-    Some(Stamp { seq, sent_ns })
+            _ => Said::Stray,
+        }
+    }
+
+    fn seq(&mut self, datagram: &[u8]) -> Option<u64> {
+        match self.layout.seq {
+            SeqField::Wide { at, first } => u64::from_be_bytes(get(datagram, at)?).checked_sub(first),
+            SeqField::Narrow { at, first } => {
+                let ahead = narrow(datagram, at)?.wrapping_sub(first as u32).wrapping_sub(self.next as u32);
+                self.next.checked_add_signed(i64::from(ahead.cast_signed()))
+            }
+            SeqField::Signed { at, first } => u64::from(narrow(datagram, at)?).checked_sub(first),
+            SeqField::Halves { low_at, high_at, first } => {
+                let high = u64::from(narrow(datagram, high_at)?);
+                (high << 32 | u64::from(narrow(datagram, low_at)?)).checked_sub(first)
+            }
+            SeqField::Bytes { at } => {
+                let bytes = u64::from_le_bytes(get(datagram, at)?);
+                let swapped = *self.swapped.get_or_insert(bytes > SWAPPED);
+                (if swapped { bytes.swap_bytes() } else { bytes } / self.length).checked_sub(1)
+            }
+            SeqField::Absent => Some(self.next),
+        }
+    }
+}
+
+fn narrow(datagram: &[u8], at: usize) -> Option<u32> {
+    get(datagram, at).map(u32::from_be_bytes)
+}
+
+fn negative(datagram: &[u8], seq: SeqField) -> bool {
+    match seq {
+        SeqField::Signed { at, .. } | SeqField::Halves { high_at: at, .. } => {
+            narrow(datagram, at).is_some_and(|word| word.cast_signed() < 0)
+        }
+        SeqField::Wide { .. } | SeqField::Narrow { .. } | SeqField::Bytes { .. } | SeqField::Absent => false,
+    }
+}
+
+fn sent_ns(datagram: &[u8], time: TimeField) -> Option<u64> {
+    match time.form {
+        TimeForm::Nanoseconds => get(datagram, time.at).map(u64::from_be_bytes),
+        TimeForm::Monotonic | TimeForm::Wall => {
+            let (seconds, us) = (narrow(datagram, time.at)?, narrow(datagram, time.at + 4)?);
+            Some(u64::from(seconds) * 1_000_000_000 + u64::from(us) * 1000)
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_proto::TimeField;
+    use crate::arrivals::Arrivals;
     use proptest::prelude::*;
 
     const LAYOUT: StampLayout = StampLayout {
@@ -117,9 +195,87 @@ mod tests {
         write(&mut datagram, &LAYOUT, 7, stamp);
         assert_eq!(datagram[..16], *b"thistest\0\0\0\0\0\0\x01\x02");
         assert_eq!(datagram[16..28], [3, 4, 5, 6, 7, 8, 9, 10, 0, 0, 0, 7]);
-        assert_eq!(read(&datagram, &LAYOUT, TAG), Some(stamp));
-        assert_eq!(read(&datagram, &LAYOUT, *b"another!"), None);
-        assert_eq!(read(&datagram[..31], &LAYOUT, TAG), None, "too short to be ours");
+        let read = |datagram, tag| Reader::new(LAYOUT, tag, 40).read(datagram);
+        assert_eq!(read(&datagram[..], TAG), Said::Data(stamp));
+        assert_eq!(read(&datagram[..], *b"another!"), Said::Stray);
+        assert_eq!(read(&datagram[..31], TAG), Said::Stray, "too short to be ours");
+    }
+
+    fn layout(seq: SeqField) -> StampLayout {
+        StampLayout { tag_at: None, seq, time: None, stream_at: None, length: 16 }
+    }
+
+    /// The numbers read from datagrams of 100 bytes; absent for strays.
+    fn numbers(seq: SeqField, datagrams: &[[u8; 16]]) -> Vec<Option<u64>> {
+        let mut reader = Reader::new(layout(seq), [0; 8], 100);
+        let number = |datagram: &[u8; 16]| match reader.read(datagram) {
+            Said::Data(stamp) => Some(stamp.seq),
+            _ => None,
+        };
+        datagrams.iter().map(number).collect()
+    }
+
+    fn word_at(at: usize, word: u32) -> [u8; 16] {
+        let mut datagram = [0; 16];
+        datagram[at..at + 4].copy_from_slice(&word.to_be_bytes());
+        datagram
+    }
+
+    #[test]
+    fn narrow_numbers_go_on_after_they_have_wrapped_and_a_late_one_stays_late() {
+        let seq = SeqField::Narrow { at: 8, first: 1 };
+        let words = [1, 0x7000_0000, 0xE000_0000, u32::MAX, 0, 1, u32::MAX - 1, 2];
+        let expected =
+            [0, 0x6FFF_FFFF, 0xDFFF_FFFF, 0xFFFF_FFFE, 0xFFFF_FFFF, 1 << 32, 0xFFFF_FFFD, (1 << 32) + 1];
+        assert_eq!(numbers(seq, &words.map(|word| word_at(8, word))), expected.map(Some));
+        // Below the first number there is none.
+        assert_eq!(numbers(seq, &[word_at(8, 0)]), [None]);
+    }
+
+    #[test]
+    fn a_signed_number_in_halves_or_alone_ends_the_stream_below_zero() {
+        let halves = SeqField::Halves { low_at: 0, high_at: 12, first: 1 };
+        let mut wide = word_at(0, 5);
+        wide[12..].copy_from_slice(&[0, 0, 0, 1]);
+        assert_eq!(numbers(halves, &[word_at(0, 1), wide]), [Some(0), Some((1 << 32) + 4)]);
+        let mut last = word_at(0, 0xFFFF_FF4A);
+        last[12..].copy_from_slice(&[0xFF; 4]);
+        let said = |seq, datagram: &[u8]| Reader::new(layout(seq), [0; 8], 100).read(datagram);
+        assert_eq!(said(halves, &last), Said::Negative);
+        let signed = SeqField::Signed { at: 0, first: 0 };
+        assert_eq!(said(signed, &last), Said::Negative);
+        assert_eq!(numbers(signed, &[word_at(0, 0), word_at(0, 7)]), [Some(0), Some(7)]);
+    }
+
+    #[test]
+    fn counts_of_bytes_become_numbers_in_either_byte_order() {
+        let count = |bytes: u64, swap: bool| {
+            let mut datagram = [0; 16];
+            let bytes = if swap { bytes.to_be_bytes() } else { bytes.to_le_bytes() };
+            datagram[8..].copy_from_slice(&bytes);
+            datagram
+        };
+        for swap in [false, true] {
+            let datagrams = [100, 200, 500, 400].map(|bytes| count(bytes, swap));
+            assert_eq!(numbers(SeqField::Bytes { at: 8 }, &datagrams), [0, 1, 4, 3].map(Some));
+        }
+    }
+
+    #[test]
+    fn without_numbers_each_is_the_next_and_an_absurd_number_is_a_stray() {
+        assert_eq!(numbers(SeqField::Absent, &[[9; 16]; 3]), [0, 1, 2].map(Some));
+        assert_eq!(numbers(SeqField::Wide { at: 0, first: 0 }, &[[0x7F; 16]]), [None]);
+    }
+
+    #[test]
+    fn a_wall_time_is_seconds_and_microseconds() {
+        let time = TimeField { at: 4, form: TimeForm::Wall };
+        let layout = StampLayout { time: Some(time), ..layout(SeqField::Signed { at: 0, first: 1 }) };
+        let mut datagram = [0; 16];
+        write(&mut datagram, &layout, 0, Stamp { seq: 1, sent_ns: 5_000_678_999 });
+        assert_eq!(datagram[..12], [0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 2, 0xA6]);
+        let said = Reader::new(layout, [0; 8], 16).read(&datagram);
+        assert_eq!(said, Said::Data(Stamp { seq: 1, sent_ns: 5_000_678_000 }));
     }
 
     proptest! {
@@ -138,7 +294,33 @@ mod tests {
             let time = Some(TimeField { at, form: [TimeForm::Nanoseconds, TimeForm::Wall][form % 2] });
             let layout = StampLayout { tag_at: Some(at), seq, time, stream_at: Some(at), length };
             write(&mut bytes, &layout, 1, Stamp { seq: 1, sent_ns: 1 });
-            let _ = read(&bytes, &layout, TAG);
+            let _ = Reader::new(layout, TAG, length).read(&bytes);
+        }
+
+        #[test]
+        fn whatever_arrives_the_counts_stay_within_what_can_be_summed(
+            datagrams in proptest::collection::vec(any::<[u8; 16]>(), 0..60), first in 0u64..3, form in 0usize..6,
+        ) {
+            let seq = [
+                SeqField::Wide { at: 0, first },
+                SeqField::Narrow { at: 0, first },
+                SeqField::Signed { at: 0, first },
+                SeqField::Halves { low_at: 0, high_at: 4, first },
+                SeqField::Bytes { at: 0 },
+                SeqField::Absent,
+            ][form];
+            let time = Some(TimeField { at: 8, form: TimeForm::Wall });
+            let mut reader = Reader::new(StampLayout { time, ..layout(seq) }, TAG, 1);
+            let mut arrivals = Arrivals::new();
+            for (arrived, datagram) in datagrams.iter().enumerate() {
+                if let Said::Data(stamp) = reader.read(datagram) {
+                    arrivals.sequence.arrive(stamp.seq);
+                    arrivals.jitter.arrive(stamp.sent_ns, arrived as u64);
+                }
+            }
+            let counts = arrivals.counts();
+            prop_assert!(counts.highest <= ABSURD && counts.lost <= counts.highest);
+            prop_assert_eq!(counts.highest - counts.lost, counts.packets - counts.duplicates);
         }
     }
 }

@@ -59,7 +59,7 @@ fn outcome(ends: &[StreamEnd], streams: usize) -> (bool, Option<String>) {
         return (true, None);
     }
     let failure = troubles.iter().find_map(|trouble| match trouble {
-        Trouble::Failed(text) => Some(text.as_str()),
+        Trouble::Failed { text, .. } => Some(text.as_str()),
         Trouble::Aborted => None,
     });
     let text = failure.unwrap_or("stopped before the other end had finished");
@@ -96,6 +96,7 @@ pub fn settle_udp(sender: &Tally, receiver: &mut Tally) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_proto::stand_in::Reason;
 
     fn end(stream: usize, trouble: Option<Trouble>) -> StreamEnd {
         StreamEnd { stream, trouble, ..StreamEnd::default() }
@@ -103,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_failure_is_named_before_an_order_to_stop() {
-        let failed = Trouble::Failed("reset".to_owned());
+        let reason = Reason { errno: 104, text: "reset by peer".to_owned() };
+        let failed = Trouble::Failed { reason, text: "reset".to_owned() };
         let ends = [end(0, Some(Trouble::Aborted)), end(1, Some(failed)), end(2, None)];
         assert_eq!(outcome(&ends, 3), (false, Some("2 of 3 streams: reset".to_owned())));
         assert_eq!(outcome(&ends[2..], 1), (true, None));

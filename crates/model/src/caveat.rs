@@ -62,4 +62,6 @@ pub enum CaveatKind {
     LabPacketLimit,
     /// The emulated network did not answer, so what its ports counted is missing: it died, or was never there.
     LabGone,
+    /// The other end is a program of others: its counters were not read, only what it says of itself.
+    ForeignPeer,
 }

@@ -3,15 +3,26 @@
 //! Each protocol is one folder: its bytes (`wire` and below), its dialogue (a [`Session`]), nothing else. A decoder
 //! takes any bytes without panic and is fuzzed. Sockets, sleeping and threads are elsewhere.
 
+mod c_format;
 mod error;
+pub mod iperf2;
+pub mod iperf3;
 pub mod native;
+pub mod netpipe;
+pub mod ntttcp;
+pub mod nuttcp;
 mod session;
 mod stamp;
 pub mod stand_in;
+pub mod ttcp;
+#[cfg(test)]
+mod virtual_hosts;
 
 pub use error::PeerError;
 pub use session::{Admission, Ended, FlowOrder, Hello, Input, Output, Place, Progress, Session, Welcome};
 pub use stamp::{SeqField, StampLayout, TimeField, TimeForm};
+
+use stand_in::StandIn;
 
 /// A protocol as plain data: what a port needs to know to serve it.
 #[derive(Debug)]
@@ -22,6 +33,24 @@ pub struct Protocol {
     pub default_port: u16,
     /// Whether a connection that begins with these bytes speaks it.
     pub sniff: fn(&[u8]) -> Match,
+    /// Its server, for `linerate serve`; absent for a protocol that is no stand-in.
+    pub servant: Option<MakeServant>,
+}
+
+/// Makes a server stand-in.
+pub type MakeServant = fn(&ServantConfig) -> Box<dyn StandIn>;
+
+/// What a server stand-in is told that serves behind a port which others share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServantConfig {
+    /// The port at which clients reach it.
+    pub port: u16,
+    /// Whether several clients may be measured at once; otherwise one at a time.
+    pub shared: bool,
+    /// Randomness for what nobody may guess.
+    pub seed: u64,
+    /// Wall-clock time at the stand-in's start, from the Unix epoch.
+    pub wall: linerate_units::Span,
 }
 
 /// What the first bytes of a connection say.
@@ -36,4 +65,12 @@ pub enum Match {
 }
 
 /// Every protocol this program speaks.
-pub static ALL: &[&Protocol] = &[&native::NATIVE];
+pub static ALL: &[&Protocol] = &[
+    &native::NATIVE,
+    &iperf3::IPERF3,
+    &iperf2::IPERF2,
+    &ttcp::TTCP,
+    &netpipe::NETPIPE,
+    &ntttcp::NTTTCP,
+    &nuttcp::NUTTCP,
+];

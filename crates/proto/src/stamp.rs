@@ -51,7 +51,8 @@ pub enum SeqField {
         /// Number of the first datagram.
         first: u64,
     },
-    /// Bytes sent so far, this datagram included, 8 bytes in the sender's own order, here little-endian (nuttcp).
+    /// Bytes sent so far, this datagram included, 8 bytes in the sender's own order: written little-endian, read in
+    /// either order (nuttcp).
     Bytes {
         /// Where.
         at: usize,

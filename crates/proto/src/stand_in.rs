@@ -9,14 +9,16 @@
 //! A bad peer is no error of the driver: the stand-in prints what its tool prints, and ends or goes on as its tool does.
 
 mod flow;
+mod host;
 mod link;
 mod run;
 
 pub use flow::{
     Cpu, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Pattern, Payload, Stop, StreamCounts,
 };
+pub use host::HostCounts;
 pub use link::{Link, LinkOptions, Opened, Reason, Transport};
-pub use run::{Planned, RunId};
+pub use run::{Planned, RunId, SizePoint};
 
 use std::net::SocketAddr;
 
@@ -142,6 +144,15 @@ pub enum Input<'a> {
         /// How it went.
         result: Result<Exchanged, Reason>,
     },
+    /// The answer to [`Output::LookHost`].
+    Host(&'a HostCounts),
+    /// A file that was to be written cannot be.
+    NotWritten {
+        /// Its name, as in [`Output::WriteFile`].
+        name: String,
+        /// What the system says.
+        reason: Reason,
+    },
     /// The deadline has passed.
     Tick,
     /// The user or the system asks the program to end (a signal's number).
@@ -190,6 +201,13 @@ pub enum Output {
         /// What to write.
         bytes: Vec<u8>,
     },
+    /// Send one byte as urgent data of a connection (RFC 9293 §3.8.5), after what was handed to it before.
+    Urgent {
+        /// The link.
+        link: Link,
+        /// The byte.
+        byte: u8,
+    },
     /// Send one datagram from a listener.
     SendTo {
         /// The listener.
@@ -219,6 +237,11 @@ pub enum Output {
         /// The link.
         link: Link,
     },
+    /// Leave what arrives on a link where it is until a flow has it: payload may overtake the word to start.
+    Hold {
+        /// The link.
+        link: Link,
+    },
     /// Server: may this run begin? Answered by `Admitted` or `Refused`.
     Ask(Box<Planned>),
     /// Client: this run begins.
@@ -241,6 +264,15 @@ pub enum Output {
     Exchange(Box<Exchange>),
     /// Tell what every flow has counted; answered by `Counts` before anything else.
     Look,
+    /// Read the counters of this host; answered by `Host` before anything else.
+    LookHost {
+        /// Count the interrupts of the lines that contain this name.
+        interrupts: Option<String>,
+        /// Count the packets of this interface.
+        interface: Option<String>,
+    },
+    /// One size of a series over message sizes has been measured.
+    Point(Box<SizePoint>),
     /// What the peer says it counted of a flow.
     PeerCounted {
         /// The flow.
@@ -270,6 +302,15 @@ pub enum Output {
     Read,
     /// Write to standard output, byte for byte.
     Write(Vec<u8>),
+    /// Write to a file that the user has named on the command line; a server that nobody sees writes none.
+    WriteFile {
+        /// Its name.
+        name: String,
+        /// What to write; it is in the file, whole, before anything else is done.
+        text: String,
+        /// Behind what the file holds; otherwise in place of it.
+        append: bool,
+    },
     /// End the program.
     Exit(i32),
 }

@@ -19,6 +19,8 @@ unsafe impl Plain for u32 {}
 unsafe impl Plain for u64 {}
 // SAFETY: an array of the above has no padding either.
 unsafe impl Plain for [i32; 2] {}
+// SAFETY: bytes have no invalid bit patterns and no padding.
+unsafe impl Plain for [u8; 32] {}
 // SAFETY: two integers of equal size, no padding, C layout.
 unsafe impl Plain for libc::linger {}
 // SAFETY: two 64-bit integers on this platform, C layout.

@@ -104,6 +104,21 @@ pub fn process_cpu() -> Duration {
     Duration::from_nanos(read(libc::CLOCK_PROCESS_CPUTIME_ID))
 }
 
+/// CPU time used by this process, all threads: in user mode, and in the kernel.
+#[must_use]
+pub fn process_times() -> (Duration, Duration) {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is valid for writing; asking about oneself cannot fail, and zeroes are a valid answer if it did.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let span = |time: libc::timeval| {
+        Duration::from_secs(time.tv_sec.max(0) as u64) + Duration::from_micros(time.tv_usec.max(0) as u64)
+    };
+    (span(usage.ru_utime), span(usage.ru_stime))
+}
+
 /// The CPU clock of one thread, which every other thread of the process can read too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadClock(libc::clockid_t);
@@ -281,6 +296,8 @@ mod tests {
         let (thread, process) = (thread_cpu(), process_cpu());
         while thread_cpu() == thread {}
         assert!(process_cpu() > process);
+        let (user, system) = process_times();
+        assert!(user + system > Duration::ZERO);
         set_timer_slack_ns(1).unwrap();
         assert!(resolution() <= Duration::from_millis(10));
         assert!(boot_time_ns() < wall_ns());

@@ -43,6 +43,6 @@ pub mod userns;
 
 pub use clock::Mono;
 pub use error::SockError;
-pub use options::{Granted, SocketOptions};
+pub use options::{Granted, KeepAlive, SocketOptions};
 pub use stream::Moved;
 pub use tcp_info::{TcpInfo, tcp_info};

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -104,34 +105,70 @@ pub fn connect_tcp(options: &ConnectOptions) -> Result<Connected, SockError> {
 }
 
 fn connect_one(addr: SocketAddr, wishes: &SocketOptions, deadline: Mono) -> Result<Connected, SockError> {
-    const OP: &str = "connect to";
-    let fail = |source: io::Error| SockError::new(OP, source).at(addr);
-    let socket = stream_socket(addr, wishes.mptcp)?;
-    wishes.apply_tcp(&socket).map_err(|error| error.at(addr))?;
-    if let Some(local) = wishes.local_towards(addr) {
+    let connecting = begin_connect(addr, wishes)?;
+    if !wait_for(&connecting, Interest::WRITE, deadline)? {
+        return Err(SockError::errno(CONNECT, libc::ETIMEDOUT).at(addr));
+    }
+    connecting.finish()
+}
+
+const CONNECT: &str = "connect to";
+
+/// A connection whose handshake is under way. Wait until it can be written to, then [`Connecting::finish`].
+#[derive(Debug)]
+pub struct Connecting {
+    socket: Socket,
+    peer: SocketAddr,
+    wishes: SocketOptions,
+    began: Mono,
+}
+
+/// Begins a TCP handshake and does not wait for its end.
+///
+/// # Errors
+/// A wish is refused, there is no route, or a host of this name refuses at once.
+pub fn begin_connect(peer: SocketAddr, wishes: &SocketOptions) -> Result<Connecting, SockError> {
+    let fail = |source: io::Error| SockError::new(CONNECT, source).at(peer);
+    let socket = stream_socket(peer, wishes.mptcp)?;
+    wishes.apply_tcp(&socket).map_err(|error| error.at(peer))?;
+    if let Some(local) = wishes.local_towards(peer) {
         if wishes.local_port.is_some() {
             sockopt::set_reuse_address(&socket, true)?;
         }
         bind(&socket, local)?;
     }
+    let labelled = wishes.labelled(&socket, peer)?;
     socket.set_nonblocking(true).map_err(fail)?;
-    let start = clock::now();
-    match socket.connect(&addr.into()) {
+    let began = clock::now();
+    match socket.connect(&labelled.into()) {
         Ok(()) => {}
-        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {
-            if !wait_for(&socket, Interest::WRITE, deadline)? {
-                return Err(SockError::errno(OP, libc::ETIMEDOUT).at(addr));
-            }
-            if let Some(error) = sockopt::take_error(&socket)? {
-                return Err(fail(error));
-            }
-        }
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
         Err(error) => return Err(fail(error)),
     }
-    let handshake = clock::now().since(start);
-    socket.set_nonblocking(false).map_err(fail)?;
-    let granted = wishes.granted(&socket)?;
-    Ok(Connected { stream: socket.into(), peer: addr, granted, handshake })
+    Ok(Connecting { socket, peer, wishes: wishes.clone(), began })
+}
+
+impl Connecting {
+    /// The connection, once the socket can be written to.
+    ///
+    /// # Errors
+    /// Why the handshake failed.
+    pub fn finish(self) -> Result<Connected, SockError> {
+        let fail = |source: io::Error| SockError::new(CONNECT, source).at(self.peer);
+        if let Some(error) = sockopt::take_error(&self.socket)? {
+            return Err(fail(error));
+        }
+        let handshake = clock::now().since(self.began);
+        self.socket.set_nonblocking(false).map_err(fail)?;
+        let granted = self.wishes.granted(&self.socket)?;
+        Ok(Connected { stream: self.socket.into(), peer: self.peer, granted, handshake })
+    }
+}
+
+impl AsFd for Connecting {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 }
 
 /// A socket that accepts connections.
@@ -152,7 +189,7 @@ pub struct Listening {
 pub fn listen_tcp(addr: SocketAddr, backlog: i32, wishes: &SocketOptions) -> Result<Listening, SockError> {
     let socket = stream_socket(addr, wishes.mptcp)?;
     if is_any_v6(addr) {
-        sockopt::set_only_v6(&socket, false)?;
+        sockopt::set_only_v6(&socket, wishes.only_v6)?;
     }
     sockopt::set_reuse_address(&socket, true)?;
     wishes.apply_tcp(&socket).map_err(|error| error.at(addr))?;
@@ -207,7 +244,7 @@ pub fn connect_udp(peer: SocketAddr, wishes: &SocketOptions) -> Result<Bound, So
     let any = if peer.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
     let local = wishes.local_towards(peer).unwrap_or(SocketAddr::new(any, 0));
     let socket = datagram_socket(local, wishes)?;
-    connect_datagram(&socket, peer)?;
+    connect_datagram(&socket, wishes.labelled(&socket, peer)?)?;
     bound(socket, local, wishes)
 }
 
@@ -241,7 +278,7 @@ fn datagram_socket(local: SocketAddr, wishes: &SocketOptions) -> Result<Socket, 
     let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))
         .map_err(|source| SockError::new("open a UDP socket for", source).at(local))?;
     if is_any_v6(local) {
-        sockopt::set_only_v6(&socket, false)?;
+        sockopt::set_only_v6(&socket, wishes.only_v6)?;
     }
     if wishes.reuse_port {
         sockopt::set_reuse_address(&socket, true)?;

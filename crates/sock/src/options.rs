@@ -37,6 +37,23 @@ pub struct SocketOptions {
     pub dont_fragment: bool,
     /// Share the local port with other sockets.
     pub reuse_port: bool,
+    /// A socket bound to `::` is not for IPv4.
+    pub only_v6: bool,
+    /// Flow label of every packet (IPv6; RFC 6437), 20 bits.
+    pub flow_label: Option<u32>,
+    /// Probe an idle connection (TCP keep-alive).
+    pub keep_alive: Option<KeepAlive>,
+}
+
+/// How an idle connection is probed; what is absent is the system's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// Time without a byte before the first probe; whole seconds.
+    pub idle: Option<Duration>,
+    /// Time between probes; whole seconds.
+    pub interval: Option<Duration>,
+    /// Probes without an answer after which the connection is given up.
+    pub probes: Option<u32>,
 }
 
 /// A buffer size as asked and as granted.
@@ -97,7 +114,22 @@ impl SocketOptions {
         if let Some(timeout) = self.user_timeout {
             sockopt::set_user_timeout(fd, timeout)?;
         }
+        if let Some(wish) = self.keep_alive {
+            sockopt::set_keep_alive(fd, wish)?;
+        }
         Ok(())
+    }
+
+    /// Leases the flow label, if one is wished, and writes it into the address that is then connected to.
+    pub(crate) fn labelled(&self, fd: &impl AsFd, peer: SocketAddr) -> Result<SocketAddr, SockError> {
+        match (self.flow_label, peer) {
+            (Some(label), SocketAddr::V6(mut v6)) => {
+                sockopt::lease_flow_label(fd, *v6.ip(), label)?;
+                v6.set_flowinfo(sockopt::flow_info(label));
+                Ok(v6.into())
+            }
+            _ => Ok(peer),
+        }
     }
 
     /// Sets the wishes that datagram sockets have too.

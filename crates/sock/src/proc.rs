@@ -6,6 +6,7 @@
 pub mod card;
 pub mod cpu;
 pub mod host;
+pub mod interrupts;
 pub mod net;
 
 use std::fs;

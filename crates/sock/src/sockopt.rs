@@ -1,6 +1,7 @@
 //! One function per socket option. [`crate::options`] applies the ones that must precede the handshake.
 
 use std::io;
+use std::net::Ipv6Addr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
 
 use crate::SockError;
 use crate::call::{get, get_bytes, set, set_text};
+use crate::options::KeepAlive;
 
 type Result<T> = std::result::Result<T, SockError>;
 
@@ -48,6 +50,8 @@ switches! {
     set_receive_tos: IPPROTO_IP, libc::IP_RECVTOS, "set IP_RECVTOS";
     /// Adds the traffic-class byte to every datagram received over IPv6.
     set_receive_tclass: IPPROTO_IPV6, libc::IPV6_RECVTCLASS, "set IPV6_RECVTCLASS";
+    /// Leaves urgent data in its place among the other bytes (RFC 6093 §6).
+    set_inline_urgent: SOL_SOCKET, libc::SO_OOBINLINE, "set SO_OOBINLINE";
     /// Collects ICMP answers to IPv4 packets in [`crate::errqueue`].
     set_receive_errors: IPPROTO_IP, libc::IP_RECVERR, "set IP_RECVERR";
 }
@@ -222,15 +226,49 @@ pub fn set_rcv_lowat(fd: &impl AsFd, bytes: u64) -> Result<()> {
     set("set SO_RCVLOWAT", fd, SOL_SOCKET, libc::SO_RCVLOWAT, clamp(bytes))
 }
 
-/// Probes an idle connection after `idle`, then every `interval`, and gives it up after `probes` without an answer.
+/// Probes a connection that is idle, and gives it up when nothing answers.
 ///
 /// # Errors
 /// `EINVAL` outside 1 s to 32767 s and 1 to 127 probes.
-pub fn set_keepalive(fd: &impl AsFd, idle: Duration, interval: Duration, probes: u32) -> Result<()> {
-    set("set TCP_KEEPIDLE", fd, IPPROTO_TCP, libc::TCP_KEEPIDLE, clamp(idle.as_secs()))?;
-    set("set TCP_KEEPINTVL", fd, IPPROTO_TCP, libc::TCP_KEEPINTVL, clamp(interval.as_secs()))?;
-    set("set TCP_KEEPCNT", fd, IPPROTO_TCP, libc::TCP_KEEPCNT, clamp(u64::from(probes)))?;
+pub fn set_keep_alive(fd: &impl AsFd, wish: KeepAlive) -> Result<()> {
+    let seconds = |span: Duration| clamp(span.as_secs());
+    if let Some(idle) = wish.idle {
+        set("set TCP_KEEPIDLE", fd, IPPROTO_TCP, libc::TCP_KEEPIDLE, seconds(idle))?;
+    }
+    if let Some(interval) = wish.interval {
+        set("set TCP_KEEPINTVL", fd, IPPROTO_TCP, libc::TCP_KEEPINTVL, seconds(interval))?;
+    }
+    if let Some(probes) = wish.probes {
+        set("set TCP_KEEPCNT", fd, IPPROTO_TCP, libc::TCP_KEEPCNT, clamp(u64::from(probes)))?;
+    }
     set("set SO_KEEPALIVE", fd, SOL_SOCKET, libc::SO_KEEPALIVE, 1)
+}
+
+/// A flow label as it stands in a socket address: in network order, the upper 12 bits empty.
+#[must_use]
+pub fn flow_info(label: u32) -> u32 {
+    (label & 0x000f_ffff).to_be()
+}
+
+/// Leases a flow label towards `peer`, so that packets may carry it (RFC 6437; include/uapi/linux/in6.h).
+///
+/// # Errors
+/// `EPERM` when another user has leased it, or the socket is not one of IPv6.
+pub fn lease_flow_label(fd: &impl AsFd, peer: Ipv6Addr, label: u32) -> Result<()> {
+    const IPV6_FLOWLABEL_MGR: i32 = 32;
+    const IPV6_FLOWINFO_SEND: i32 = 33;
+    const ACTION_GET: u8 = 0;
+    const SHARED_WITH_ANY: u8 = 255;
+    const CREATE: u16 = 1;
+    // struct in6_flowlabel_req: address 16, label 4, action 1, share 1, flags 2, expires 2, linger 2, padding 4.
+    let mut request = [0u8; 32];
+    request[..16].copy_from_slice(&peer.octets());
+    request[16..20].copy_from_slice(&(label & 0x000f_ffff).to_be_bytes());
+    request[20] = ACTION_GET;
+    request[21] = SHARED_WITH_ANY;
+    request[22..24].copy_from_slice(&CREATE.to_ne_bytes());
+    set("set IPV6_FLOWLABEL_MGR", fd, IPPROTO_IPV6, IPV6_FLOWLABEL_MGR, request)?;
+    set("set IPV6_FLOWINFO_SEND", fd, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1)
 }
 
 /// Forbids fragmentation (RFC 1191): a datagram above the known path MTU is refused with `EMSGSIZE`.

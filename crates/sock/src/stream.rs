@@ -64,6 +64,14 @@ pub fn send_zerocopy(fd: &impl AsFd, bytes: &[u8]) -> Result<Moved, SockError> {
     send_with(fd, bytes, libc::MSG_ZEROCOPY)
 }
 
+/// Sends one byte as urgent data (RFC 9293 §3.8.5), behind what was sent before.
+///
+/// # Errors
+/// As [`send`].
+pub fn send_urgent(fd: &impl AsFd, byte: u8) -> Result<Moved, SockError> {
+    send_with(fd, &[byte], libc::MSG_OOB)
+}
+
 fn send_with(fd: &impl AsFd, bytes: &[u8], flags: i32) -> Result<Moved, SockError> {
     let raw = fd.as_fd().as_raw_fd();
     outcome(retry("send", || {

@@ -8,7 +8,9 @@ use linerate_sock::open::{
     ConnectOptions, Connected, IpVersion, Listening, accept_until, connect_tcp, listen_tcp, resolve,
 };
 use linerate_sock::poll::{Interest, wait_for};
-use linerate_sock::{Mono, Moved, SockError, SocketOptions, clock, proc, queues, sockopt, stream, tcp_info};
+use linerate_sock::{
+    KeepAlive, Mono, Moved, SockError, SocketOptions, clock, proc, queues, sockopt, stream, tcp_info,
+};
 
 fn listen(wishes: &SocketOptions) -> Listening {
     listen_tcp("127.0.0.1:0".parse().unwrap(), 16, wishes).unwrap()
@@ -255,7 +257,8 @@ fn the_remaining_options_are_accepted() {
     sockopt::set_quick_ack(fd, true).unwrap();
     sockopt::set_rcv_lowat(fd, 4096).unwrap();
     sockopt::set_user_timeout(fd, Duration::from_secs(5)).unwrap();
-    sockopt::set_keepalive(fd, Duration::from_secs(10), Duration::from_secs(2), 3).unwrap();
+    let (idle, interval) = (Some(Duration::from_secs(10)), Some(Duration::from_secs(2)));
+    sockopt::set_keep_alive(fd, KeepAlive { idle, interval, probes: Some(3) }).unwrap();
     sockopt::set_dont_fragment(fd, true).unwrap();
     sockopt::set_max_pacing_rate(fd, u64::MAX).unwrap();
     assert_eq!(sockopt::max_pacing_rate(fd).unwrap(), u64::MAX);

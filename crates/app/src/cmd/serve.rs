@@ -4,8 +4,10 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use linerate_control::{News, Policy, Server, ServerConfig, Switch};
+use linerate_control::{ClassicPort, News, Policy, Server, ServerConfig, Switch};
+use linerate_proto::{Protocol, iperf2, netpipe, ntttcp, nuttcp, ttcp};
 
+use super::stand_in::ArchiveKeeper;
 use crate::args::{PolicyName, ServeArgs};
 use crate::exit::Exit;
 use crate::say;
@@ -62,7 +64,24 @@ fn config(args: &ServeArgs) -> ServerConfig {
         longest: args.limit_time,
         most_clients: args.limit_clients,
         one_off: args.one_off,
+        foreign: ServerConfig::others_at_home(),
+        classic: if args.classic { classic_ports() } else { Vec::new() },
+        keeper: Some(Arc::new(ArchiveKeeper::at(args.archive.archive.clone()))),
     }
+}
+
+/// The ports that older tools know, each with the protocols that are told apart there.
+const CLASSIC: &[(u16, &[&Protocol])] = &[
+    (5000, &[&nuttcp::NUTTCP, &ntttcp::NTTTCP]),
+    (5001, &[&iperf2::IPERF2, &ttcp::TTCP]),
+    (5002, &[&netpipe::NETPIPE]),
+];
+
+fn classic_ports() -> Vec<ClassicPort> {
+    CLASSIC
+        .iter()
+        .map(|(port, protocols)| ClassicPort { port: *port, protocols: protocols.to_vec() })
+        .collect()
 }
 
 fn tell(news: &News) {

@@ -9,13 +9,14 @@ use linerate_model::{Outcome, RunRecord, TestSpec, World};
 use linerate_units::Bitrate;
 
 use super::format;
+use crate::archive_sink::ArchiveSink;
 use crate::args::{FormatName, TestArgs};
 use crate::exit::Exit;
 use crate::lab_witness::LabWitness;
 use crate::naming::{now, run_name, target};
 use crate::signals::Signals;
 use crate::{say, terminal};
-use sinks::{ArchiveSink, Screen, Stream};
+use sinks::{Screen, Stream};
 
 pub(crate) fn run(args: &TestArgs) -> Exit {
     if let Err(error) = args.spec.check() {

@@ -2,17 +2,26 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 #![allow(dead_code, unused_imports, reason = "each test program uses its own part of this module")]
 
+pub(crate) mod bursts;
+mod iperf3;
+mod island;
 mod lab;
+mod lossy;
 mod net;
 mod process;
 mod relay;
 mod server;
+mod shape;
 
+pub(crate) use iperf3::{Both, Iperf3, PORT, both, both_json, list, number};
+pub(crate) use island::Island;
 pub(crate) use lab::{Lab, switches, world};
+pub(crate) use lossy::{Lossy, Passed};
 pub(crate) use net::{Net, Side};
 pub(crate) use process::{Done, Process, linerate, signal};
 pub(crate) use relay::Relay;
 pub(crate) use server::Server;
+pub(crate) use shape::shape;
 
 use std::path::PathBuf;
 use std::process::Command;

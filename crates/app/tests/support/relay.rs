@@ -18,9 +18,20 @@ pub(crate) struct Relay {
 }
 
 /// What a forwarder waits for.
-struct Watch {
+pub(super) struct Watch {
     mark: Vec<u8>,
     act: Mutex<Option<Act>>,
+}
+
+impl Watch {
+    /// One that never acts.
+    pub(super) fn nothing() -> Self {
+        Self::on("no such message", || {})
+    }
+
+    fn on(message: &str, act: impl FnOnce() + Send + 'static) -> Self {
+        Self { mark: format!("\"type\":\"{message}\"").into_bytes(), act: Mutex::new(Some(Box::new(act))) }
+    }
 }
 
 impl Relay {
@@ -35,10 +46,7 @@ impl Relay {
         listener.set_nonblocking(true).unwrap();
         let own = listener.local_addr().unwrap().port();
         let stop = Arc::new(AtomicBool::new(false));
-        let watch = Arc::new(Watch {
-            mark: format!("\"type\":\"{message}\"").into_bytes(),
-            act: Mutex::new(Some(Box::new(act))),
-        });
+        let watch = Arc::new(Watch::on(message, act));
         let stopped = Arc::clone(&stop);
         std::thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
@@ -59,7 +67,7 @@ impl Drop for Relay {
 }
 
 /// Joins a connection to a new one; both end when either does.
-fn join(near: &TcpStream, port: u16, watch: &Arc<Watch>) {
+pub(super) fn join(near: &TcpStream, port: u16, watch: &Arc<Watch>) {
     let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { return };
     near.set_nonblocking(false).unwrap();
     for (from, to) in [(near, &far), (&far, near)] {

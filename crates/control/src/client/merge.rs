@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use linerate_engine::settle_udp;
-use linerate_model::{Body, Books, Caveat, CaveatKind, Direction, LatencyReport, Sample, Side};
+use linerate_model::{Body, Books, CaveatKind, Direction, LatencyReport, Sample, Side};
 use linerate_proto::{Ended, FlowOrder, Progress};
 
+use crate::flow_log::note_end;
 use crate::log::Log;
 use crate::setup::side;
 
@@ -125,23 +126,6 @@ impl Merge {
             if let Some(report) = self.latency.clone() {
                 log.note(Body::Latency { flow: Some(*number), report });
             }
-        }
-    }
-}
-
-fn note_end(flow: u16, host: u16, mut ended: Ended, log: &mut Log<'_>) {
-    if ended.settings.mptcp == Some(false) {
-        let text =
-            "MPTCP was asked and plain TCP was used: one of the kernels, or a middlebox, does not know it";
-        ended.caveats.push(Caveat { kind: CaveatKind::MptcpFallback, text: text.to_owned() });
-    }
-    log.note_from(host, Body::FlowOpened { flow, side: ended.side, settings: ended.settings });
-    log.note_from(host, Body::FlowEnded { flow, side: ended.side, tally: ended.tally });
-    for caveat in ended.caveats {
-        let known =
-            log.record().flow(flow).is_some_and(|f| f.caveats.iter().any(|c: &Caveat| c.kind == caveat.kind));
-        if !known {
-            log.note_from(host, Body::Caveat { flow: Some(flow), caveat });
         }
     }
 }

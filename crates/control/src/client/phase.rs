@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_model::{Body, CaveatKind, Direction, FlowPlan, ProbePhase, Side, TestSpec};
+use linerate_model::{Body, Direction, ProbePhase, Side, TestSpec};
 use linerate_proto::{FlowOrder, Input, Output, Progress};
 use linerate_sock::clock;
 
@@ -10,6 +10,7 @@ use super::merge::Merge;
 use super::{Client, LOOK, Request};
 use crate::dialogue::Happening;
 use crate::error::ControlError;
+use crate::flow_log;
 use crate::judge;
 use crate::log::Log;
 use crate::setup::{flow_setup, length, side};
@@ -35,7 +36,8 @@ impl Client {
     ) -> Result<(), ControlError> {
         let began = clock::now();
         for order in orders {
-            log.note(Body::FlowPlanned(self.plan(order, log)));
+            let plan = flow_log::plan(order.flow, order.direction, &self.spec, log);
+            log.note(Body::FlowPlanned(plan));
         }
         let mut merge = Merge::new(orders, self.spec.traffic.udp);
         let result = self.phase_steps(orders, request.stop, log, &mut merge);
@@ -44,8 +46,7 @@ impl Client {
                 self.take(happening, log, &mut merge);
             }
             for order in orders {
-                let text = "the run ended in the middle; the figures cover what was measured".to_owned();
-                log.warn(Some(order.flow), CaveatKind::Partial, text);
+                flow_log::warn_partial(order.flow, log);
             }
         }
         merge.finish(log);
@@ -57,22 +58,6 @@ impl Client {
             judge::judge(order.flow, log);
         }
         result
-    }
-
-    fn plan(&self, order: &FlowOrder, log: &Log<'_>) -> FlowPlan {
-        let hosts = &log.record().hosts;
-        let name = |at: usize| hosts.get(at).map(|host| host.name.clone()).unwrap_or_default();
-        let (from, to) =
-            if order.direction == Direction::Upload { (name(0), name(1)) } else { (name(1), name(0)) };
-        FlowPlan {
-            flow: order.flow,
-            name: order.direction.name().to_owned(),
-            from,
-            to,
-            transport: self.spec.traffic.transport(),
-            direction: order.direction,
-            streams: self.spec.traffic.streams,
-        }
     }
 
     fn phase_steps(

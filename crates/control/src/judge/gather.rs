@@ -158,8 +158,17 @@ impl View<'_> {
             written_bytes: self.flow.books.map(|books| books.written_bytes.plain()),
             delivered_bytes: self.flow.books.map(|books| books.delivered_bytes.plain()),
             never_sent_bytes: self.flow.books.map(|books| books.never_sent_bytes.plain()),
-            unaccounted_bytes: self.flow.books.map(|books| books.unaccounted_bytes.plain()),
+            // A tool of others ends when its client says so: what was on the way then is missing from no books.
+            unaccounted_bytes: self
+                .flow
+                .books
+                .filter(|_| !self.peer_is_foreign())
+                .map(|books| books.unaccounted_bytes.plain()),
         }
+    }
+
+    fn peer_is_foreign(&self) -> bool {
+        self.record.caveats.iter().any(|caveat| caveat.kind == CaveatKind::ForeignPeer)
     }
 
     fn link(&self) -> Link {

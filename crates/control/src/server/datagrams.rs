@@ -6,7 +6,9 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
+use linerate_proto::Match;
 use linerate_proto::native::{DATAGRAM_BYTES, Datagram, DatagramKind};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::open::udp_connected_on_same_port;
@@ -16,31 +18,67 @@ use linerate_sock::{Mono, SocketOptions, clock, stream};
 
 use super::Shared;
 use super::registry::Arrival;
+use super::tray::{Tray, Whose, whose};
 use crate::probe::{arrival, reply};
 use crate::setup::UDP_RCV_BUF;
+use crate::stand_in::Parcel;
 
-/// Serves one UDP port until the server stops.
-pub(super) fn serve(socket: &UdpSocket, address: SocketAddr, shared: &Shared) {
-    let _ = clock::set_timer_slack_ns(1);
-    let _ = set_timestamping(socket, Timestamping { receive: true, ..Timestamping::default() });
-    let _ = stream::set_nonblocking(socket, true);
-    let mut batch = RecvBatch::new(16, 2 * DATAGRAM_BYTES);
-    // The key of the challenges: made new with every server, never told.
-    let secret = RandomState::new();
-    while !shared.stopping() {
-        let bell = shared.switch.bell.as_fd();
-        let waits = [(socket.as_fd(), Interest::READ), (bell, Interest::READ)];
-        if poll_few(&waits, Mono::FAR).is_err() {
-            return;
+/// Room for a datagram where ours are the only ones, and where a servant gets the others.
+const OURS: usize = 2 * DATAGRAM_BYTES;
+const ANY: usize = 65_536;
+
+/// One UDP port.
+pub(super) struct Reflector {
+    pub(super) socket: Arc<UdpSocket>,
+    pub(super) address: SocketAddr,
+    /// The port as servants know it.
+    pub(super) port: u16,
+    pub(super) native: bool,
+    /// The servants who get what is not ours.
+    pub(super) trays: Vec<Arc<Tray>>,
+}
+
+impl Reflector {
+    /// Serves until the server stops.
+    pub(super) fn serve(&self, shared: &Shared) {
+        let socket = self.socket.as_ref();
+        let _ = clock::set_timer_slack_ns(1);
+        let _ = set_timestamping(socket, Timestamping { receive: true, ..Timestamping::default() });
+        let _ = stream::set_nonblocking(socket, true);
+        let mut batch = RecvBatch::new(16, if self.trays.is_empty() { OURS } else { ANY });
+        // The key of the challenges: made new with every server, never told.
+        let secret = RandomState::new();
+        while !shared.stopping() {
+            let bell = shared.switch.bell.as_fd();
+            let waits = [(socket.as_fd(), Interest::READ), (bell, Interest::READ)];
+            if poll_few(&waits, Mono::FAR).is_err() {
+                return;
+            }
+            // An error here is an ICMP answer to something we sent; the next call goes on.
+            let _ = batch.recv(socket);
+            for datagram in batch.iter() {
+                let Some(from) = datagram.source else { continue };
+                match Datagram::decode(datagram.bytes).filter(|_| self.native) {
+                    Some(said) => {
+                        let (at, _) = arrival(datagram.ancillary.arrived_at_ns);
+                        answer(socket, self.address, from, &said, at, &secret, shared);
+                    }
+                    None => self.pass_on(from, datagram.bytes),
+                }
+            }
         }
-        // An error here is an ICMP answer to something we sent; the next call goes on.
-        let _ = batch.recv(socket);
-        for datagram in batch.iter() {
-            let (Some(from), Some(said)) = (datagram.source, Datagram::decode(datagram.bytes)) else {
-                continue;
-            };
-            let (at, _) = arrival(datagram.ancillary.arrived_at_ns);
-            answer(socket, address, from, &said, at, &secret, shared);
+    }
+
+    /// Gives a datagram to the servant whose it is, or may be: there will be no more bytes to tell by.
+    fn pass_on(&self, from: SocketAddr, bytes: &[u8]) {
+        let maybe = || self.trays.iter().find(|tray| (tray.protocol.sniff)(bytes) == Match::More);
+        let its = match whose(&self.trays, bytes, true) {
+            Whose::Its(tray) => Some(tray),
+            Whose::More => maybe(),
+            Whose::Nobody => None,
+        };
+        if let Some(tray) = its {
+            tray.put(Parcel::Datagram { port: self.port, from, bytes: bytes.to_vec() });
         }
     }
 }

@@ -3,20 +3,26 @@
 //! One thread for everybody who has not said what they want, so that a stranger costs one descriptor and a few bytes.
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linerate_proto::PeerError;
-use linerate_proto::native::{Connection, PREFACE_BYTES, Preface};
+use linerate_proto::Protocol;
+use linerate_proto::native::{Connection, Preface};
 use linerate_sock::poll::{Events, Interest, Poller};
 use linerate_sock::{Mono, clock, stream};
 
+use super::datagrams::Reflector;
 use super::registry::Arrival;
-use super::{News, Shared, datagrams, session};
+use super::servant::{self, Post};
+use super::stranger::{Stranger, Wish};
+use super::tray::Tray;
+use super::{News, Shared, session};
 use crate::error::ControlError;
 use crate::probe::reflect_over_tcp;
+use crate::stand_in::Parcel;
 
 /// How long a connection may take to say what it wants.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,58 +41,104 @@ const SWITCH: u64 = u64::MAX;
 pub(super) struct Door {
     pub(super) address: SocketAddr,
     pub(super) listener: TcpListener,
-    pub(super) socket: UdpSocket,
+    pub(super) socket: Arc<UdpSocket>,
+    /// The port as servants know it.
+    pub(super) port: u16,
+    /// Whether our own protocol is spoken here.
+    pub(super) native: bool,
+    /// The others, in the order in which they are asked.
+    pub(super) protocols: Vec<&'static Protocol>,
 }
 
 /// Serves the doors until the server stops, then waits for the runs to end.
 pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), ControlError> {
-    let thread = |error: std::io::Error| ControlError::Local(format!("this host refuses a thread: {error}"));
-    let mut reflectors = Vec::new();
-    let mut listeners = Vec::new();
+    let mut threads = Vec::new();
+    let trays = hire(&doors, shared, &mut threads)?;
+    let mut gates = Vec::new();
     for door in doors {
+        let own = |tray: &&Arc<Tray>| door.protocols.iter().any(|protocol| same(protocol, tray.protocol));
+        let here: Vec<_> = trays.iter().filter(own).cloned().collect();
+        let reflector = Reflector {
+            socket: door.socket,
+            address: door.address,
+            port: door.port,
+            native: door.native,
+            trays: here.clone(),
+        };
         let for_datagrams = Arc::clone(shared);
-        let (address, socket) = (door.address, door.socket);
-        let run = move || datagrams::serve(&socket, address, &for_datagrams);
-        reflectors.push(std::thread::Builder::new().name("datagrams".to_owned()).spawn(run).map_err(thread)?);
-        listeners.push(door.listener);
+        threads.push(spawn("datagrams", move || reflector.serve(&for_datagrams))?);
+        gates.push(Gate { listener: door.listener, port: door.port, native: door.native, trays: here });
     }
-    let mut front = Front::new(listeners, Arc::clone(shared))?;
+    let mut front = Front::new(gates, Arc::clone(shared))?;
     let result = front.run();
     drop(front);
-    for reflector in reflectors {
-        let _ = reflector.join();
+    trays.iter().for_each(|tray| tray.stop());
+    for thread in threads {
+        let _ = thread.join();
     }
     result
 }
 
+/// A servant for each protocol of others.
+fn hire(
+    doors: &[Door],
+    shared: &Arc<Shared>,
+    threads: &mut Vec<JoinHandle<()>>,
+) -> Result<Vec<Arc<Tray>>, ControlError> {
+    let mut trays: Vec<Arc<Tray>> = Vec::new();
+    for protocol in doors.iter().flat_map(|door| &door.protocols) {
+        if trays.iter().any(|tray| same(tray.protocol, protocol)) {
+            continue;
+        }
+        let tray = Arc::new(Tray::new(protocol)?);
+        let posts: Vec<Post> = doors
+            .iter()
+            .filter(|door| door.protocols.iter().any(|other| same(other, protocol)))
+            .map(|door| Post { port: door.port, address: door.address, socket: Arc::clone(&door.socket) })
+            .collect();
+        let (its, for_servant) = (Arc::clone(&tray), Arc::clone(shared));
+        threads.push(spawn("servant", move || servant::serve(&its, &posts, &for_servant))?);
+        trays.push(tray);
+    }
+    Ok(trays)
+}
+
+fn same(one: &Protocol, other: &Protocol) -> bool {
+    one.name == other.name
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, ControlError> {
+    let refused = |error| ControlError::Local(format!("this host refuses a thread: {error}"));
+    std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(refused)
+}
+
+/// A port at which connections come.
+struct Gate {
+    listener: TcpListener,
+    port: u16,
+    native: bool,
+    trays: Vec<Arc<Tray>>,
+}
+
 struct Front {
     poller: Poller,
-    listeners: Vec<TcpListener>,
+    gates: Vec<Gate>,
     strangers: BTreeMap<u64, Stranger>,
     next: u64,
     shared: Arc<Shared>,
-    runs: Vec<std::thread::JoinHandle<()>>,
-}
-
-/// A connection that has not said what it wants.
-struct Stranger {
-    connection: TcpStream,
-    peer: SocketAddr,
-    until: Mono,
-    said: [u8; PREFACE_BYTES],
-    length: usize,
+    runs: Vec<JoinHandle<()>>,
 }
 
 impl Front {
-    fn new(listeners: Vec<TcpListener>, shared: Arc<Shared>) -> Result<Self, ControlError> {
+    fn new(gates: Vec<Gate>, shared: Arc<Shared>) -> Result<Self, ControlError> {
         let poller = Poller::new()?;
-        for (token, listener) in (0_u64..).zip(&listeners) {
-            stream::set_nonblocking(listener, true)?;
-            poller.add(listener, token, Interest::READ)?;
+        for (token, gate) in (0_u64..).zip(&gates) {
+            stream::set_nonblocking(&gate.listener, true)?;
+            poller.add(&gate.listener, token, Interest::READ)?;
         }
-        let next = listeners.len() as u64;
+        let next = gates.len() as u64;
         poller.add(&shared.switch.bell, SWITCH, Interest::READ)?;
-        Ok(Self { poller, listeners, strangers: BTreeMap::new(), next, shared, runs: Vec::new() })
+        Ok(Self { poller, gates, strangers: BTreeMap::new(), next, shared, runs: Vec::new() })
     }
 
     fn run(&mut self) -> Result<(), ControlError> {
@@ -95,7 +147,7 @@ impl Front {
             self.poller.wait(&mut events, self.oldest_deadline())?;
             let tokens: Vec<u64> = events.iter().map(|ready| ready.token).collect();
             for token in tokens {
-                if token < self.listeners.len() as u64 {
+                if token < self.gates.len() as u64 {
                     self.accept(token as usize);
                 } else {
                     self.listen_to(token);
@@ -118,8 +170,8 @@ impl Front {
     fn accept(&mut self, at: usize) {
         // A burst is taken whole, but others get their turn.
         for _ in 0..256 {
-            let Some(listener) = self.listeners.get(at) else { return };
-            let (connection, peer) = match listener.accept() {
+            let Some(gate) = self.gates.get(at) else { return };
+            let (connection, peer) = match gate.listener.accept() {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) => {
@@ -131,11 +183,11 @@ impl Front {
                     return;
                 }
             };
-            self.meet(connection, peer);
+            self.meet(connection, peer, at);
         }
     }
 
-    fn meet(&mut self, connection: TcpStream, peer: SocketAddr) {
+    fn meet(&mut self, connection: TcpStream, peer: SocketAddr, gate: usize) {
         if self.strangers.len() >= MOST_STRANGERS {
             self.strangers.pop_first();
         }
@@ -146,8 +198,7 @@ impl Front {
         self.next += 1;
         let until = clock::now() + PATIENCE;
         if self.poller.add(&connection, token, Interest::READ).is_ok() {
-            self.strangers
-                .insert(token, Stranger { connection, peer, until, said: [0; PREFACE_BYTES], length: 0 });
+            self.strangers.insert(token, Stranger { connection, peer, until, gate, said: Vec::new() });
             // Ours say it at once: no second round through the poller for each of ten thousand streams.
             self.listen_to(token);
         }
@@ -155,19 +206,24 @@ impl Front {
 
     fn listen_to(&mut self, token: u64) {
         let Some(stranger) = self.strangers.get_mut(&token) else { return };
-        match stranger.read() {
-            Ok(None) => {}
-            Ok(Some(preface)) => {
-                if let Some(stranger) = self.strangers.remove(&token) {
-                    let _ = self.poller.remove(&stranger.connection);
-                    self.direct(stranger, preface);
+        let Some(gate) = self.gates.get(stranger.gate) else { return };
+        let wish = match stranger.read(gate.native, &gate.trays) {
+            Ok(None) => return,
+            Ok(Some(wish)) => Ok((wish, gate.port)),
+            Err(why) => Err(why),
+        };
+        let Some(stranger) = self.strangers.remove(&token) else { return };
+        let _ = self.poller.remove(&stranger.connection);
+        match wish {
+            Ok((Wish::Native(preface), _)) => self.direct(stranger, preface),
+            Ok((Wish::Foreign(tray), port)) => {
+                let Stranger { connection: stream, peer, said, .. } = stranger;
+                if !tray.put(Parcel::Connection { port, stream, peer, said }) {
+                    let why = format!("too many connections wait for {}", tray.protocol.name);
+                    (self.shared.news)(News::Foreign { client: peer, why });
                 }
             }
-            Err(why) => {
-                if let Some(stranger) = self.strangers.remove(&token) {
-                    (self.shared.news)(News::Foreign { client: stranger.peer, why });
-                }
-            }
+            Err(why) => (self.shared.news)(News::Foreign { client: stranger.peer, why }),
         }
     }
 
@@ -220,37 +276,5 @@ impl Front {
         while self.strangers.first_key_value().is_some_and(|(_, stranger)| now >= stranger.until) {
             self.strangers.pop_first();
         }
-    }
-}
-
-impl Stranger {
-    /// Reads the preface and not a byte more: what follows belongs to whoever gets the connection.
-    fn read(&mut self) -> Result<Option<Preface>, String> {
-        loop {
-            match self.connection.read(&mut self.said[self.length..]) {
-                Ok(0) => return Err("closed before it said what it wants".to_owned()),
-                Ok(count) => {
-                    self.length += count;
-                    match Preface::decode(&self.said[..self.length]) {
-                        Ok(None) => {}
-                        Ok(Some(preface)) => return Ok(Some(preface)),
-                        Err(PeerError::Version { theirs, ours }) => {
-                            self.tell_version();
-                            return Err(format!("protocol version {theirs}, this server speaks {ours}"));
-                        }
-                        Err(_) => return Err("not the protocol of linerate".to_owned()),
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-    }
-
-    /// Our preface carries our version: the other end can then say what is wrong.
-    fn tell_version(&mut self) {
-        use std::io::Write;
-        let _ = self.connection.write(&Preface::CONTROL.encode());
     }
 }

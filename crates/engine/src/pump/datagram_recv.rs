@@ -3,6 +3,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
+use linerate_proto::stand_in::EndMark;
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::poll::{Events, Interest, Poller};
 use linerate_sock::stream::{set_nonblocking, set_recv_timeout};
@@ -10,10 +11,9 @@ use linerate_sock::{Mono, SockError, clock, sockopt};
 
 use super::{PumpEnd, StreamEnd, Trouble};
 use crate::arrivals::Arrivals;
-use crate::control::PATIENCE;
-use crate::counters::{DatagramCounts, Meter};
+use crate::counters::Meter;
 use crate::flow::Flow;
-use crate::stamp;
+use crate::stamp::{Reader, Said};
 
 /// After an order to stop, silence of so long is the end: what is on the way has arrived.
 const SILENCE: Duration = Duration::from_millis(200);
@@ -29,7 +29,7 @@ pub(crate) const BUFFER: u64 = 4 << 20;
 /// Sets one socket up; says whether the kernel may join datagrams.
 pub(crate) fn prepare(flow: &Flow, socket: &UdpSocket) -> Result<bool, SockError> {
     set_nonblocking(socket, flow.plan.shared())?;
-    set_recv_timeout(socket, Some(PATIENCE))?;
+    set_recv_timeout(socket, Some(flow.control.patience()))?;
     if flow.setup.socket.window.is_none() {
         sockopt::set_rcv_buf(socket, BUFFER)?;
         if sockopt::rcv_buf(socket)? < 2 * BUFFER {
@@ -50,59 +50,90 @@ pub(crate) fn room() -> RecvBatch {
 struct Slot<'f> {
     end: StreamEnd,
     socket: &'f UdpSocket,
+    meter: Meter<'f>,
+    reader: Reader,
     arrivals: Arrivals,
+    /// Marks that have come; see [`EndMark::Short`].
+    marks: u32,
 }
 
 struct Bench<'f> {
     flow: &'f Flow,
-    meter: Meter<'f>,
     slots: Vec<Slot<'f>>,
     batch: RecvBatch,
-    /// Sums over the slots.
-    sums: DatagramCounts,
     last_arrival: Mono,
 }
 
 impl Bench<'_> {
-    /// Receives once from a socket; false when it failed.
+    /// Receives once from a socket; false when its stream has ended.
     fn receive(&mut self, index: usize) -> bool {
         let slot = &mut self.slots[index];
         match self.batch.recv(slot.socket) {
-            Ok(0) => return true,
+            Ok(0) => {
+                if !self.flow.plan.shared() {
+                    let _ = self.flow.pause(slot.socket, Interest::READ);
+                }
+                return true;
+            }
             Ok(_) => {}
+            Err(error) if self.flow.tolerates(&error) => return true,
             Err(error) => {
                 slot.end.trouble = Some(error.into());
                 return false;
             }
         }
         let now = clock::now();
-        let (layout, tag) = (&self.flow.setup.stamp, self.flow.setup.tag);
-        let before = slot.arrivals.counts();
+        let mark = self.flow.setup.end_mark;
         let mut bytes = 0;
-        for message in self.batch.iter() {
+        'batch: for message in self.batch.iter() {
             if let Some(count) = message.ancillary.dropped {
                 slot.arrivals.dropped(count, message.segments());
             }
             for datagram in message.split() {
-                match stamp::read(datagram, layout, tag) {
-                    Some(stamp) => {
+                if slot.is_short_mark(datagram, mark) {
+                    if slot.end.mark.is_some() {
+                        break 'batch;
+                    }
+                    continue;
+                }
+                match slot.reader.read(datagram) {
+                    Said::Data(stamp) => {
                         slot.arrivals.sequence.arrive(stamp.seq);
                         slot.arrivals.jitter.arrive(stamp.sent_ns, now.as_ns());
                         bytes += datagram.len() as u64;
                     }
-                    None => slot.arrivals.foreign += 1,
+                    Said::Negative if mark == EndMark::Negative => {
+                        slot.end.mark = Some(datagram.to_vec());
+                        break 'batch;
+                    }
+                    Said::Negative | Said::Stray => slot.arrivals.foreign += 1,
                 }
             }
         }
-        self.sums = self.sums.with_change(&before, &slot.arrivals.counts());
-        self.meter.show(&self.sums);
+        slot.meter.show(&slot.arrivals.counts());
         if bytes > 0 {
             slot.end.bytes += bytes;
             self.last_arrival = now;
-            if self.meter.is_new() && self.meter.begin(now, bytes) {
+            if slot.meter.is_new() && slot.meter.begin(now, bytes) {
                 self.flow.control.tell_begun();
             }
-            self.meter.count(now, bytes);
+            slot.meter.count(now, bytes);
+        }
+        slot.end.mark.is_none()
+    }
+}
+
+impl Slot<'_> {
+    /// Whether a datagram is a mark by its length; notes the one that ends the stream.
+    #[inline]
+    fn is_short_mark(&mut self, datagram: &[u8], mark: EndMark) -> bool {
+        let EndMark::Short { bytes, nth } = mark else { return false };
+        if datagram.len() > bytes {
+            return false;
+        }
+        self.marks += 1;
+        if self.marks >= nth {
+            self.end.mark = Some(datagram.to_vec());
         }
         true
     }
@@ -110,23 +141,26 @@ impl Bench<'_> {
 
 /// Receives until told to stop, and then until nothing comes any more.
 pub(crate) fn read(flow: &Flow, pump: usize, batch: RecvBatch) -> PumpEnd {
+    let setup = &flow.setup;
     let slots = flow.plan.streams_of(pump).filter_map(|stream| {
-        let end = StreamEnd { stream, ..StreamEnd::default() };
-        Some(Slot { end, socket: flow.sockets.udp(stream)?, arrivals: Arrivals::new() })
+        Some(Slot {
+            end: StreamEnd { stream, ..StreamEnd::default() },
+            socket: flow.sockets.udp(stream)?,
+            meter: flow.meter(stream),
+            reader: Reader::new(setup.stamp, setup.tag, setup.datagram_length()),
+            arrivals: Arrivals::new(),
+            marks: 0,
+        })
     });
-    let mut bench = Bench {
-        flow,
-        meter: flow.meter(pump),
-        slots: slots.collect(),
-        batch,
-        sums: DatagramCounts::default(),
-        last_arrival: Mono::default(),
-    };
+    let mut bench = Bench { flow, slots: slots.collect(), batch, last_arrival: Mono::default() };
     let ended = if flow.plan.shared() { read_many(&mut bench) } else { read_one(&mut bench) };
     if let Err(trouble) = ended {
         for slot in &mut bench.slots {
             slot.end.trouble.get_or_insert_with(|| trouble.clone());
         }
+    }
+    for slot in &bench.slots {
+        flow.stream_ended(&slot.meter, slot.end.trouble.as_ref());
     }
     PumpEnd { streams: bench.slots.into_iter().map(|slot| slot.end).collect(), ..PumpEnd::default() }
 }
@@ -150,7 +184,7 @@ fn read_many(bench: &mut Bench<'_>) -> Result<(), Trouble> {
     let mut patience = Silence::default();
     let mut open = bench.slots.len();
     while open > 0 && !patience.is_over(bench)? {
-        poller.wait(&mut events, clock::now() + PATIENCE)?;
+        poller.wait(&mut events, clock::now() + bench.flow.control.patience())?;
         for ready in events.iter() {
             let index = ready.token as usize;
             if !bench.receive(index) {

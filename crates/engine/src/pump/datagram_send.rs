@@ -4,14 +4,14 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use linerate_proto::StampLayout;
-use linerate_sock::batch::{MAX_SEGMENTS, send_segments};
+use linerate_sock::batch::{MAX_DATAGRAM, MAX_SEGMENTS, send_segments};
+use linerate_sock::poll::Interest;
 use linerate_sock::stream::{send, set_nonblocking, set_send_timeout};
 use linerate_sock::{Moved, SockError, clock, sockopt};
 use linerate_units::{Bitrate, Bytes};
 
-use super::feed::pattern;
-use super::{PumpEnd, Shift, StreamEnd};
-use crate::control::{Control, PATIENCE};
+use super::{PumpEnd, Shift, StreamEnd, payload};
+use crate::control::Control;
 use crate::counters::Meter;
 use crate::flow::Flow;
 use crate::pacer::Schedule;
@@ -23,12 +23,16 @@ const SLEEPABLE: Duration = Duration::from_micros(10);
 const TOGETHER: Duration = Duration::from_micros(50);
 /// Most bytes of one call, below what every kernel takes.
 const CALL_BYTES: usize = 65_000;
+/// A kernel that had no buffer for a datagram is asked again after so long, where none may be left out.
+const REST: Duration = Duration::from_millis(1);
 /// Headers below the payload of a datagram over IPv4: 20 bytes of IP and 8 of UDP. With IPv6 the kernel says no.
 const HEADERS: usize = 28;
 
 /// Datagrams handed to the kernel together.
 pub(crate) struct Parcel {
     bytes: Vec<u8>,
+    /// The first datagram of a stream, where it is longer.
+    first: Option<Vec<u8>>,
     length: usize,
     /// Datagrams between two deadlines.
     burst: usize,
@@ -37,15 +41,18 @@ pub(crate) struct Parcel {
     layout: StampLayout,
 }
 
-/// Makes every call of this socket return within [`PATIENCE`].
-pub(crate) fn prepare(socket: &UdpSocket) -> Result<(), SockError> {
+/// Makes every call of this socket return within `patience`.
+pub(crate) fn prepare(socket: &UdpSocket, patience: Duration) -> Result<(), SockError> {
     set_nonblocking(socket, false)?;
-    set_send_timeout(socket, Some(PATIENCE))
+    set_send_timeout(socket, Some(patience))
 }
 
-/// Datagrams between two deadlines.
-fn burst(length: usize, offered: Option<Bitrate>) -> usize {
+/// Datagrams between two deadlines, of those that leave together by order or by their gap.
+fn burst(length: usize, offered: Option<Bitrate>, asked: Option<u32>) -> usize {
     let most = (CALL_BYTES / length.max(1)).clamp(1, MAX_SEGMENTS);
+    if let Some(asked) = asked.filter(|_| offered.is_some()) {
+        return (asked as usize).clamp(1, most);
+    }
     let Some(gap) = offered.and_then(|rate| rate.time_for(Bytes::new(length as u64))) else { return most };
     if gap.as_duration() >= SLEEPABLE {
         return 1;
@@ -57,8 +64,8 @@ fn burst(length: usize, offered: Option<Bitrate>) -> usize {
 impl Parcel {
     pub(crate) fn new(flow: &Flow) -> Self {
         let (setup, length) = (&flow.setup, flow.setup.datagram_length());
-        let burst = burst(length, setup.offered);
-        let mut bytes = pattern(length * burst);
+        let burst = burst(length, setup.offered, setup.burst);
+        let mut bytes = payload::datagrams(&setup.payload, length, burst);
         for datagram in bytes.chunks_mut(length) {
             stamp::write_tag(datagram, &setup.stamp, setup.tag);
         }
@@ -68,7 +75,8 @@ impl Parcel {
             .udp(0)
             .and_then(|socket| sockopt::path_mtu(socket).ok())
             .is_none_or(|mtu| length + HEADERS <= mtu as usize);
-        Self { bytes, length, burst, cut: burst > 1 && fits, layout: setup.stamp }
+        let first = payload::first(&setup.payload, length, MAX_DATAGRAM);
+        Self { bytes, first, length, burst, cut: burst > 1 && fits, layout: setup.stamp }
     }
 
     /// Datagrams of one call.
@@ -84,7 +92,14 @@ impl Parcel {
         seq: u64,
         left: u64,
     ) -> Result<(u64, u64), SockError> {
-        let sent_ns = clock::now().as_ns();
+        let sent_ns = stamp::now_ns(&self.layout);
+        if let Some(first) = self.first.as_mut().filter(|_| seq == 0) {
+            stamp::write(first, &self.layout, stream, Stamp { seq, sent_ns });
+            return send(socket, first).map(|moved| match moved {
+                Moved::Bytes(bytes) => (1, bytes as u64),
+                Moved::Pending | Moved::Closed => (0, 0),
+            });
+        }
         let whole = usize::try_from(left).unwrap_or(usize::MAX).min(self.bytes.len());
         // The last datagram may be shorter, but never than its header.
         let rest = whole % self.length;
@@ -123,19 +138,20 @@ impl Parcel {
 struct Slot<'f> {
     end: StreamEnd,
     socket: &'f UdpSocket,
+    meter: Meter<'f>,
     next_seq: u64,
     left: u64,
 }
 
 /// Sends every stream's datagrams until the limit.
 pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut parcel: Parcel) -> PumpEnd {
-    let meter = flow.meter(pump);
     let mut slots: Vec<Slot<'_>> = flow
         .plan
         .streams_of(pump)
         .filter_map(|stream| {
             let (socket, left) = (flow.sockets.udp(stream)?, flow.plan.share(&flow.setup, stream));
-            Some(Slot { end: StreamEnd { stream, ..StreamEnd::default() }, socket, next_seq: 0, left })
+            let end = StreamEnd { stream, ..StreamEnd::default() };
+            Some(Slot { end, socket, meter: flow.meter(stream), next_seq: 0, left })
         })
         .collect();
     if flow.setup.offered.is_some() {
@@ -143,27 +159,37 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut parcel:
         let _ = clock::set_timer_slack_ns(1);
     }
     let start = clock::now();
-    if meter.begin(start, 0) {
-        flow.control.tell_begun();
+    for slot in &slots {
+        if slot.meter.begin(start, 0) {
+            flow.control.tell_begun();
+        }
     }
-    let pace = flow.setup.offered.and_then(|rate| Schedule::new(start, rate));
+    let setup = &flow.setup;
+    let pace = setup.offered.and_then(|rate| Schedule::new(start, rate));
+    // Datagrams that are ordered to leave together may be more than fit into a parcel.
+    let together = u64::from(setup.burst.unwrap_or(1).max(1)) * parcel.length as u64;
     let mut offered = 0;
     while flow.control.may_write() {
         let until = flow.write_until();
         if let Some(pace) = &pace {
-            let due = pace.due(offered);
+            let due = pace.due(offered - offered % together);
             if !flow.control.rest_until(due.min(until), Control::may_write) || due >= until {
                 break;
             }
-            offered += (parcel.burst * parcel.length) as u64;
         }
-        let mut open = 0;
+        let (mut open, mut sent) = (0, 0);
         for slot in &mut slots {
-            open += usize::from(slot.burst(&meter, &mut parcel));
+            sent = slot.burst(flow, &mut parcel).max(sent);
+            open += usize::from(slot.left > 0 && slot.end.trouble.is_none());
         }
+        // A stand-in leaves out no datagram that the kernel refused; otherwise their time is over.
+        offered += if setup.lent { sent } else { parcel.burst as u64 } * parcel.length as u64;
         if open == 0 || clock::now() >= until {
             break;
         }
+    }
+    for slot in &slots {
+        flow.stream_ended(&slot.meter, slot.end.trouble.as_ref());
     }
     shift.written();
     PumpEnd {
@@ -174,25 +200,43 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut parcel:
 }
 
 impl Slot<'_> {
-    /// Sends the stream's next datagrams; true while there are more to send.
-    fn burst(&mut self, meter: &Meter<'_>, parcel: &mut Parcel) -> bool {
+    /// Sends the stream's next datagrams; says how many left.
+    fn burst(&mut self, flow: &Flow, parcel: &mut Parcel) -> u64 {
         if self.left == 0 || self.end.trouble.is_some() {
-            return false;
+            return 0;
         }
         match parcel.send(self.socket, self.end.stream as u32, self.next_seq, self.left) {
             Ok((packets, bytes)) => {
                 if packets > 0 {
-                    meter.count(clock::now(), bytes);
-                    meter.sent(packets, 0);
+                    self.meter.count(clock::now(), bytes);
+                    self.meter.sent(packets, 0);
+                } else {
+                    let _ = flow.pause(self.socket, Interest::WRITE);
                 }
                 self.next_seq += packets;
                 self.end.bytes += bytes;
-                self.left = self.left.saturating_sub(bytes);
+                // A first datagram that is longer takes no other's place.
+                let used = if flow.setup.lent { packets * parcel.length as u64 } else { bytes };
+                self.left = self.left.saturating_sub(used);
+                packets
             }
-            Err(error) if error.is_out_of_buffers() => meter.sent(0, 1),
-            Err(error) => self.end.trouble = Some(error.into()),
+            Err(error) => {
+                self.refused(flow, error);
+                0
+            }
         }
-        self.left > 0 && self.end.trouble.is_none()
+    }
+
+    /// What the kernel refused has not been sent and has no number.
+    fn refused(&mut self, flow: &Flow, error: SockError) {
+        if error.is_out_of_buffers() || flow.tolerates(&error) {
+            self.meter.sent(0, 1);
+            if flow.setup.lent {
+                flow.control.rest_until(clock::now() + REST, Control::may_write);
+            }
+        } else {
+            self.end.trouble = Some(error.into());
+        }
     }
 }
 
@@ -202,11 +246,13 @@ mod tests {
 
     #[test]
     fn datagrams_leave_one_by_one_while_the_gap_can_be_slept() {
-        let burst = |length, bps| burst(length, Bitrate::from_bps(bps));
+        let burst = |length, bps| burst(length, Bitrate::from_bps(bps), None);
         assert_eq!(burst(1448, 1e9), 1, "11.6 µs");
         assert_eq!(burst(1448, 1.2e9), 6, "9.65 µs, of which six are more than 50 µs");
         assert_eq!(burst(64, 1e11), 64, "as many as a call takes");
         assert_eq!(burst(60_000, 1e12), 1, "no two fit into a call");
-        assert_eq!(super::burst(1448, None), 44, "65000 / 1448");
+        assert_eq!(super::burst(1448, None, Some(3)), 44, "65000 / 1448; together they leave anyhow");
+        let asked = |asked| super::burst(1000, Bitrate::from_bps(1e6), Some(asked));
+        assert_eq!((asked(0), asked(7), asked(1000)), (1, 7, 64));
     }
 }

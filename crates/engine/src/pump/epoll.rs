@@ -12,7 +12,6 @@ use linerate_units::Bitrate;
 
 use super::feed::Drain;
 use super::{PumpEnd, Shift, StreamEnd, Trouble, queued};
-use crate::control::PATIENCE;
 use crate::counters::Meter;
 use crate::flow::Flow;
 use crate::pacer::{self, Schedule};
@@ -39,6 +38,7 @@ enum Phase {
 struct Slot<'f> {
     end: StreamEnd,
     socket: &'f TcpStream,
+    meter: Meter<'f>,
     left: u64,
     phase: Phase,
 }
@@ -46,7 +46,6 @@ struct Slot<'f> {
 /// The streams of one pump and what wakes it.
 struct Bench<'f> {
     flow: &'f Flow,
-    meter: Meter<'f>,
     slots: Vec<Slot<'f>>,
     poller: Poller,
     pace: Option<Schedule>,
@@ -66,10 +65,10 @@ impl<'f> Bench<'f> {
             let Some(socket) = flow.sockets.tcp(stream) else { continue };
             poller.add(socket, slots.len() as u64, interest)?;
             let end = StreamEnd { stream, ..StreamEnd::default() };
-            slots.push(Slot { end, socket, left: flow.plan.share(&flow.setup, stream), phase: Phase::Open });
+            let (meter, left) = (flow.meter(stream), flow.plan.share(&flow.setup, stream));
+            slots.push(Slot { end, socket, meter, left, phase: Phase::Open });
         }
         Ok(Self {
-            meter: flow.meter(pump),
             open: slots.len(),
             slots,
             poller,
@@ -92,7 +91,7 @@ impl<'f> Bench<'f> {
 
     /// When to look again although nothing woke the pump.
     fn next_look(&self, now: Mono) -> Mono {
-        let latest = now + PATIENCE;
+        let latest = now + self.flow.control.patience();
         if !self.paced() || self.open == 0 {
             return latest;
         }
@@ -110,6 +109,7 @@ impl<'f> Bench<'f> {
             Phase::Ended => return,
         }
         slot.phase = Phase::Ended;
+        self.flow.stream_ended(&slot.meter, trouble.as_ref());
         slot.end.trouble = trouble;
         // Fails only for a socket that is not watched any more.
         let _ = self.poller.remove(slot.socket);
@@ -117,6 +117,9 @@ impl<'f> Bench<'f> {
 
     /// No more bytes to write on this stream: half-closes it.
     fn half_close(&mut self, index: usize) {
+        if self.flow.setup.lent {
+            return self.end(index, None);
+        }
         let slot = &mut self.slots[index];
         let closed = queues::finish_writing(slot.socket)
             .and_then(|()| self.poller.modify(slot.socket, index as u64, Interest::READ));
@@ -137,7 +140,7 @@ impl<'f> Bench<'f> {
                 slot.end.bytes += bytes;
                 slot.left -= bytes;
                 if bytes > 0 {
-                    self.meter.count(clock::now(), bytes);
+                    slot.meter.count(clock::now(), bytes);
                 }
                 if self.slots[index].left == 0 {
                     self.half_close(index);
@@ -153,18 +156,20 @@ impl<'f> Bench<'f> {
             Ok(Moved::Bytes(bytes)) => {
                 let (now, bytes) = (clock::now(), bytes as u64);
                 slot.end.bytes += bytes;
-                if self.meter.is_new() && self.meter.begin(now, bytes) {
+                if slot.meter.is_new() && slot.meter.begin(now, bytes) {
                     self.flow.control.tell_begun();
                 }
+                slot.meter.count(now, bytes);
                 if self.pace.is_none() && self.paced() {
                     self.pace = self.flow.setup.read_rate.and_then(|rate| Schedule::new(now, rate));
                 }
-                self.meter.count(now, bytes);
             }
             Ok(Moved::Pending) => {}
             Ok(Moved::Closed) => {
-                // Refused only when the peer is gone already, and then it needs no notice.
-                let _ = queues::finish_writing(slot.socket);
+                if !self.flow.setup.lent {
+                    // Refused only when the peer is gone already, and then it needs no notice.
+                    let _ = queues::finish_writing(slot.socket);
+                }
                 self.end(index, None);
             }
             Err(error) => self.end(index, Some(error.into())),
@@ -184,7 +189,7 @@ impl<'f> Bench<'f> {
     fn finish(mut self, half_closes: bool) -> PumpEnd {
         for index in 0..self.slots.len() {
             let half_closed = self.slots[index].phase != Phase::Open;
-            self.end(index, Some(Trouble::Aborted));
+            self.end(index, self.flow.told_ending().err());
             if half_closes {
                 let end = &mut self.slots[index].end;
                 end.queued = queued(self.flow, end.stream, half_closed);
@@ -201,8 +206,10 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, block: &[u8
         Err(error) => return failed(flow, pump, error),
     };
     let mut now = clock::now();
-    if bench.meter.begin(now, 0) {
-        flow.control.tell_begun();
+    for slot in &bench.slots {
+        if slot.meter.begin(now, 0) {
+            flow.control.tell_begun();
+        }
     }
     bench.pace = flow.setup.offered.and_then(|rate| Schedule::new(now, rate));
     let mut events = Events::with_capacity(EVENTS);

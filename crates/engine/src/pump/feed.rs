@@ -6,33 +6,20 @@ use linerate_sock::splice::{FileSender, HugeBuffer, Splicer};
 use linerate_sock::{Moved, SockError, sockopt, stream};
 use std::os::fd::AsFd;
 
+use super::payload;
 use crate::flow::Flow;
+use crate::setup::FlowSetup;
 
 /// Bytes that one zero-copy call refers to: large enough to be cheap, small enough for the caches.
 const REFERENCES: usize = 256 << 10;
 /// Zero-copy sends after which the kernel's notices are collected.
 const SENDS_PER_LOOK: u32 = 16;
 
-/// Bytes that no link and no middle box can compress: a fixed pseudo-random sequence (xorshift64, Marsaglia 2003).
-pub(crate) fn pattern(length: usize) -> Vec<u8> {
-    let mut bytes = vec![0; length];
-    fill(&mut bytes);
-    bytes
-}
-
-fn fill(bytes: &mut [u8]) {
-    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    for chunk in bytes.chunks_mut(8) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        chunk.copy_from_slice(&state.to_le_bytes()[..chunk.len()]);
-    }
-}
-
 /// A way of handing bytes to the kernel.
 pub(crate) struct Feed {
     block: Vec<u8>,
+    /// The first block, where it is longer.
+    first: Option<Vec<u8>>,
     method: Method,
 }
 
@@ -56,15 +43,18 @@ impl Feed {
     /// # Errors
     /// When this host cannot do it; [`Feed::copying`] always works.
     pub(crate) fn prepare(flow: &Flow) -> Result<Self, SockError> {
-        let mut feed = Self::copying(flow.plan.block);
+        let mut feed = Self::copying(flow);
+        let payload = &flow.setup.payload;
+        // References to a pattern end where it ends, which keeps blocks whole.
+        let references = if flow.setup.lent { flow.plan.block } else { REFERENCES };
         feed.method = match flow.setup.socket.zerocopy {
             None => Method::Copy,
             Some(ZeroCopy::Splice) => {
-                let mut buffer = HugeBuffer::new(REFERENCES)?;
-                fill(&mut buffer);
+                let mut buffer = HugeBuffer::new(references)?;
+                payload::fill(payload, &mut buffer);
                 Method::Splice(Splicer::new(buffer)?)
             }
-            Some(ZeroCopy::Sendfile) => Method::File(FileSender::new(&pattern(REFERENCES))?),
+            Some(ZeroCopy::Sendfile) => Method::File(FileSender::new(&payload::block(payload, references))?),
             Some(ZeroCopy::Msg) => {
                 for socket in flow.sockets.iter() {
                     sockopt::set_zerocopy(&socket, true)?;
@@ -76,8 +66,34 @@ impl Feed {
     }
 
     /// The ordinary way: the kernel copies.
-    pub(crate) fn copying(block: usize) -> Self {
-        Self { block: pattern(block), method: Method::Copy }
+    pub(crate) fn copying(flow: &Flow) -> Self {
+        let (payload, block) = (&flow.setup.payload, flow.plan.block);
+        let first = payload::first(payload, block, FlowSetup::LONGEST_BLOCK);
+        Self { block: payload::block(payload, block), first, method: Method::Copy }
+    }
+
+    /// Bytes of the first block or of another one.
+    pub(crate) fn length(&self, first: bool) -> usize {
+        self.first.as_ref().filter(|_| first).unwrap_or(&self.block).len()
+    }
+
+    /// Hands over what is left of the first block or of another one after its first `taken` bytes.
+    #[inline]
+    pub(crate) fn send_rest(
+        &mut self,
+        fd: &impl AsFd,
+        first: bool,
+        taken: usize,
+    ) -> Result<Moved, SockError> {
+        if let Some(block) = self.first.as_ref().filter(|_| first) {
+            return stream::send(fd, &block[taken..]);
+        }
+        match &mut self.method {
+            Method::Copy => stream::send(fd, &self.block[taken..]),
+            Method::Splice(splicer) => splicer.send(fd),
+            Method::File(file) => file.send(fd),
+            Method::Notify(notices) => notices.send(fd, &self.block[taken..]),
+        }
     }
 
     /// Hands over at most `most` bytes.
@@ -146,20 +162,5 @@ impl Drain {
     pub(crate) fn recv(&mut self, fd: &impl AsFd, most: usize) -> Result<Moved, SockError> {
         let length = self.buffer.len().min(most);
         if self.discard { stream::discard(fd, length) } else { stream::recv(fd, &mut self.buffer[..length]) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn the_pattern_is_fixed_and_does_not_repeat_soon() {
-        let bytes = pattern(1 << 16);
-        assert_eq!(bytes, pattern(1 << 16));
-        let words: BTreeSet<&[u8]> = bytes.chunks(8).collect();
-        assert_eq!(words.len(), (1 << 16) / 8);
-        assert_eq!(pattern(3), bytes[..3]);
     }
 }

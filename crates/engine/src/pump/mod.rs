@@ -3,18 +3,25 @@
 //! Inside their loops there is the call, one look at the clock, an addition to counters of their own and a look at
 //! the orders; no lock, no allocation, no text.
 
+pub(crate) mod blocks;
 pub(crate) mod datagram_recv;
 pub(crate) mod datagram_send;
 pub(crate) mod epoll;
 pub(crate) mod feed;
+pub(crate) mod payload;
 pub(crate) mod stream;
 
 use linerate_model::{Side, Transport};
+use linerate_proto::stand_in::Reason;
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::clock::ThreadClock;
-use linerate_sock::{SockError, affinity, queues};
+use linerate_sock::poll::{Interest, wait_for};
+use linerate_sock::{SockError, affinity, clock, queues};
+use std::io::ErrorKind;
+use std::os::fd::AsFd;
 
 use crate::control::Control;
+use crate::counters::Meter;
 use crate::flow::Flow;
 use datagram_send::Parcel;
 use feed::{Drain, Feed};
@@ -23,6 +30,8 @@ use feed::{Drain, Feed};
 pub(crate) enum Job {
     /// Write one TCP stream.
     Write(Feed),
+    /// Write one TCP stream of whole blocks over a lent connection.
+    WriteBlocks(Feed),
     /// Read one TCP stream.
     Read(Drain),
     /// Write several TCP streams.
@@ -46,11 +55,18 @@ impl Job {
             });
         }
         Ok(match (setup.side, flow.plan.shared()) {
-            (Side::Sender, false) => Self::Write(Feed::prepare(flow)?),
-            (Side::Sender, true) => Self::WriteMany(feed::pattern(block)),
+            (Side::Sender, false) => Self::write_one(flow, Feed::prepare(flow)?),
+            (Side::Sender, true) => Self::WriteMany(payload::block(&setup.payload, block)),
             (Side::Receiver, false) => Self::Read(Drain::new(setup.socket.skip_rx_copy, block)),
             (Side::Receiver, true) => Self::ReadMany(Drain::new(setup.socket.skip_rx_copy, block)),
         })
+    }
+}
+
+impl Job {
+    /// The job of writing one TCP stream.
+    pub(crate) fn write_one(flow: &Flow, feed: Feed) -> Self {
+        if flow.setup.lent { Self::WriteBlocks(feed) } else { Self::Write(feed) }
     }
 }
 
@@ -65,6 +81,8 @@ pub(crate) struct StreamEnd {
     pub(crate) queued: Option<u64>,
     /// Why it ended before its regular end.
     pub(crate) trouble: Option<Trouble>,
+    /// The datagram that ended it.
+    pub(crate) mark: Option<Vec<u8>>,
 }
 
 /// Why a stream ended before its regular end.
@@ -72,16 +90,30 @@ pub(crate) struct StreamEnd {
 pub(crate) enum Trouble {
     /// It was told to.
     Aborted,
-    /// A call failed; the text says which and why.
-    Failed(String),
+    /// A call failed.
+    Failed {
+        /// In the words of the system.
+        reason: Reason,
+        /// Which call, why, and what may help.
+        text: String,
+    },
+}
+
+/// What the system said, in its own words alone.
+#[must_use]
+pub fn reason(error: &SockError) -> Reason {
+    let text = error.source.to_string();
+    let words = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
+    Reason { errno: error.raw_os_error().unwrap_or(0), text: words.to_owned() }
 }
 
 impl From<SockError> for Trouble {
     fn from(error: SockError) -> Self {
-        Self::Failed(match error.remedy() {
+        let text = match error.remedy() {
             Some(remedy) => format!("{error}: {}; {remedy}", error.source),
             None => format!("{error}: {}", error.source),
-        })
+        };
+        Self::Failed { reason: reason(&error), text }
     }
 }
 
@@ -123,6 +155,40 @@ impl Drop for Shift<'_> {
     }
 }
 
+impl Flow {
+    /// Notes the end of a stream where others can see it.
+    pub(crate) fn stream_ended(&self, meter: &Meter<'_>, trouble: Option<&Trouble>) {
+        if let Some(Trouble::Failed { reason, .. }) = trouble {
+            let _ = self.trouble.set(reason.clone());
+            self.control.tell_failed();
+        }
+        meter.end();
+    }
+
+    /// How a receiver ends that was told to: in the regular way where its links are lent.
+    pub(crate) fn told_ending(&self) -> Result<(), Trouble> {
+        if self.control.stopped_at_once() && !self.control.aborted() { Ok(()) } else { Err(Trouble::Aborted) }
+    }
+
+    /// Whether an error ends no stream of datagrams: their port at the other host is closed at the moment, which some
+    /// tools do not mind and others look for in the counts.
+    pub(crate) fn tolerates(&self, error: &SockError) -> bool {
+        let tolerates = self.setup.lent && error.source.kind() == ErrorKind::ConnectionRefused;
+        if tolerates {
+            let _ = self.trouble.set(reason(error));
+        }
+        tolerates
+    }
+
+    /// Waits for a lent socket that had nothing to move: whoever else holds it may have made its calls return at once.
+    pub(crate) fn pause(&self, socket: &impl AsFd, interest: Interest) -> Result<(), SockError> {
+        if self.setup.lent && !self.control.stopped_at_once() {
+            wait_for(socket, interest, clock::now() + self.control.patience())?;
+        }
+        Ok(())
+    }
+}
+
 /// The life of one pump thread.
 pub(crate) fn run(flow: &Flow, pump: usize, job: Job) -> PumpEnd {
     let mut shift = Shift::new(flow);
@@ -133,6 +199,7 @@ pub(crate) fn run(flow: &Flow, pump: usize, job: Job) -> PumpEnd {
     let unpinned = cpu.is_some_and(|cpu| affinity::set_thread_affinity(&[cpu]).is_err());
     let end = match job {
         Job::Write(feed) => stream::write(flow, pump, &mut shift, feed),
+        Job::WriteBlocks(feed) => blocks::write(flow, pump, &mut shift, feed),
         Job::Read(drain) => stream::read(flow, pump, drain),
         Job::WriteMany(block) => epoll::write(flow, pump, &mut shift, &block),
         Job::ReadMany(drain) => epoll::read(flow, pump, drain),

@@ -2,7 +2,9 @@
 
 use std::net::TcpStream;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
+use linerate_sock::poll::Interest;
 use linerate_sock::stream::{recv, set_nonblocking, set_recv_timeout, set_send_timeout};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
 
@@ -13,11 +15,11 @@ use crate::counters::Meter;
 use crate::flow::Flow;
 use crate::pacer::{self, Schedule};
 
-/// Makes every call of this socket return within [`PATIENCE`].
-pub(crate) fn prepare(fd: &impl AsFd) -> Result<(), SockError> {
+/// Makes every call of this socket return within `patience`.
+pub(crate) fn prepare(fd: &impl AsFd, patience: Duration) -> Result<(), SockError> {
     set_nonblocking(fd, false)?;
-    set_recv_timeout(fd, Some(PATIENCE))?;
-    set_send_timeout(fd, Some(PATIENCE))
+    set_recv_timeout(fd, Some(patience))?;
+    set_send_timeout(fd, Some(patience))
 }
 
 /// Writes until the limit, half-closes, and waits until the peer closes too.
@@ -35,7 +37,9 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut feed: F
         bytes: flow.counters[pump].read().total,
         queued: queued(flow, pump, half_closed),
         trouble: ended.err(),
+        mark: None,
     };
+    flow.stream_ended(&meter, end.trouble.as_ref());
     PumpEnd { streams: vec![end], copied: feed.copied(socket), ..PumpEnd::default() }
 }
 
@@ -97,13 +101,15 @@ fn await_close(control: &Control, socket: &TcpStream) -> Result<(), Trouble> {
 /// Reads until the peer has half-closed, and closes.
 pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
-    let ended = empty(flow, &flow.meter(pump), socket, &mut drain);
-    if ended.is_ok() {
+    let meter = flow.meter(pump);
+    let ended = empty(flow, &meter, socket, &mut drain);
+    if ended.is_ok() && !flow.setup.lent {
         // Refused only when the peer is gone already, and then it needs no notice.
         let _ = queues::finish_writing(socket);
     }
     let bytes = flow.counters[pump].read().total;
-    let end = StreamEnd { stream: pump, bytes, queued: None, trouble: ended.err() };
+    let end = StreamEnd { stream: pump, bytes, trouble: ended.err(), ..StreamEnd::default() };
+    flow.stream_ended(&meter, end.trouble.as_ref());
     PumpEnd { streams: vec![end], ..PumpEnd::default() }
 }
 
@@ -130,9 +136,9 @@ fn empty(flow: &Flow, meter: &Meter<'_>, socket: &TcpStream, drain: &mut Drain) 
                 meter.count(now, bytes as u64);
                 taken += bytes as u64;
             }
-            Moved::Pending => {}
+            Moved::Pending => flow.pause(socket, Interest::READ)?,
             Moved::Closed => return Ok(()),
         }
     }
-    Err(Trouble::Aborted)
+    flow.told_ending()
 }

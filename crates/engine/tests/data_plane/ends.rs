@@ -4,7 +4,9 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, settle_udp, start};
-use linerate_model::{Limit, Side, Transport};
+use linerate_model::{Direction, Limit, Side, SocketKnobs, Transport};
+use linerate_proto::stand_in::{self, EndMark, FlowTask, Payload};
+use linerate_proto::{SeqField, StampLayout};
 use linerate_sock::{Mono, clock, limits};
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -87,6 +89,57 @@ pub(crate) fn run_udp(setups: (FlowSetup, FlowSetup), streams: usize) -> (FlowRe
 /// The instant so many milliseconds from now.
 pub(crate) fn in_ms(ms: u64) -> Mono {
     clock::now() + Duration::from_millis(ms)
+}
+
+/// What a stand-in asks for: an endless, saturating TCP flow of blocks of so many bytes.
+pub(crate) fn task(side: Side, length: u64) -> FlowTask {
+    FlowTask {
+        flow: 7,
+        run: 1,
+        side,
+        direction: Direction::Upload,
+        transport: stand_in::Transport::Tcp,
+        links: Vec::new(),
+        length: Bytes::new(length),
+        payload: Payload::default(),
+        stamp: StampLayout { tag_at: None, seq: SeqField::Absent, time: None, stream_at: None, length: 0 },
+        bytes: None,
+        time: None,
+        omit: Span::ZERO,
+        offered: None,
+        burst: None,
+        fq_rate: None,
+        socket: SocketKnobs::default(),
+        affinity: None,
+        end_mark: EndMark::None,
+    }
+}
+
+/// Starts one end of a stand-in's flow over duplicates of these connections.
+pub(crate) fn lend_tcp(task: &FlowTask, links: &[TcpStream]) -> FlowHandle {
+    let duplicates = links.iter().map(|link| link.try_clone().unwrap()).collect();
+    start(FlowSetup::of_task(task), Sockets::Tcp(duplicates), clock::now()).unwrap()
+}
+
+/// Starts one end of a stand-in's flow over a duplicate of this socket.
+pub(crate) fn lend_udp(task: &FlowTask, link: &UdpSocket) -> FlowHandle {
+    let task = FlowTask { transport: stand_in::Transport::Udp, ..task.clone() };
+    let sockets = Sockets::Udp(vec![link.try_clone().unwrap()]);
+    start(FlowSetup::of_task(&task), sockets, clock::now()).unwrap()
+}
+
+/// Waits for what the flow must come to.
+pub(crate) fn wait_until(handle: &FlowHandle, there: impl Fn(&FlowHandle) -> bool) {
+    let deadline = in_ms(60_000);
+    while !there(handle) {
+        assert!(!deadline.has_passed(), "a minute later: {:?}", handle.counts());
+        clock::sleep_until(in_ms(1));
+    }
+}
+
+/// Waits until the flow is over.
+pub(crate) fn wait_ended(handle: &FlowHandle) {
+    wait_until(handle, |handle| handle.progress().ended);
 }
 
 /// What must hold for a TCP flow that nobody disturbed.

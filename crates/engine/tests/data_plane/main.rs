@@ -2,6 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod ends;
+mod exchange;
+mod lent_tcp;
+mod lent_udp;
 mod many;
 mod tcp;
 mod udp;

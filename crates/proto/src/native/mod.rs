@@ -31,7 +31,7 @@ pub const VERSION: u8 = 1;
 pub const MAGIC: [u8; 8] = *b"LINERATE";
 
 /// The native protocol in the table.
-pub static NATIVE: Protocol = Protocol { name: "native", default_port: 5201, sniff };
+pub static NATIVE: Protocol = Protocol { name: "native", default_port: 5201, sniff, servant: None };
 
 /// Where our datagrams carry what the receiver needs.
 pub const STAMP: StampLayout = StampLayout {

@@ -24,6 +24,8 @@ pub struct FlowTask {
     /// What carries it.
     pub transport: Transport,
     /// One open link for each stream, in the order of the streams.
+    ///
+    /// A link may be in two flows, one of each side: both ways over one connection.
     pub links: Vec<Link>,
     /// Bytes handed to the kernel at once, or payload of one datagram.
     pub length: Bytes,
@@ -33,8 +35,8 @@ pub struct FlowTask {
     pub stamp: StampLayout,
     /// The sender stops after this many bytes over all streams, in whole blocks of `length`; absent until it is told.
     pub bytes: Option<Bytes>,
-    /// The sender stops after this time, and the receiver's measured part has this length after the omitted one;
-    /// absent until it is told.
+    /// The sender stops after the omitted part and this time, and the receiver's measured part has this length after
+    /// the omitted one; absent until it is told. What has stopped keeps its links until it is told how to end.
     pub time: Option<Span>,
     /// Left out of the archived result at the start.
     pub omit: Span,
@@ -55,7 +57,7 @@ pub struct FlowTask {
 /// What a stream says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Payload {
-    /// Bytes at the start of every block or datagram, below the stamp.
+    /// Bytes at the start of every block or datagram, as far as it is long enough; a stamp is written over them.
     pub head: Vec<u8>,
     /// What follows.
     pub pattern: Pattern,
@@ -118,7 +120,10 @@ pub struct FlowCounts {
     pub last_at: Option<Timestamp>,
     /// One for each stream.
     pub streams: Vec<StreamCounts>,
-    /// Why the flow ended before its regular end (peer gone, write failed), in the words of the system.
+    /// Of each stream the datagram that ended it (see [`EndMark`]); filled once the flow has ended.
+    pub marks: Vec<Option<Vec<u8>>>,
+    /// What first went wrong (peer gone, write failed), in the words of the system. A stream over TCP has ended by it;
+    /// datagrams that the peer's host refused (ECONNREFUSED) end none.
     pub trouble: Option<Reason>,
     /// The engine's own account, once the flow has ended.
     pub tally: Option<Box<Tally>>,
@@ -143,7 +148,7 @@ pub struct StreamCounts {
     pub duplicates: u64,
     /// Interarrival jitter (RFC 3550 §6.4.1).
     pub jitter: Span,
-    /// Segments sent again since the connection began; absent at a receiver of TCP and where a kernel does not say.
+    /// Segments sent again since the flow began; absent at a receiver and where a kernel does not say.
     pub retransmits: Option<u64>,
     /// Congestion window, bytes.
     pub snd_cwnd: Option<u64>,

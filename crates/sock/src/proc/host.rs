@@ -59,6 +59,19 @@ pub fn cpu_model() -> Option<String> {
     parse_cpu_model(&fs::read_to_string("/proc/cpuinfo").ok()?)
 }
 
+/// The clock of the first CPU in `/proc/cpuinfo`, MHz; `None` on processors that do not say.
+#[must_use]
+pub fn parse_cpu_mhz(text: &str) -> Option<f64> {
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.filter(|(name, _)| name.trim() == "cpu MHz").find_map(|(_, value)| value.trim().parse().ok())
+}
+
+/// Reads the clock of the first CPU, MHz.
+#[must_use]
+pub fn cpu_mhz() -> Option<f64> {
+    parse_cpu_mhz(&fs::read_to_string("/proc/cpuinfo").ok()?)
+}
+
 /// How a CPU's clock is governed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -142,6 +155,13 @@ pub fn is_virtual_machine() -> Option<bool> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_clock_is_that_of_the_first_cpu() {
+        let text = "processor\t: 0\ncpu MHz\t\t: 2394.375\n\nprocessor\t: 1\ncpu MHz\t\t: 800.0\n";
+        assert_eq!(parse_cpu_mhz(text), Some(2394.375));
+        assert_eq!(parse_cpu_mhz("processor\t: 0\n"), None);
+    }
 
     #[test]
     fn slack_is_a_number_of_nanoseconds_and_nothing_else() {

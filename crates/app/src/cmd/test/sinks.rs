@@ -2,67 +2,12 @@
 
 use std::io::{ErrorKind, Write};
 
-use linerate_archive::{ArchiveError, Recorder, SqliteArchive, default_path, open};
 use linerate_control::Sink;
-use linerate_model::{CaveatKind, Event};
+use linerate_model::Event;
 use linerate_report::{IntervalRows, Live, View, ndjson};
 
 use crate::args::OutputArgs;
 use crate::{say, terminal};
-
-/// The archive; what it cannot take is said, and the measurement goes on.
-pub(super) struct ArchiveSink {
-    recorder: Recorder<SqliteArchive>,
-    broken: bool,
-}
-
-impl ArchiveSink {
-    /// Opens the archive; absent, with a warning, when that fails.
-    pub(super) fn open(location: Option<&str>) -> Option<Self> {
-        let opened = match location {
-            Some(location) => open(location),
-            None => default_path().and_then(|path| SqliteArchive::open(&path)),
-        };
-        match opened {
-            Ok(archive) => Some(Self { recorder: Recorder::new(archive), broken: false }),
-            Err(error) => {
-                say::warning(format!("this run is not archived: {}", told(&error)));
-                None
-            }
-        }
-    }
-
-    /// Writes what waits; whether the run is in the archive.
-    pub(super) fn close(&mut self) -> bool {
-        if !self.broken
-            && let Err(error) = self.recorder.flush()
-        {
-            say::warning(format!("the end of this run is not archived: {}", told(&error)));
-            self.broken = true;
-        }
-        !self.broken
-    }
-}
-
-impl Sink for ArchiveSink {
-    fn on(&mut self, event: &Event) -> Result<(), String> {
-        self.recorder.on(event).map_err(|error| {
-            self.broken = true;
-            format!("this run is not archived: {}", told(&error))
-        })
-    }
-
-    fn failed(&self) -> CaveatKind {
-        CaveatKind::NotArchived
-    }
-}
-
-fn told(error: &ArchiveError) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error} ({source})"),
-        None => error.to_string(),
-    }
-}
 
 /// What a person sees while a test runs: one moving line on a terminal, rows elsewhere.
 pub(super) struct Screen {

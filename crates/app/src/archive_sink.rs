@@ -1,0 +1,61 @@
+//! Runs on their way into the archive.
+
+use linerate_archive::{ArchiveError, Recorder, SqliteArchive, default_path, open};
+use linerate_control::Sink;
+use linerate_model::{CaveatKind, Event};
+
+use crate::say;
+
+/// The archive; what it cannot take is said, and the measurement goes on.
+pub(crate) struct ArchiveSink {
+    recorder: Recorder<SqliteArchive>,
+    broken: bool,
+}
+
+impl ArchiveSink {
+    /// Opens the archive; absent, with a warning, when that fails.
+    pub(crate) fn open(location: Option<&str>) -> Option<Self> {
+        let opened = match location {
+            Some(location) => open(location),
+            None => default_path().and_then(|path| SqliteArchive::open(&path)),
+        };
+        match opened {
+            Ok(archive) => Some(Self { recorder: Recorder::new(archive), broken: false }),
+            Err(error) => {
+                say::warning(format!("this run is not archived: {}", told(&error)));
+                None
+            }
+        }
+    }
+
+    /// Writes what waits; whether the run is in the archive.
+    pub(crate) fn close(&mut self) -> bool {
+        if !self.broken
+            && let Err(error) = self.recorder.flush()
+        {
+            say::warning(format!("the end of this run is not archived: {}", told(&error)));
+            self.broken = true;
+        }
+        !self.broken
+    }
+}
+
+impl Sink for ArchiveSink {
+    fn on(&mut self, event: &Event) -> Result<(), String> {
+        self.recorder.on(event).map_err(|error| {
+            self.broken = true;
+            format!("this run is not archived: {}", told(&error))
+        })
+    }
+
+    fn failed(&self) -> CaveatKind {
+        CaveatKind::NotArchived
+    }
+}
+
+fn told(error: &ArchiveError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error} ({source})"),
+        None => error.to_string(),
+    }
+}

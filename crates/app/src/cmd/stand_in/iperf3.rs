@@ -1,0 +1,114 @@
+//! iperf3's command line.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use linerate_proto::iperf3::argv::{self, Command};
+use linerate_proto::iperf3::auth::{Gate, Login};
+use linerate_proto::iperf3::client::{Client, ClientConfig};
+use linerate_proto::iperf3::errors::{Number, Trouble};
+use linerate_proto::iperf3::report::Host;
+use linerate_proto::iperf3::server::{Server, ServerConfig};
+use linerate_proto::iperf3::settings::{Common, Settings};
+use linerate_proto::stand_in::StandIn;
+use linerate_sock::proc::host::kernel;
+
+use super::printer::{Stamped, log_file};
+use super::{Prepared, Refusal, words};
+
+/// Holds the password of a client, so that it stands in no list of processes.
+const PASSWORD: &str = "IPERF3_PASSWORD";
+
+pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
+    let system = system();
+    let settings = match argv::parse(&words(arguments)) {
+        Ok(Command::Client(settings) | Command::Server(settings)) => *settings,
+        Ok(Command::Help) => return Err(Refusal::text(argv::help())),
+        Ok(Command::Version) => return Err(Refusal::text(argv::version(&system))),
+        Err(refusal) => return Err(Refusal::error(refusal.text, refusal.code)),
+    };
+    let (output, complaints) = printers(&settings.common)?;
+    let host = settings.host.clone();
+    let stand_in = stand_in(settings, Host { system })?;
+    Ok(Prepared { stand_in, host, output, complaints })
+}
+
+fn stand_in(settings: Settings, host: Host) -> Result<Box<dyn StandIn>, Refusal> {
+    let unix_ms = jiff::Timestamp::now().as_millisecond().unsigned_abs();
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)
+        .map_err(|error| Refusal::error(format!("iperf3: error - no random numbers: {error}\n"), 1))?;
+    if settings.is_client() {
+        let login = login(&settings)?;
+        return Ok(Box::new(Client::new(ClientConfig { settings, host, unix_ms, seed, login })));
+    }
+    let gate = gate(&settings)?;
+    Ok(Box::new(Server::new(ServerConfig { settings, host, unix_ms, seed, gate, shared: false })))
+}
+
+/// What uname(1) says.
+fn system() -> String {
+    let kernel = kernel();
+    [kernel.system, kernel.host, kernel.release, kernel.version, kernel.machine].join(" ")
+}
+
+type Writer = Option<Box<dyn Write>>;
+
+/// Where `--logfile` and `--timestamps` have it print.
+fn printers(common: &Common) -> Result<(Writer, Writer), Refusal> {
+    let open = |otherwise: Box<dyn Write>| -> Result<Box<dyn Write>, Refusal> {
+        match &common.logfile {
+            None => Ok(otherwise),
+            Some(path) => log_file(path).map_err(|error| unusable(Number::LOG_FILE, path, &error)),
+        }
+    };
+    let (mut output, mut complaints) = (None, None);
+    if common.logfile.is_some() || common.timestamps.is_some() {
+        output = Some(open(Box::new(std::io::stdout()))?);
+        complaints = Some(open(Box::new(std::io::stderr()))?);
+    }
+    if let Some(format) = &common.timestamps {
+        output = output.map(|to| Box::new(Stamped::new(to, format.clone())) as Box<dyn Write>);
+    }
+    Ok((output, complaints))
+}
+
+fn login(settings: &Settings) -> Result<Option<Login>, Refusal> {
+    let client = &settings.client;
+    let (Some(name), Some(path)) = (&client.username, &client.rsa_public_key) else { return Ok(None) };
+    let key = read(path, Number::CLIENT_AUTH)?;
+    let password = match std::env::var(PASSWORD) {
+        Ok(password) => password,
+        Err(_) => rpassword::prompt_password("Password: ").map_err(|_| parameter(Number::CLIENT_AUTH))?,
+    };
+    let login = Login::new(name, &password, &key, settings.common.pkcs1_padding);
+    login.map(Some).map_err(|_| parameter(Number::CLIENT_AUTH))
+}
+
+fn gate(settings: &Settings) -> Result<Option<Gate>, Refusal> {
+    let server = &settings.server;
+    let (Some(key), Some(users)) = (&server.rsa_private_key, &server.authorized_users) else {
+        return Ok(None);
+    };
+    let key = read(key, Number::SERVER_AUTH)?;
+    read(users, Number::SERVER_AUTH)?;
+    let users = users.clone();
+    // A file that has gone lets nobody in.
+    let reader = Box::new(move || fs::read_to_string(&users).unwrap_or_default());
+    let gate = Gate::new(&key, reader, server.time_skew_threshold, settings.common.pkcs1_padding);
+    gate.map(Some).map_err(|_| parameter(Number::SERVER_AUTH))
+}
+
+fn read(path: &Path, number: Number) -> Result<String, Refusal> {
+    fs::read_to_string(path).map_err(|_| parameter(number))
+}
+
+fn parameter(number: Number) -> Refusal {
+    Refusal::error(format!("iperf3: parameter error - {}\n", Trouble::new(number)), 1)
+}
+
+fn unusable(number: Number, path: &Path, error: &std::io::Error) -> Refusal {
+    Refusal::error(format!("iperf3: error - {}{}: {error}\n", Trouble::new(number), path.display()), 1)
+}

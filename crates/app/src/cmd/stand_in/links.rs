@@ -1,0 +1,70 @@
+//! `linerate install-links`: the tools' own names.
+
+use std::io::ErrorKind;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::TOOLS;
+use crate::exit::Exit;
+use crate::say;
+
+/// Makes symbolic links to this program that have the names of the tools it stands in for
+#[derive(Debug, Args)]
+pub(crate) struct InstallLinksArgs {
+    /// Folder for the links, for example one at the beginning of PATH
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Only these tools, by name [default: all]
+    #[arg(value_name = "TOOL")]
+    only: Vec<String>,
+}
+
+pub(crate) fn install(args: &InstallLinksArgs) -> Exit {
+    let known: Vec<&str> = TOOLS.iter().flat_map(|tool| tool.names).copied().collect();
+    if let Some(unknown) = args.only.iter().find(|name| !known.contains(&name.as_str())) {
+        say::error(format!("no tool is called '{unknown}'; there are {}", known.join(", ")));
+        return Exit::Usage;
+    }
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => {
+            say::error(format!("this program does not find itself: {error}"));
+            return Exit::Failed;
+        }
+    };
+    let mut exit = Exit::Done;
+    for name in known.into_iter().filter(|name| args.only.is_empty() || args.only.iter().any(|o| o == name)) {
+        let link = args.folder.join(name);
+        match make(&program, &link) {
+            Ok(true) => println_quietly(&format!("{} -> {}", link.display(), program.display())),
+            Ok(false) => println_quietly(&format!("{} is there already", link.display())),
+            Err(trouble) => {
+                say::error(trouble);
+                exit = Exit::Failed;
+            }
+        }
+    }
+    exit
+}
+
+/// Makes one link; false if it was there. What somebody else put there is never touched.
+fn make(program: &Path, link: &Path) -> Result<bool, String> {
+    match symlink(program, link) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            if std::fs::read_link(link).is_ok_and(|target| target == program) {
+                return Ok(false);
+            }
+            Err(format!("{} exists and is not ours; move it away, or name another folder", link.display()))
+        }
+        Err(error) => Err(format!("{} cannot be made: {error}", link.display())),
+    }
+}
+
+fn println_quietly(line: &str) {
+    use std::io::Write;
+    // A reader that has gone ends nothing.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}

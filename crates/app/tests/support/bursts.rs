@@ -1,0 +1,138 @@
+//! iperf3 tests whose counts are known beforehand, however busy the machine is.
+//!
+//! A rate limit in bursts, 0.8 s apart in a test of 2 s, makes three of them, at 0, 0.8 and 1.6 s: the network is idle when the
+//! test ends, so nothing is under way, and both ends must have counted the same to the byte.
+
+use serde_json::Value;
+
+use super::{Iperf3, both_json, list, number};
+
+/// TCP: three bursts of 100 blocks.
+const TCP: [&str; 6] = ["-t", "2", "-l", "1000", "-b", "1M/100"];
+/// UDP: three bursts of 25 datagrams, which any socket buffer holds.
+const UDP: [&str; 7] = ["-u", "-t", "2", "-l", "1000", "-b", "250k/25"];
+const TCP_BYTES: u64 = 3 * 100 * 1000;
+const UDP_DATAGRAMS: u64 = 3 * 25;
+
+/// Which way data goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Up,
+    Down,
+    Both,
+}
+
+impl Way {
+    fn flag(self) -> Option<&'static str> {
+        match self {
+            Self::Up => None,
+            Self::Down => Some("-R"),
+            Self::Both => Some("--bidir"),
+        }
+    }
+
+    /// Names that the sums of each direction have: of intervals, of what was sent, of what was received; and whether the
+    /// client sends.
+    fn sums(self) -> Vec<([&'static str; 3], bool)> {
+        let first = ["sum", "sum_sent", "sum_received"];
+        let second = ["sum_bidir_reverse", "sum_sent_bidir_reverse", "sum_received_bidir_reverse"];
+        match self {
+            Self::Up => vec![(first, true)],
+            Self::Down => vec![(first, false)],
+            Self::Both => vec![(first, true), (second, false)],
+        }
+    }
+}
+
+/// A TCP test in one way with parallel streams.
+pub(crate) fn tcp(client: Iperf3, server: Iperf3, way: Way, parallel: u64) {
+    let streams = parallel.to_string();
+    let args: Vec<&str> = TCP.iter().copied().chain(["-P", &streams]).chain(way.flag()).collect();
+    let (near, far) = both_json(client, &args, server);
+    for (names, client_sends) in way.sums() {
+        let total = parallel * TCP_BYTES;
+        for name in &names[1..] {
+            assert_eq!(number(&near, &format!("/end/{name}/bytes")), total, "{name} of the client: {near}");
+        }
+        assert_eq!(intervals(&near, names[0], "bytes"), total, "the client's intervals: {near}");
+        assert_eq!(intervals(&far, names[0], "bytes"), total, "the server's intervals: {far}");
+        let by_server = if client_sends { names[2] } else { names[1] };
+        assert_eq!(
+            number(&far, &format!("/end/{by_server}/bytes")),
+            total,
+            "{by_server} of the server: {far}"
+        );
+        // Loopback loses nothing; that of a peer is there, and neither -1 nor 2^32-1.
+        assert!(number(&near, &format!("/end/{}/retransmits", names[1])) < 1000, "{near}");
+    }
+    for stream in streams_of(&near, way, parallel) {
+        assert_eq!(number(stream, "/sender/bytes"), TCP_BYTES, "{near}");
+        assert_eq!(number(stream, "/receiver/bytes"), TCP_BYTES, "{near}");
+    }
+    assert_eq!(far["start"]["cookie"], near["start"]["cookie"]);
+    consistent(&near);
+    consistent(&far);
+}
+
+/// A UDP test in one way with parallel streams and more arguments.
+pub(crate) fn udp(client: Iperf3, server: Iperf3, way: Way, parallel: u64, more: &[&str]) {
+    let streams = parallel.to_string();
+    let args: Vec<&str> = UDP.iter().chain(more).copied().chain(["-P", &streams]).chain(way.flag()).collect();
+    let (near, far) = both_json(client, &args, server);
+    let total = parallel * UDP_DATAGRAMS;
+    for (names, client_sends) in way.sums() {
+        for name in &names[1..] {
+            let sum = &near["end"][name];
+            assert_eq!(number(sum, "/packets"), total, "{name} of the client: {near}");
+            assert_eq!(number(sum, "/bytes"), total * 1000, "{name} of the client: {near}");
+            assert_eq!(number(sum, "/lost_packets"), 0, "{name} of the client: {near}");
+        }
+        assert_eq!(intervals(&near, names[0], "packets"), total, "the client's intervals: {near}");
+        assert_eq!(intervals(&far, names[0], "packets"), total, "the server's intervals: {far}");
+        let by_server = &far["end"][if client_sends { names[2] } else { names[1] }];
+        assert_eq!(number(by_server, "/packets"), total, "{far}");
+        assert_eq!(number(by_server, "/bytes"), total * 1000, "{far}");
+        assert_eq!(number(by_server, "/lost_packets"), 0, "{far}");
+    }
+    for stream in streams_of(&near, way, parallel) {
+        assert_eq!(number(stream, "/udp/packets"), UDP_DATAGRAMS, "{near}");
+        assert_eq!(number(stream, "/udp/lost_packets"), 0, "{near}");
+        assert_eq!(number(stream, "/udp/out_of_order"), 0, "{near}");
+    }
+    consistent(&near);
+    consistent(&far);
+}
+
+/// A client's final figures of each stream: those on which it sends come first.
+fn streams_of(near: &Value, way: Way, parallel: u64) -> &[Value] {
+    let streams = list(near, "/end/streams");
+    let directions = way.sums().into_iter().map(|(_, client_sends)| client_sends);
+    let expected: Vec<bool> =
+        directions.flat_map(|sends| std::iter::repeat_n(sends, usize::try_from(parallel).unwrap())).collect();
+    let found: Vec<bool> = streams
+        .iter()
+        .map(|stream| stream.get("udp").unwrap_or(&stream["sender"])["sender"] == true)
+        .collect();
+    assert_eq!(found, expected, "{near}");
+    streams
+}
+
+/// What the intervals of a document add up to.
+fn intervals(document: &Value, sum: &str, what: &str) -> u64 {
+    let intervals = list(document, "/intervals");
+    assert!(intervals.len() >= 2, "{document}");
+    intervals.iter().map(|interval| number(interval, &format!("/{sum}/{what}"))).sum()
+}
+
+/// Whether each rate in a document is that of the bytes beside it.
+fn consistent(document: &Value) {
+    for interval in list(document, "/intervals") {
+        let records = list(interval, "/streams").iter().chain([&interval["sum"]]);
+        for record in records {
+            let rate = record["bits_per_second"].as_f64().unwrap();
+            let expected = record["bytes"].as_f64().unwrap() * 8.0 / record["seconds"].as_f64().unwrap();
+            // A length is printed as a 32-bit float.
+            assert!((rate - expected).abs() <= expected * 1e-5, "{rate}, {expected}: {record}");
+        }
+    }
+}

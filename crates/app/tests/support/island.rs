@@ -1,0 +1,77 @@
+//! A host of a test's own: a network namespace with nothing in it but loopback.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::OwnedFd;
+use std::process::Command;
+
+use linerate_sock::netns;
+
+use super::{eventually, linerate, unique};
+
+/// The namespace; removed on drop. Any port is free there, and its counters count nobody else's packets.
+pub(crate) struct Island {
+    name: String,
+    namespace: OwnedFd,
+}
+
+impl Island {
+    pub(crate) fn new() -> Self {
+        let name = unique();
+        ip(&["netns", "add", &name]);
+        let namespace = std::fs::File::open(format!("/run/netns/{name}")).unwrap().into();
+        let island = Self { name, namespace };
+        ip(&["-n", &island.name, "link", "set", "lo", "up"]);
+        island
+    }
+
+    /// A program there, with the environment that [`linerate`] has. It is the child itself: signals reach it.
+    pub(crate) fn exec(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        for (name, value) in linerate().get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.args(["netns", "exec", &self.name, program]).args(args);
+        command
+    }
+
+    /// Runs `work` there. Sockets and threads that it makes stay there.
+    pub(crate) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        netns::with_netns_fd(&self.namespace, work).unwrap()
+    }
+
+    /// Waits until somebody listens on a TCP port.
+    pub(crate) fn await_listener(&self, port: u16) {
+        eventually("somebody listens", || self.inside(|| listens(port)).then_some(()));
+    }
+}
+
+impl Drop for Island {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.name]).output();
+    }
+}
+
+/// Whether a wildcard address or 127.0.0.1 has a listener on a port, as proc_net_tcp(5) tells it.
+fn listens(port: u16) -> bool {
+    const LISTEN: &str = "0A";
+    let any = [format!("{:032X}", u128::from(Ipv6Addr::UNSPECIFIED)), "00000000".to_owned()];
+    let loopback = format!("{:08X}", u32::from_le_bytes(Ipv4Addr::LOCALHOST.octets()));
+    let tables = ["tcp", "tcp6"].map(|name| std::fs::read_to_string(format!("/proc/thread-self/net/{name}")));
+    tables.into_iter().flatten().any(|table| {
+        table.lines().any(|line| {
+            let mut words = line.split_whitespace().skip(1);
+            let (local, state) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
+            let Some((address, found)) = local.split_once(':') else { return false };
+            let here = any.iter().any(|any| any == address) || address == loopback;
+            here && state == LISTEN && found == format!("{port:04X}")
+        })
+    })
+}
+
+fn ip(args: &[&str]) {
+    let output = Command::new("ip").args(args).output().unwrap();
+    assert!(output.status.success(), "ip {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}

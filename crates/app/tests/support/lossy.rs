@@ -1,0 +1,170 @@
+//! A path that loses and disorders datagrams and tells exactly which.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::relay::{Watch, join};
+use super::{Island, pause};
+
+/// How long a reader waits before it looks whether it shall end.
+const GLANCE: Duration = Duration::from_millis(20);
+/// Of the datagrams of a flow in one direction, each one with a number divisible by this is dropped.
+const DROPPED: u64 = 25;
+/// Each one with a number divisible by this comes after its successor.
+const SWAPPED: u64 = 40;
+/// Datagrams shorter than this are no payload, but iperf3's greeting of a flow.
+const PAYLOAD: usize = 16;
+
+/// The path, from 127.0.0.2 to the same port at 127.0.0.1. TCP goes through as it is.
+pub(crate) struct Lossy {
+    stop: Arc<AtomicBool>,
+    workers: Vec<JoinHandle<()>>,
+    books: Books,
+}
+
+type Books = Arc<Mutex<BTreeMap<(SocketAddr, bool), Passed>>>;
+
+/// What a receiver of one flow must find.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Passed {
+    /// Datagrams that the sender sent.
+    pub(crate) sent: u64,
+    /// Datagrams that went through.
+    pub(crate) arrived: u64,
+    /// Datagrams that went through after one with a higher number.
+    pub(crate) disordered: u64,
+    /// Highest number that went through.
+    pub(crate) highest: u64,
+}
+
+impl Passed {
+    /// Datagrams that a receiver must miss: what is lost behind the last one nobody can see.
+    pub(crate) fn lost(self) -> u64 {
+        self.highest - self.arrived
+    }
+}
+
+impl Lossy {
+    /// Opens the path on a host, for one port.
+    pub(crate) fn open(island: &Island, port: u16) -> Self {
+        island.inside(|| {
+            let near = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), port));
+            let stop = Arc::new(AtomicBool::new(false));
+            let books = Books::default();
+            let listener = TcpListener::bind(near).unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let socket = UdpSocket::bind(near).unwrap();
+            socket.set_read_timeout(Some(GLANCE)).unwrap();
+            let stopped = Arc::clone(&stop);
+            let streams = std::thread::spawn(move || {
+                let watch = Arc::new(Watch::nothing());
+                while !stopped.load(Ordering::Relaxed) {
+                    match listener.accept() {
+                        Ok((near, _)) => join(&near, port, &watch),
+                        Err(_) => pause(Duration::from_millis(2)),
+                    }
+                }
+            });
+            let (stopped, noted) = (Arc::clone(&stop), Arc::clone(&books));
+            let datagrams = std::thread::spawn(move || forward(&Arc::new(socket), port, &stopped, &noted));
+            Self { stop, workers: vec![streams, datagrams], books }
+        })
+    }
+
+    /// Closes it; what has passed, by flow in the order in which the flows came: to the server, or from it.
+    pub(crate) fn close(mut self, to_server: bool) -> Vec<Passed> {
+        self.end();
+        let books = self.books.lock().unwrap();
+        books.iter().filter(|((_, forth), _)| *forth == to_server).map(|(_, passed)| *passed).collect()
+    }
+
+    fn end(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for worker in self.workers.drain(..) {
+            worker.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Lossy {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Takes the datagrams of every client, and opens the way back for each.
+fn forward(near: &Arc<UdpSocket>, port: u16, stop: &Arc<AtomicBool>, books: &Books) {
+    let mut clients: BTreeMap<SocketAddr, (Arc<UdpSocket>, Spoiler)> = BTreeMap::new();
+    let mut back = Vec::new();
+    let mut datagram = [0; 1 << 16];
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((length, client)) = near.recv_from(&mut datagram) else { continue };
+        let (far, spoiler) = clients.entry(client).or_insert_with(|| {
+            let far = Arc::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+            far.connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+            far.set_read_timeout(Some(GLANCE)).unwrap();
+            let (near, from, stop, books) =
+                (Arc::clone(near), Arc::clone(&far), Arc::clone(stop), Arc::clone(books));
+            back.push(std::thread::spawn(move || {
+                let mut spoiler = Spoiler::default();
+                let mut datagram = [0; 1 << 16];
+                while !stop.load(Ordering::Relaxed) {
+                    let Ok(length) = from.recv(&mut datagram) else { continue };
+                    spoiler.pass(&datagram[..length], |datagram| {
+                        let _ = near.send_to(datagram, client);
+                    });
+                    books.lock().unwrap().insert((client, false), spoiler.passed);
+                }
+            }));
+            (far, Spoiler::default())
+        });
+        spoiler.pass(&datagram[..length], |datagram| {
+            let _ = far.send(datagram);
+        });
+        books.lock().unwrap().insert((client, true), spoiler.passed);
+    }
+    for worker in back {
+        worker.join().unwrap();
+    }
+}
+
+/// Drops and swaps, and keeps the books.
+#[derive(Default)]
+struct Spoiler {
+    passed: Passed,
+    held: Option<Vec<u8>>,
+    arrived: BTreeSet<u64>,
+}
+
+impl Spoiler {
+    fn pass(&mut self, datagram: &[u8], mut send: impl FnMut(&[u8])) {
+        if datagram.len() < PAYLOAD {
+            return send(datagram);
+        }
+        self.passed.sent += 1;
+        if self.passed.sent.is_multiple_of(DROPPED) {
+            return;
+        }
+        if self.passed.sent.is_multiple_of(SWAPPED) {
+            self.held = Some(datagram.to_vec());
+            return;
+        }
+        let held = self.held.take();
+        for datagram in [Some(datagram), held.as_deref()].into_iter().flatten() {
+            self.note(datagram);
+            send(datagram);
+        }
+    }
+
+    fn note(&mut self, datagram: &[u8]) {
+        let number = u32::from_be_bytes(datagram[8..12].try_into().unwrap()).into();
+        self.arrived.insert(number);
+        self.passed.arrived = self.arrived.len() as u64;
+        self.passed.disordered += u64::from(number < self.passed.highest);
+        self.passed.highest = self.passed.highest.max(number);
+    }
+}

@@ -1,0 +1,46 @@
+//! What is written to the log of every run, whoever the peer is.
+
+use linerate_model::{Body, Caveat, CaveatKind, Direction, FlowPlan, TestSpec};
+use linerate_proto::Ended;
+
+use crate::log::Log;
+
+/// A flow as it will be measured.
+pub(crate) fn plan(flow: u16, direction: Direction, spec: &TestSpec, log: &Log<'_>) -> FlowPlan {
+    let hosts = &log.record().hosts;
+    let name = |at: usize| hosts.get(at).map(|host| host.name.clone()).unwrap_or_default();
+    let (from, to) = if direction == Direction::Upload { (name(0), name(1)) } else { (name(1), name(0)) };
+    FlowPlan {
+        flow,
+        name: direction.name().to_owned(),
+        from,
+        to,
+        transport: spec.traffic.transport(),
+        direction,
+        streams: spec.traffic.streams,
+    }
+}
+
+/// The last word of one side.
+pub(crate) fn note_end(flow: u16, host: u16, mut ended: Ended, log: &mut Log<'_>) {
+    if ended.settings.mptcp == Some(false) {
+        let text =
+            "MPTCP was asked and plain TCP was used: one of the kernels, or a middlebox, does not know it";
+        ended.caveats.push(Caveat { kind: CaveatKind::MptcpFallback, text: text.to_owned() });
+    }
+    log.note_from(host, Body::FlowOpened { flow, side: ended.side, settings: ended.settings });
+    log.note_from(host, Body::FlowEnded { flow, side: ended.side, tally: ended.tally });
+    for caveat in ended.caveats {
+        let known =
+            log.record().flow(flow).is_some_and(|f| f.caveats.iter().any(|c: &Caveat| c.kind == caveat.kind));
+        if !known {
+            log.note_from(host, Body::Caveat { flow: Some(flow), caveat });
+        }
+    }
+}
+
+/// The measurement ended before it was over.
+pub(crate) fn warn_partial(flow: u16, log: &mut Log<'_>) {
+    let text = "the run ended in the middle; the figures cover what was measured".to_owned();
+    log.warn(Some(flow), CaveatKind::Partial, text);
+}

@@ -1,0 +1,322 @@
+//! Servants of protocols that do not exist, beside native clients, over loopback.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use linerate_model::{CaveatKind, Outcome, RunRecord, TestSpec, World};
+use linerate_proto::stand_in::{Input, Link, LinkOptions, Output, Planned, StandIn, Transport};
+use linerate_proto::{Match, Protocol, ServantConfig};
+use linerate_units::Span;
+
+use super::{ClassicPort, News, Policy, Server, ServerConfig, Switch};
+use crate::stand_in::tests::script::{Memory, options, script};
+use crate::{Log, Request, measure};
+
+/// After so long nothing comes any more.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const TCP: Link = Link(0);
+const UDP: Link = Link(1);
+
+/// Says after `echo:` what to do: `run` begins a run that ends with its connection, `die` ends the servant; all else is
+/// echoed.
+static ECHO: Protocol = Protocol { name: "echo", default_port: 7, sniff: sniff_echo, servant: Some(echo) };
+
+/// Speaks first.
+static GREETER: Protocol =
+    Protocol { name: "greeter", default_port: 8, sniff: |_| Match::No, servant: Some(greeter) };
+
+fn sniff_echo(start: &[u8]) -> Match {
+    let known = start.len().min(5);
+    match start[..known] == b"echo:"[..known] {
+        false => Match::No,
+        true if known < 5 => Match::More,
+        true => Match::Yes,
+    }
+}
+
+fn echo(config: &ServantConfig) -> Box<dyn StandIn> {
+    let port = config.port;
+    let mut runs = BTreeSet::new();
+    script(move |input, desires| match input {
+        Input::Begin => {
+            desires.want(Output::Listen { link: TCP, port, options: LinkOptions::default() });
+            desires.want(Output::Listen { link: UDP, port, options: options(Transport::Udp) });
+        }
+        Input::Opened { opened, .. } => assert_eq!(opened.descriptor, -1, "the server has the port"),
+        Input::Bytes { bytes: b"echo:die", .. } => panic!("the servant was told to die"),
+        Input::Bytes { link, bytes: b"echo:run" } => {
+            let (run, spec, flows) = (link.0, TestSpec::default(), Vec::new());
+            let expected = Some(Span::from_secs(1));
+            let planned =
+                Planned { run, tool: "echo", peer: None, link, client: false, spec, flows, expected };
+            desires.want(Output::Ask(Box::new(planned)));
+        }
+        Input::Admitted { run } => {
+            runs.insert(run);
+            desires.want(Output::Send { link: Link(run), bytes: b"yes".to_vec() });
+        }
+        Input::Refused { run, why } => {
+            desires.want(Output::Send { link: Link(run), bytes: why.into_bytes() });
+            desires.want(Output::Close { link: Link(run) });
+        }
+        Input::Bytes { link, bytes } => desires.want(Output::Send { link, bytes: bytes.to_vec() }),
+        Input::Closed { link, .. } => {
+            desires.want(Output::Close { link });
+            if runs.remove(&link.0) {
+                desires.want(Output::RunOver { run: link.0, trouble: None });
+            }
+        }
+        Input::Datagram { link: UDP, from, bytes } => {
+            desires.want(Output::SendTo { link: UDP, to: from, bytes: bytes.to_vec() });
+            let options = options(Transport::Udp);
+            desires.want(Output::Adopt { listener: UDP, peer: from, options });
+        }
+        Input::Accepted { listener: UDP, link, .. } => {
+            desires.want(Output::Send { link, bytes: b"your own".to_vec() });
+        }
+        Input::Signal(_) => desires.want(Output::Exit(1)),
+        _ => {}
+    })
+}
+
+fn greeter(config: &ServantConfig) -> Box<dyn StandIn> {
+    let port = config.port;
+    script(move |input, desires| match input {
+        Input::Begin => desires.want(Output::Listen { link: TCP, port, options: LinkOptions::default() }),
+        Input::Accepted { link, .. } => {
+            desires.want(Output::Send { link, bytes: b"welcome".to_vec() });
+            desires.want(Output::Close { link });
+        }
+        Input::Signal(_) => desires.want(Output::Exit(1)),
+        _ => {}
+    })
+}
+
+struct Serving {
+    addresses: Vec<SocketAddr>,
+    switch: Arc<Switch>,
+    news: Mutex<Receiver<News>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Serving {
+    fn start(config: ServerConfig) -> Self {
+        let config = ServerConfig { addresses: vec!["127.0.0.1:0".parse().unwrap()], ..config };
+        let server = Server::bind(config).unwrap();
+        let (addresses, switch) = (server.addresses(), Arc::new(Switch::new().unwrap()));
+        let (tell, news) = channel();
+        let for_server = Arc::clone(&switch);
+        let thread = std::thread::spawn(move || {
+            server.run(for_server, move |news| drop(tell.send(news))).unwrap();
+        });
+        Self { addresses, switch, news: Mutex::new(news), thread: Some(thread) }
+    }
+
+    fn echo(config: ServerConfig) -> Self {
+        Self::start(ServerConfig { foreign: vec![&ECHO], ..config })
+    }
+
+    fn say(&self, words: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(self.addresses[0]).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(words).unwrap();
+        stream
+    }
+
+    /// The first news that `wanted` knows.
+    fn hear<T>(&self, wanted: impl Fn(News) -> Option<T>) -> T {
+        let news = self.news.lock().unwrap();
+        std::iter::from_fn(|| news.recv_timeout(PATIENCE).ok()).find_map(wanted).unwrap()
+    }
+
+    fn wait_for_end(mut self) {
+        self.thread.take().unwrap().join().unwrap();
+    }
+
+    fn measure(&self) -> RunRecord {
+        let memory = Memory::default();
+        let mut sink = memory.clone();
+        let mut log = Log::new("native".to_owned(), vec![&mut sink]);
+        let mut spec = TestSpec::default();
+        spec.traffic.duration = Some(Span::from_ms(100));
+        spec.traffic.upload = true;
+        spec.traffic.no_latency = true;
+        let request = Request {
+            host: "127.0.0.1".to_owned(),
+            port: Some(self.addresses[0].port()),
+            spec,
+            world: World::Hosts,
+            started_at: String::new(),
+            witness: None,
+            stop: &AtomicBool::new(false),
+        };
+        measure(&request, &mut log).unwrap();
+        log.into_record()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.switch.turn_off();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn answer(stream: &mut TcpStream) -> String {
+    let mut bytes = [0; 100];
+    let count = stream.read(&mut bytes).unwrap();
+    String::from_utf8(bytes[..count].to_vec()).unwrap()
+}
+
+#[test]
+fn one_port_serves_natives_and_others_one_at_a_time() {
+    let memory = Memory::default();
+    let keeper = Some(Arc::new(memory.clone()) as Arc<dyn crate::Keeper>);
+    let server = Serving::echo(ServerConfig { keeper, ..ServerConfig::default() });
+    let mut first = server.say(b"echo:run");
+    assert_eq!(answer(&mut first), "yes");
+    let begun = |news| if let News::Begun { name, .. } = news { Some(name) } else { None };
+    assert_eq!(server.hear(begun), "echo");
+    // Another one of them is refused, and a native client waits.
+    assert_eq!(answer(&mut server.say(b"echo:run")), "another run is under way");
+    std::thread::scope(|scope| {
+        let native = scope.spawn(|| server.measure());
+        assert_eq!(
+            server.hear(|news| if let News::Waiting { place, .. } = news { Some(place) } else { None }),
+            1
+        );
+        first.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(native.join().unwrap().outcome, Some(Outcome::Completed));
+    });
+    let record = RunRecord::fold(memory.0.lock().unwrap().iter());
+    assert_eq!((record.outcome, record.hosts.len()), (Some(Outcome::Completed), 2));
+}
+
+#[test]
+fn a_shared_server_lets_them_in_together_and_says_so() {
+    let memory = Memory::default();
+    let keeper = Some(Arc::new(memory.clone()) as Arc<dyn crate::Keeper>);
+    let server = Serving::echo(ServerConfig { policy: Policy::Shared, keeper, ..ServerConfig::default() });
+    let (mut first, mut second) = (server.say(b"echo:run"), server.say(b"echo:run"));
+    assert_eq!((answer(&mut first).as_str(), answer(&mut second).as_str()), ("yes", "yes"));
+    drop((first, second));
+    for _ in 0..2 {
+        server.hear(|news| matches!(news, News::Ended { trouble: None, .. }).then_some(()));
+    }
+    drop(server);
+    let events = memory.0.lock().unwrap();
+    for run in [Link::FIRST_ACCEPTED.0, Link::FIRST_ACCEPTED.0 + 1] {
+        let name = format!("echo-{run}");
+        let record = RunRecord::fold(events.iter().filter(|event| event.run == name));
+        assert!(record.caveats.iter().any(|caveat| caveat.kind == CaveatKind::Neighbour), "{name}");
+    }
+}
+
+#[test]
+fn a_run_longer_than_the_server_allows_is_refused() {
+    let longest = Some(Span::from_ms(500));
+    let server = Serving::echo(ServerConfig { longest, ..ServerConfig::default() });
+    assert!(answer(&mut server.say(b"echo:run")).contains("500 ms"));
+}
+
+#[test]
+fn a_server_for_one_run_ends_after_a_foreign_one() {
+    let server = Serving::echo(ServerConfig { one_off: true, ..ServerConfig::default() });
+    let mut client = server.say(b"echo:run");
+    assert_eq!(answer(&mut client), "yes");
+    drop(client);
+    server.wait_for_end();
+}
+
+#[test]
+fn two_hundred_at_once_are_answered_and_whoever_vanishes_harms_nobody() {
+    let server = Serving::echo(ServerConfig::default());
+    let mut all: Vec<TcpStream> = (0..200).map(|_| server.say(b"echo:")).collect();
+    for (at, stream) in all.iter_mut().enumerate() {
+        match at % 4 {
+            0 => linerate_sock::sockopt::set_linger_abort(stream).unwrap(),
+            1 => stream.shutdown(Shutdown::Write).unwrap(),
+            _ => {}
+        }
+    }
+    // The resets go off in the middle of the others' dialogues.
+    let mut at = 0;
+    all.retain(|_| {
+        at += 1;
+        at % 4 != 1
+    });
+    for stream in &mut all {
+        assert_eq!(answer(stream), "echo:");
+    }
+    drop(all);
+    assert_eq!(server.measure().outcome, Some(Outcome::Completed));
+}
+
+#[test]
+fn what_nobody_understands_is_turned_away_and_the_server_goes_on() {
+    let server = Serving::echo(ServerConfig::default());
+    for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 300], b"LINERATF", &[0xff; 5000]] {
+        let mut stream = server.say(garbage);
+        // What was not read makes the closing a reset.
+        let ended = stream.read(&mut [0; 10]);
+        assert!(ended.is_err() || ended.unwrap() == 0);
+        let why = server.hear(|news| if let News::Foreign { why, .. } = news { Some(why) } else { None });
+        assert!(why.contains("not a protocol"), "{why}");
+    }
+    assert_eq!(answer(&mut server.say(b"echo:still there")), "echo:still there");
+}
+
+#[test]
+fn a_servant_that_dies_is_replaced_and_its_run_is_over() {
+    let server = Serving::echo(ServerConfig::default());
+    let mut run = server.say(b"echo:run");
+    assert_eq!(answer(&mut run), "yes");
+    drop(server.say(b"echo:die"));
+    let why = server.hear(|news| if let News::Ended { trouble, .. } = news { trouble } else { None });
+    assert!(why.contains("ended in the middle"), "{why}");
+    // Those who come meanwhile wait for the next one.
+    assert_eq!(answer(&mut server.say(b"echo:again")), "echo:again");
+}
+
+#[test]
+fn datagrams_that_are_not_ours_go_to_the_servant() {
+    let server = Serving::echo(ServerConfig::default());
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(server.addresses[0]).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.send(b"\x39\x38\x37\x36").unwrap();
+    let mut bytes = [0; 100];
+    for expected in [&b"\x39\x38\x37\x36"[..], b"your own"] {
+        let count = client.recv(&mut bytes).unwrap();
+        assert_eq!(&bytes[..count], expected);
+    }
+}
+
+#[test]
+fn at_a_classic_port_the_only_candidate_may_speak_first_and_several_are_told_apart() {
+    // Ports that are free now, for servers of this test only.
+    let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (alone, together) = (free(), free());
+    let classic = vec![
+        ClassicPort { port: alone, protocols: vec![&GREETER] },
+        ClassicPort { port: together, protocols: vec![&GREETER, &ECHO] },
+    ];
+    let server = Serving::start(ServerConfig { classic, ..ServerConfig::default() });
+    assert_eq!(server.addresses.len(), 3);
+    let at = |port| TcpStream::connect(("127.0.0.1", port)).unwrap();
+    assert_eq!(answer(&mut at(alone)), "welcome");
+    let mut client = at(together);
+    client.write_all(b"echo:x").unwrap();
+    assert_eq!(answer(&mut client), "echo:x");
+    // Natives are at home at the main port only.
+    assert_eq!(server.measure().outcome, Some(Outcome::Completed));
+}

@@ -1,0 +1,103 @@
+//! What has arrived for a servant, and who it is for.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use linerate_proto::{Match, Protocol};
+use linerate_sock::poll::EventFd;
+use linerate_sock::{Mono, clock};
+
+use super::registry::locked;
+use crate::error::ControlError;
+use crate::stand_in::{Interrupts, Parcel};
+
+/// Most connections and datagrams that wait for one servant; what comes then is dropped.
+const MOST_WAITING: usize = 4_096;
+
+/// SIGTERM.
+const TERMINATE: i32 = 15;
+
+/// How long a servant may take to end when the server stops.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Where connections and datagrams wait for the servant of one protocol.
+#[derive(Debug)]
+pub(super) struct Tray {
+    pub(super) protocol: &'static Protocol,
+    /// Rings when something has arrived.
+    pub(super) bell: EventFd,
+    pub(super) interrupts: Interrupts,
+    parcels: Mutex<VecDeque<Parcel>>,
+    end_by: AtomicU64,
+}
+
+impl Tray {
+    pub(super) fn new(protocol: &'static Protocol) -> Result<Self, ControlError> {
+        Ok(Self {
+            protocol,
+            bell: EventFd::new()?,
+            interrupts: Interrupts::new()?,
+            parcels: Mutex::new(VecDeque::new()),
+            end_by: AtomicU64::new(Mono::FAR.as_ns()),
+        })
+    }
+
+    /// Lays something in; false when there is no room.
+    pub(super) fn put(&self, parcel: Parcel) -> bool {
+        let mut parcels = locked(&self.parcels);
+        let room = parcels.len() < MOST_WAITING;
+        if room {
+            parcels.push_back(parcel);
+            self.bell.ring();
+        }
+        room
+    }
+
+    pub(super) fn take(&self) -> Option<Parcel> {
+        let mut parcels = locked(&self.parcels);
+        let parcel = parcels.pop_front();
+        if parcels.is_empty() {
+            let _ = self.bell.clear();
+        }
+        parcel
+    }
+
+    /// The server stops.
+    pub(super) fn stop(&self) {
+        self.end_by.store((clock::now() + FAREWELL).as_ns(), Ordering::Release);
+        self.interrupts.raise(TERMINATE);
+    }
+
+    /// When the servant has to have ended.
+    pub(super) fn end_by(&self) -> Mono {
+        Mono(self.end_by.load(Ordering::Acquire))
+    }
+}
+
+/// Whose bytes these are, of some that share a port.
+pub(super) enum Whose<'a> {
+    /// Of this one.
+    Its(&'a Arc<Tray>),
+    /// More bytes are needed.
+    More,
+    /// Of nobody.
+    Nobody,
+}
+
+/// Finds out by the first bytes whose they are. Where there is only one it could be, no byte is needed.
+pub(super) fn whose<'a>(trays: &'a [Arc<Tray>], said: &[u8], alone: bool) -> Whose<'a> {
+    if let ([only], true) = (trays, alone) {
+        return Whose::Its(only);
+    }
+    let mut more = false;
+    for tray in trays {
+        match (tray.protocol.sniff)(said) {
+            Match::Yes => return Whose::Its(tray),
+            Match::More => more = true,
+            Match::No => {}
+        }
+    }
+    if more { Whose::More } else { Whose::Nobody }
+}

@@ -1,0 +1,293 @@
+//! The loop that runs a stand-in.
+
+mod obey;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use linerate_proto::stand_in::{FlowId, FlowTask, Link, RunId, StandIn, Transport};
+use linerate_sock::poll::{Events, Interest};
+use linerate_sock::{Mono, clock};
+use linerate_units::{Span, Timestamp};
+
+use super::console::Console;
+use super::desk::{Desk, Parcel};
+use super::endpoint::Host;
+use super::errands::Errands;
+use super::flows::{Flows, Turn, flow_of};
+use super::interrupts::Interrupts;
+use super::links::{Links, More, Queue};
+use super::news::{News, own_reason};
+use super::runs::Runs;
+use crate::error::ControlError;
+
+/// Tokens of the bells; those of links are below, those of flows above.
+const INTERRUPTS: u64 = 1 << 33;
+const ERRANDS: u64 = INTERRUPTS + 1;
+const DESK: u64 = INTERRUPTS + 2;
+
+/// How often running flows tell their logs.
+const INTERIM: Duration = Duration::from_millis(250);
+
+/// Longest wait for the last bytes to leave at the end.
+const FLUSH: Duration = Duration::from_millis(500);
+
+/// Between two ticks for a deadline that stays in the past.
+const BREATH: Duration = Duration::from_millis(1);
+
+/// Steps for one link, and news told, before others get their turn.
+const AT_ONCE: usize = 256;
+
+/// A stand-in and everything that it has.
+pub(crate) struct Driver<'a> {
+    stand_in: Box<dyn StandIn>,
+    epoch: Mono,
+    cpu_before: (Duration, Duration),
+    host: Host,
+    links: Links,
+    flows: Flows,
+    /// Flows that start when their links have sent everything.
+    waiting: Vec<FlowTask>,
+    runs: Runs<'a>,
+    /// Runs that were let in: when they have to be over, and a link to their peer.
+    admitted: BTreeMap<RunId, (Mono, Link)>,
+    console: Console<'a>,
+    errands: Errands,
+    interrupts: &'a Interrupts,
+    interrupted: bool,
+    desk: Option<&'a mut dyn Desk>,
+    news: Queue,
+    next_interim: Mono,
+    no_tick_before: Mono,
+    exit: Option<i32>,
+}
+
+impl<'a> Driver<'a> {
+    pub(crate) fn new(
+        stand_in: Box<dyn StandIn>,
+        host: Host,
+        runs: Runs<'a>,
+        console: Console<'a>,
+        interrupts: &'a Interrupts,
+        desk: Option<&'a mut dyn Desk>,
+    ) -> Result<Self, ControlError> {
+        let (links, errands) = (Links::new()?, Errands::new()?);
+        links.poller().add(interrupts, INTERRUPTS, Interest::READ)?;
+        links.poller().add(errands.bell(), ERRANDS, Interest::READ)?;
+        if let Some(desk) = &desk {
+            links.poller().add(&desk.bell(), DESK, Interest::READ)?;
+        }
+        Ok(Self {
+            stand_in,
+            epoch: clock::now(),
+            cpu_before: clock::process_times(),
+            host,
+            links,
+            flows: Flows::default(),
+            waiting: Vec::new(),
+            runs,
+            admitted: BTreeMap::new(),
+            console,
+            errands,
+            interrupts,
+            interrupted: false,
+            desk,
+            news: VecDeque::from([News::Begin]),
+            next_interim: Mono::FAR,
+            no_tick_before: Mono(0),
+            exit: None,
+        })
+    }
+
+    /// Runs it to its end; its exit code.
+    pub(crate) fn run(mut self) -> Result<i32, ControlError> {
+        let mut events = Events::with_capacity(AT_ONCE);
+        loop {
+            self.settle();
+            let over = self.desk.as_ref().is_some_and(|desk| desk.end_by().has_passed());
+            if let Some(code) = self.exit.or(over.then_some(0)) {
+                self.end();
+                return Ok(code);
+            }
+            self.links.poller().wait_ns(&mut events, self.deadline())?;
+            let tokens: Vec<u64> = events.iter().map(|ready| ready.token).collect();
+            self.turn(&tokens);
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_ns(clock::now().since(self.epoch).as_nanos().try_into().unwrap_or(u64::MAX))
+    }
+
+    fn deadline(&self) -> Mono {
+        if !self.news.is_empty() {
+            return Mono(0);
+        }
+        let tick = self.stand_in.deadline().map_or(Mono::FAR, |at| self.moment(at).max(self.no_tick_before));
+        let interim = if self.flows.any() { self.next_interim } else { Mono::FAR };
+        let runs = self.admitted.values().map(|(until, _)| *until).min().unwrap_or(Mono::FAR);
+        let desk = self.desk.as_ref().map_or(Mono::FAR, |desk| desk.end_by());
+        tick.min(interim).min(runs).min(desk).min(self.links.deadline())
+    }
+
+    fn moment(&self, at: Timestamp) -> Mono {
+        self.epoch + Span::from_ns(at.as_ns()).as_duration()
+    }
+
+    /// Tells what has happened and does what is asked, until there is neither.
+    fn settle(&mut self) {
+        for _ in 0..AT_ONCE {
+            while self.exit.is_none()
+                && let Some(output) = self.stand_in.output()
+            {
+                self.obey(output);
+            }
+            if self.exit.is_some() {
+                return;
+            }
+            let Some(news) = self.news.pop_front() else { return };
+            self.interrupted |= matches!(news, News::Signal(_));
+            if let News::Opened { opened, .. } = &news {
+                self.host.answered(opened.remote);
+            }
+            news.tell(self.now(), self.stand_in.as_mut());
+        }
+    }
+
+    /// Handles what is ready: bytes first, then connections, flows, signals, and time last.
+    fn turn(&mut self, tokens: &[u64]) {
+        let link = |token: &u64| u32::try_from(*token).ok().map(Link);
+        let (listeners, mut others): (Vec<Link>, Vec<Link>) =
+            tokens.iter().filter_map(link).partition(|link| self.links.is_listener(*link));
+        // Who was there first speaks first: a tool's control connection before those that it opens.
+        others.sort_unstable();
+        for link in others.into_iter().chain(listeners) {
+            self.step(link);
+        }
+        if tokens.contains(&DESK) {
+            self.take_parcels();
+        }
+        self.start_waiting();
+        for flow in tokens.iter().copied().filter_map(flow_of) {
+            self.look_at(flow);
+        }
+        if tokens.contains(&ERRANDS) {
+            for news in self.errands.take() {
+                if let News::Exchanged { link, .. } = &news {
+                    self.links.restore(&[*link]);
+                }
+                self.news.push_back(news);
+                self.settle();
+            }
+        }
+        if let Some(signal) = self.interrupts.take() {
+            self.news.push_back(News::Signal(signal));
+            self.settle();
+        }
+        self.links.expire(&mut self.news);
+        self.end_late_runs();
+        self.tell_logs();
+        self.settle();
+        self.tick();
+    }
+
+    /// Does what is ready at a link. What it says is told before the next is read: the link may change hands.
+    fn step(&mut self, link: Link) {
+        for _ in 0..AT_ONCE {
+            let more = self.links.step(link, &mut self.news);
+            self.settle();
+            if more == More::No || !self.news.is_empty() || self.exit.is_some() {
+                return;
+            }
+        }
+    }
+
+    fn take_parcels(&mut self) {
+        for _ in 0..AT_ONCE {
+            match self.desk.as_mut().and_then(|desk| desk.take()) {
+                Some(Parcel::Connection { port, stream, peer, said }) => {
+                    let Some(listener) = self.links.door(Transport::Tcp, port) else { continue };
+                    let link = self.links.take_in(listener, stream, peer, &mut self.news);
+                    self.settle();
+                    if let Some(link) = link.filter(|_| !said.is_empty()) {
+                        self.news.push_back(News::Bytes { link, bytes: said });
+                    }
+                }
+                Some(Parcel::Datagram { port, from, bytes }) => {
+                    let Some(link) = self.links.door(Transport::Udp, port) else { continue };
+                    let from = super::endpoint::plain(from);
+                    self.news.push_back(News::Datagram { link, from, bytes });
+                }
+                None => return,
+            }
+            self.settle();
+        }
+    }
+
+    fn start_waiting(&mut self) {
+        for task in std::mem::take(&mut self.waiting) {
+            self.start_flow(task);
+            self.settle();
+        }
+    }
+
+    fn look_at(&mut self, flow: FlowId) {
+        loop {
+            match self.flows.look(flow, self.links.poller()) {
+                Turn::Nothing => return,
+                Turn::Written => self.news.push_back(News::Written { flow }),
+                Turn::Ended(over) => {
+                    self.links.restore(&over.links);
+                    self.news.push_back(News::Ended { counts: Box::new(over.report.counts.clone()) });
+                    self.runs.ended(flow, *over);
+                }
+            }
+            self.settle();
+        }
+    }
+
+    /// Ends runs that take longer than the server allows.
+    fn end_late_runs(&mut self) {
+        let late: Vec<RunId> =
+            self.admitted.iter().filter(|(_, (until, _))| until.has_passed()).map(|(run, _)| *run).collect();
+        for run in late {
+            let Some((until, link)) = self.admitted.get_mut(&run) else { continue };
+            *until = Mono::FAR;
+            self.flows.abort(run);
+            self.links.reset(*link);
+            let reason = own_reason("the run took longer than this server allows (--limit-time)");
+            self.news.push_back(News::Closed { link: *link, reason: Some(reason) });
+        }
+    }
+
+    fn tell_logs(&mut self) {
+        if self.flows.any() && self.next_interim.has_passed() {
+            self.next_interim = clock::now() + INTERIM;
+            self.flows.interim().into_iter().for_each(|interim| self.runs.interim(interim));
+        }
+    }
+
+    fn tick(&mut self) {
+        let now = self.now();
+        let due = |stand_in: &dyn StandIn| stand_in.deadline().is_some_and(|at| at <= now);
+        if self.exit.is_some() || !due(self.stand_in.as_ref()) || !self.no_tick_before.has_passed() {
+            return;
+        }
+        self.news.push_back(News::Tick);
+        self.settle();
+        if due(self.stand_in.as_ref()) {
+            self.no_tick_before = clock::now() + BREATH;
+        }
+    }
+
+    /// The last words leave, logs and the server learn of the end; flows that still run are aborted.
+    fn end(&mut self) {
+        self.links.flush_at_end(clock::now() + FLUSH);
+        self.runs.end(self.interrupted);
+        for run in std::mem::take(&mut self.admitted).into_keys() {
+            if let Some(desk) = &mut self.desk {
+                desk.over(run, Some("the stand-in ended in the middle of the run"));
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What a stand-in wants done, done.
+
+use std::net::SocketAddr;
+
+use linerate_engine::{FlowSetup, Sockets};
+use linerate_proto::stand_in::{
+    Cpu, Exchange, FlowTask, Link, LinkOptions, Output, Planned, RunId, Transport,
+};
+use linerate_sock::{Mono, clock};
+
+use super::super::desk::Leave;
+use super::super::host_counts;
+use super::super::news::{News, own_reason};
+use super::{Driver, INTERIM};
+use crate::setup::sample_tick;
+
+impl Driver<'_> {
+    pub(super) fn obey(&mut self, output: Output) {
+        let news = &mut self.news;
+        match output {
+            Output::Connect { link, port, to, options } => self.connect(link, port, to, options),
+            Output::Listen { link, port, options } => self.listen(link, port, &options),
+            Output::Adopt { listener, peer, options } => self.links.adopt(listener, peer, &options, news),
+            Output::Send { link, bytes } => self.links.send(link, &bytes, news),
+            Output::Urgent { link, byte } => self.links.send_urgent(link, byte, news),
+            Output::SendTo { link, to, bytes } => self.links.send_to(link, to, &bytes),
+            Output::FinishWriting { link } => self.links.finish_writing(link, news),
+            Output::Close { link } => self.links.close(link),
+            Output::Reset { link } => self.links.reset(link),
+            Output::Discard { link } => self.links.discard(link),
+            Output::Hold { link } => self.links.hold_back(link),
+            Output::Ask(planned) => self.ask(*planned),
+            Output::Plan(planned) => self.runs.begin(*planned, 0, &self.links),
+            Output::Start(task) => self.start_flow(*task),
+            Output::Stop { flow, how } => self.flows.stop(flow, how),
+            Output::Forget { flow } => self.flows.forget(flow),
+            Output::Exchange(exchange) => self.exchange(*exchange),
+            Output::Look => self.look(),
+            Output::LookHost { interrupts, interface } => {
+                let counts = host_counts::read(interrupts.as_deref(), interface.as_deref());
+                self.news.push_front(News::Host(Box::new(counts)));
+            }
+            Output::PeerCounted { flow, tally } => self.runs.peer_counted(flow, *tally),
+            Output::Doubt { run, caveat } => self.runs.doubt(run, caveat),
+            Output::RunOver { run, trouble } => self.run_over(run, trouble),
+            Output::Print(text) => self.console.print(text.as_bytes()),
+            Output::Complain(text) => self.console.complain(&text),
+            Output::Read => self.news.extend(self.console.ask(&self.errands)),
+            Output::Write(bytes) => self.console.print(&bytes),
+            Output::WriteFile { name, text, append } => {
+                news.extend(self.console.write_file(name, &text, append));
+            }
+            Output::Exit(code) => self.exit = Some(code),
+            // A size is no interval of a flow: the tool prints it, and the log has no event for it.
+            Output::Point(_) => {}
+            // What this version does not know, it cannot do.
+            other => tracing::warn!(?other, "a wish that nobody fulfils"),
+        }
+    }
+
+    fn connect(&mut self, link: Link, port: u16, to: Option<SocketAddr>, mut options: LinkOptions) {
+        let addresses = match to {
+            Some(to) => Ok(vec![SocketAddr::new(to.ip(), port)]),
+            None => self.host.addresses(port, &mut options),
+        };
+        match addresses {
+            Ok(addresses) => self.links.connect(link, addresses, &options, &mut self.news),
+            Err(reason) => self.news.push_back(News::NotOpened { link, reason }),
+        }
+    }
+
+    fn listen(&mut self, link: Link, port: u16, options: &LinkOptions) {
+        // A stand-in that asks for Multipath TCP listens for TCP as well.
+        let transport = if options.transport == Transport::Udp { Transport::Udp } else { Transport::Tcp };
+        match self.desk.as_ref().map(|desk| desk.doors(transport, port)) {
+            Some(doors) if !doors.is_empty() => {
+                self.links.listen_at_doors(link, doors, options, &mut self.news);
+            }
+            _ => self.links.listen(link, port, options, &mut self.news),
+        }
+    }
+
+    fn ask(&mut self, planned: Planned) {
+        let run = planned.run;
+        let peer = self.links.ends(planned.link).and_then(|(_, remote)| remote);
+        let leave = match &mut self.desk {
+            Some(desk) => desk.ask(&planned, peer),
+            None => Ok(Leave { beside: 0, until: Mono::FAR }),
+        };
+        match leave {
+            Ok(leave) => {
+                self.admitted.insert(run, (leave.until, planned.link));
+                self.runs.begin(planned, leave.beside, &self.links);
+                self.news.push_back(News::Admitted { run });
+            }
+            Err(why) => self.news.push_back(News::Refused { run, why }),
+        }
+    }
+
+    fn run_over(&mut self, run: RunId, trouble: Option<String>) {
+        if let (Some(_), Some(desk)) = (self.admitted.remove(&run), &mut self.desk) {
+            let beside = desk.over(run, trouble.as_deref());
+            self.runs.neighbours(run, beside);
+        }
+        self.runs.over(run, trouble, self.interrupted);
+    }
+
+    pub(super) fn start_flow(&mut self, task: FlowTask) {
+        if task.links.iter().any(|link| self.links.has_unsent(*link)) {
+            self.waiting.push(task);
+            return;
+        }
+        let mut setup = FlowSetup::of_task(&task);
+        setup.interface = self.runs.interface(task.run);
+        if let Some(planned) = self.runs.planned(task.run) {
+            setup.tick = sample_tick(&planned.spec);
+        }
+        if !self.flows.any() {
+            self.next_interim = clock::now() + INTERIM;
+        }
+        let flow = task.flow;
+        match self.flows.start(&task, setup, &mut self.links, self.epoch) {
+            Ok(settings) => {
+                self.runs.started(task.run, flow, task.side, settings.clone());
+                self.news.push_back(News::Started { flow, settings: Box::new(settings) });
+            }
+            Err(reason) => {
+                task.links.iter().for_each(|link| self.links.close(*link));
+                self.news.push_back(News::NotStarted { flow, reason });
+            }
+        }
+    }
+
+    /// The answer comes before everything that waits to be told.
+    fn look(&mut self) {
+        let (user, system) = clock::process_times();
+        let (user_before, system_before) = self.cpu_before;
+        let cpu = Cpu {
+            elapsed: clock::now().since(self.epoch).into(),
+            user: user.saturating_sub(user_before).into(),
+            system: system.saturating_sub(system_before).into(),
+        };
+        self.news.push_front(News::Counts { cpu, flows: self.flows.counts() });
+    }
+
+    fn exchange(&mut self, exchange: Exchange) {
+        let link = exchange.link;
+        let fail = |reason| News::Exchanged { link, result: Err(reason) };
+        let stream = match self.links.lend(&[link]) {
+            Ok(Sockets::Tcp(streams)) => streams.into_iter().next(),
+            Ok(Sockets::Udp(_)) | Err(_) => None,
+        };
+        let Some(stream) = stream else {
+            return self.news.push_back(fail(own_reason("messages are exchanged over an open connection")));
+        };
+        let post = self.errands.post();
+        let work = move || {
+            let result = linerate_engine::exchange(&stream, &exchange);
+            post.send(News::Exchanged { link, result });
+        };
+        if std::thread::Builder::new().name("exchange".to_owned()).spawn(work).is_err() {
+            self.links.restore(&[link]);
+            self.news.push_back(fail(own_reason("this host refuses a thread")));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! From what a stand-in says of a link to addresses and socket options, and back.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd};
+
+use linerate_proto::stand_in::{LinkOptions, Opened, Reason, Transport};
+use linerate_sock::open::{IpVersion, resolve};
+use linerate_sock::{KeepAlive, SocketOptions, sockopt};
+use linerate_units::Span;
+
+use super::news::{own_reason, reason_of};
+
+/// The host that was given on a command line: NAME, ADDRESS or either with `%DEVICE`.
+#[derive(Debug, Default)]
+pub(super) struct Host {
+    typed: Option<String>,
+    /// The address that answered first: every further link goes there.
+    answered: Option<IpAddr>,
+}
+
+impl Host {
+    pub(super) fn new(typed: Option<String>) -> Self {
+        Self { typed, answered: None }
+    }
+
+    /// A link to this address is open.
+    pub(super) fn answered(&mut self, address: Option<SocketAddr>) {
+        self.answered = self.answered.or(address.map(|address| address.ip()));
+    }
+
+    /// Where to connect, in the order to try.
+    pub(super) fn addresses(&self, port: u16, options: &mut LinkOptions) -> Result<Vec<SocketAddr>, Reason> {
+        let typed = self.typed.as_deref().ok_or_else(|| own_reason("no host was given"))?;
+        let (name, device) = match typed.split_once('%') {
+            Some((name, device)) => (name, Some(device)),
+            None => (typed, None),
+        };
+        if options.device.is_none() {
+            options.device = device.map(str::to_owned);
+        }
+        // Only the resolver turns the device of a link-local address into its scope.
+        let scoped = name.parse::<std::net::Ipv6Addr>().is_ok_and(|v6| v6.is_unicast_link_local());
+        let version = match (options.ipv4, options.ipv6, options.local) {
+            (true, ..) | (_, false, Some(IpAddr::V4(_))) => IpVersion::V4,
+            (_, true, _) | (.., Some(IpAddr::V6(_))) => IpVersion::V6,
+            _ => IpVersion::Any,
+        };
+        let mut found =
+            resolve(if scoped { typed } else { name }, port, version).map_err(|error| reason_of(&error))?;
+        if let Some(answered) = self.answered {
+            found.sort_by_key(|address| address.ip() != answered);
+        }
+        Ok(found)
+    }
+}
+
+/// The wishes of a link, in the words of sockets.
+pub(super) fn wishes(options: &LinkOptions) -> SocketOptions {
+    SocketOptions {
+        snd_buf: options.snd_buf,
+        rcv_buf: options.rcv_buf,
+        mss: options.mss,
+        congestion: options.congestion.clone(),
+        tos: options.tos,
+        no_delay: options.no_delay,
+        mptcp: options.transport == Transport::Mptcp,
+        local: options.local,
+        local_port: options.local_port,
+        device: options.device.clone(),
+        max_pacing_rate: None,
+        user_timeout: options.user_timeout.map(Span::as_duration),
+        dont_fragment: options.dont_fragment,
+        reuse_port: false,
+        only_v6: options.ipv6,
+        flow_label: options.flow_label,
+        keep_alive: options.keep_alive.map(|(idle, interval, probes)| KeepAlive {
+            idle: idle.map(Span::as_duration),
+            interval: interval.map(Span::as_duration),
+            probes,
+        }),
+    }
+}
+
+/// Where to listen: on every address of this host unless one is given.
+pub(super) fn listening_at(port: u16, options: &LinkOptions) -> SocketAddr {
+    let any = if options.ipv4 { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+    SocketAddr::new(options.local.unwrap_or(any), port)
+}
+
+/// An address as people know it: a socket for both versions of IP shows those of version 4 in disguise.
+pub(super) fn plain(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
+            Some(v4) => SocketAddr::new(IpAddr::V4(v4), v6.port()),
+            None => address,
+        },
+        SocketAddr::V4(_) => address,
+    }
+}
+
+/// The same address as a socket bound to `local` takes it.
+pub(super) fn disguised(address: SocketAddr, local: SocketAddr) -> SocketAddr {
+    match (address, local) {
+        (SocketAddr::V4(v4), SocketAddr::V6(_)) => {
+            SocketAddr::new(IpAddr::V6(v4.ip().to_ipv6_mapped()), v4.port())
+        }
+        _ => address,
+    }
+}
+
+/// What can be read from an open socket.
+pub(super) fn opened(
+    socket: &(impl AsFd + AsRawFd),
+    local: SocketAddr,
+    remote: Option<SocketAddr>,
+    handshake: Option<Span>,
+) -> Opened {
+    Opened {
+        local: plain(local),
+        remote: remote.map(plain),
+        mss: sockopt::snd_mss(socket).ok(),
+        handshake,
+        snd_buf: sockopt::snd_buf(socket).unwrap_or(0),
+        rcv_buf: sockopt::rcv_buf(socket).unwrap_or(0),
+        congestion: sockopt::congestion(socket).ok(),
+        descriptor: socket.as_raw_fd(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_behind_the_host_is_bound_to_and_is_no_part_of_the_name() {
+        let mut options = LinkOptions::default();
+        let host = Host::new(Some("127.0.0.1%lo".to_owned()));
+        assert_eq!(host.addresses(9, &mut options).unwrap(), ["127.0.0.1:9".parse().unwrap()]);
+        assert_eq!(options.device.as_deref(), Some("lo"));
+        let scoped = Host::new(Some("fe80::1%lo".to_owned()));
+        let SocketAddr::V6(found) = scoped.addresses(9, &mut options).unwrap()[0] else { panic!("IPv6") };
+        assert_ne!(found.scope_id(), 0);
+    }
+
+    #[test]
+    fn the_version_of_ip_follows_the_options_and_the_local_address() {
+        let host = Host::new(Some("::1".to_owned()));
+        let mut v4 = LinkOptions { ipv4: true, ..LinkOptions::default() };
+        assert!(host.addresses(9, &mut v4).unwrap_err().text.contains("no IPv4 address"));
+        let mut bound = LinkOptions { local: Some(IpAddr::from([127, 0, 0, 1])), ..LinkOptions::default() };
+        assert!(host.addresses(9, &mut bound).is_err());
+        assert!(Host::default().addresses(9, &mut bound).unwrap_err().text.contains("no host"));
+    }
+
+    #[test]
+    fn addresses_of_version_4_wear_no_disguise_outside() {
+        let (v4, mapped): (SocketAddr, SocketAddr) =
+            ("192.0.2.1:5".parse().unwrap(), "[::ffff:192.0.2.1]:5".parse().unwrap());
+        let (any, v6): (SocketAddr, SocketAddr) =
+            ("[::]:1".parse().unwrap(), "[2001:db8::1]:5".parse().unwrap());
+        assert_eq!((plain(mapped), plain(v6), plain(v4)), (v4, v6, v4));
+        assert_eq!((disguised(v4, any), disguised(v6, any), disguised(v4, v4)), (mapped, v6, v4));
+    }
+}

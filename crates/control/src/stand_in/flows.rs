@@ -1,0 +1,167 @@
+//! The flows of a stand-in, which the engine moves.
+
+use std::collections::BTreeMap;
+
+use linerate_engine::{EngineError, FlowHandle, FlowReport, FlowSetup, Progress, Sockets, start};
+use linerate_model::{Sample, Side, SideSettings};
+use linerate_proto::stand_in::{FlowCounts, FlowId, FlowTask, Link, Reason, RunId, Stop};
+use linerate_sock::Mono;
+use linerate_sock::poll::{Interest, Poller};
+
+use super::links::Links;
+use super::news::{own_reason, reason, reason_of};
+
+/// Tokens of the flows' bells, above those of links.
+const BELLS: u64 = 1 << 40;
+
+/// The flows of a stand-in.
+#[derive(Debug, Default)]
+pub(super) struct Flows {
+    running: BTreeMap<FlowId, Running>,
+    /// Those that have ended and were not forgotten.
+    over: BTreeMap<FlowId, FlowCounts>,
+}
+
+#[derive(Debug)]
+struct Running {
+    handle: FlowHandle,
+    run: RunId,
+    side: Side,
+    links: Vec<Link>,
+    told_written: bool,
+}
+
+/// What is new of a running flow.
+#[derive(Debug)]
+pub(super) enum Turn {
+    Nothing,
+    Written,
+    Ended(Box<Over>),
+}
+
+/// A flow that has ended.
+#[derive(Debug)]
+pub(super) struct Over {
+    pub(super) run: RunId,
+    pub(super) side: Side,
+    pub(super) links: Vec<Link>,
+    /// Samples that were not taken before.
+    pub(super) samples: Vec<Sample>,
+    pub(super) report: FlowReport,
+}
+
+/// What a running flow has to tell its log.
+#[derive(Debug)]
+pub(super) struct Interim {
+    pub(super) run: RunId,
+    pub(super) flow: FlowId,
+    pub(super) side: Side,
+    pub(super) samples: Vec<Sample>,
+    pub(super) progress: Progress,
+}
+
+/// Starts a flow; its bell wakes the driver.
+fn watched(setup: FlowSetup, sockets: Sockets, epoch: Mono, poller: &Poller) -> Result<FlowHandle, Reason> {
+    let token = BELLS + u64::from(setup.flow);
+    let handle = start(setup, sockets, epoch).map_err(|error| match &error {
+        EngineError::Sock(source) => reason_of(source),
+        EngineError::Thread(source) => reason(source),
+        other => own_reason(other.to_string()),
+    })?;
+    poller.add(handle.bell(), token, Interest::READ).map_err(|error| reason_of(&error))?;
+    Ok(handle)
+}
+
+/// The flow whose bell has this token.
+pub(super) fn flow_of(token: u64) -> Option<FlowId> {
+    token.checked_sub(BELLS).and_then(|flow| FlowId::try_from(flow).ok())
+}
+
+impl Flows {
+    /// Hands the links of a flow to the engine.
+    pub(super) fn start(
+        &mut self,
+        task: &FlowTask,
+        setup: FlowSetup,
+        links: &mut Links,
+        epoch: Mono,
+    ) -> Result<SideSettings, Reason> {
+        if self.running.contains_key(&task.flow) {
+            return Err(own_reason("there is a flow of this number"));
+        }
+        let sockets = links.lend(&task.links)?;
+        let handle = match watched(setup, sockets, epoch, links.poller()) {
+            Ok(handle) => handle,
+            Err(reason) => {
+                links.restore(&task.links);
+                return Err(reason);
+            }
+        };
+        let settings = handle.settings().clone();
+        let (run, side, links) = (task.run, task.side, task.links.clone());
+        self.over.remove(&task.flow);
+        self.running.insert(task.flow, Running { handle, run, side, links, told_written: false });
+        Ok(settings)
+    }
+
+    pub(super) fn any(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    pub(super) fn stop(&self, flow: FlowId, how: Stop) {
+        if let Some(running) = self.running.get(&flow) {
+            running.handle.stop(how);
+        }
+    }
+
+    /// Ends every flow of a run.
+    pub(super) fn abort(&self, run: RunId) {
+        self.running.values().filter(|flow| flow.run == run).for_each(|flow| flow.handle.stop(Stop::Abort));
+    }
+
+    pub(super) fn forget(&mut self, flow: FlowId) {
+        self.over.remove(&flow);
+    }
+
+    /// What every flow has counted, by number.
+    pub(super) fn counts(&self) -> Vec<FlowCounts> {
+        let mut counts: Vec<_> = self.over.values().cloned().collect();
+        counts.extend(self.running.values().map(|running| running.handle.counts()));
+        counts.sort_by_key(|counts| counts.flow);
+        counts
+    }
+
+    /// Looks whether a flow has news.
+    pub(super) fn look(&mut self, flow: FlowId, poller: &Poller) -> Turn {
+        let Some(running) = self.running.get_mut(&flow) else { return Turn::Nothing };
+        let _ = running.handle.bell().clear();
+        let progress = running.handle.progress();
+        if progress.finished_writing && !running.told_written {
+            running.told_written = true;
+            return Turn::Written;
+        }
+        if !progress.ended {
+            return Turn::Nothing;
+        }
+        let Some(Running { handle, run, side, links, .. }) = self.running.remove(&flow) else {
+            return Turn::Nothing;
+        };
+        let _ = poller.remove(handle.bell());
+        let samples = handle.new_samples();
+        let report = handle.finish();
+        self.over.insert(flow, report.counts.clone());
+        Turn::Ended(Box::new(Over { run, side, links, samples, report }))
+    }
+
+    /// What the logs have not been told yet.
+    pub(super) fn interim(&self) -> Vec<Interim> {
+        let of = |(flow, running): (&FlowId, &Running)| Interim {
+            run: running.run,
+            flow: *flow,
+            side: running.side,
+            samples: running.handle.new_samples(),
+            progress: running.handle.progress(),
+        };
+        self.running.iter().map(of).collect()
+    }
+}

@@ -1,0 +1,48 @@
+//! Signals on their way to a stand-in.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, PoisonError};
+
+use linerate_sock::poll::EventFd;
+
+use crate::ControlError;
+
+/// Takes signals from the thread that catches them to the driver, which wakes at once.
+#[derive(Debug)]
+pub struct Interrupts {
+    come: Mutex<VecDeque<i32>>,
+    bell: EventFd,
+}
+
+impl Interrupts {
+    /// Nothing has come.
+    ///
+    /// # Errors
+    /// The host is out of descriptors.
+    pub fn new() -> Result<Self, ControlError> {
+        Ok(Self { come: Mutex::new(VecDeque::new()), bell: EventFd::new()? })
+    }
+
+    /// A signal has come, by its number.
+    pub fn raise(&self, signal: i32) {
+        self.come.lock().unwrap_or_else(PoisonError::into_inner).push_back(signal);
+        self.bell.ring();
+    }
+
+    /// The oldest one that nobody has taken.
+    pub(super) fn take(&self) -> Option<i32> {
+        let mut come = self.come.lock().unwrap_or_else(PoisonError::into_inner);
+        let signal = come.pop_front();
+        if come.is_empty() {
+            let _ = self.bell.clear();
+        }
+        signal
+    }
+}
+
+impl AsFd for Interrupts {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}

@@ -1,0 +1,293 @@
+//! The links of a stand-in: every socket that it has, by number.
+
+mod acting;
+mod connection;
+mod lending;
+mod opening;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_proto::stand_in::{Link, Transport};
+use linerate_sock::poll::{Interest, Poller};
+use linerate_sock::{Mono, SocketOptions, clock};
+
+use super::endpoint::{disguised, opened, plain};
+use super::news::{News, reason, reason_of};
+use connection::{Connection, Read};
+use opening::Attempt;
+
+/// How long a closed connection may take to send what is left.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// Most links at once; beyond it connections are closed as they come.
+const MOST_LINKS: usize = 4_096;
+
+/// The largest datagram, and the most that is read of a connection at once.
+const BUFFER: usize = 65_536;
+
+/// What waits to be told.
+pub(super) type Queue = VecDeque<News>;
+
+/// The links of a stand-in.
+#[derive(Debug)]
+pub(super) struct Links {
+    poller: Poller,
+    table: BTreeMap<Link, Entry>,
+    next: Link,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    kind: Kind,
+    /// What the poller waits for now.
+    watched: Option<Interest>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Connecting(Box<Attempt>),
+    Connection(Connection),
+    Datagrams(Datagrams),
+    Listener(TcpListener),
+    /// A port of the server at each of its addresses, and what connections that come there are set to.
+    Doors(Vec<Door>, SocketOptions),
+}
+
+/// A datagram socket.
+#[derive(Debug)]
+struct Datagrams {
+    socket: UdpSocket,
+    local: SocketAddr,
+    peer: Option<SocketAddr>,
+    discards: bool,
+    held: bool,
+    lent: u8,
+    closed: bool,
+}
+
+/// A port that the server holds, which hands over what is for us.
+#[derive(Debug, Clone)]
+pub(crate) struct Door {
+    /// What arrives there.
+    pub(crate) transport: Transport,
+    /// Its port, as the stand-in knows it.
+    pub(crate) port: u16,
+    /// Where it is.
+    pub(crate) address: SocketAddr,
+    /// Its socket, for datagrams.
+    pub(crate) socket: Option<Arc<UdpSocket>>,
+}
+
+/// Whether a link may have more to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum More {
+    Maybe,
+    No,
+}
+
+impl Kind {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Connecting(attempt) => Some(attempt.under_way.as_fd()),
+            Self::Connection(connection) => Some(connection.stream.as_fd()),
+            Self::Datagrams(datagrams) => Some(datagrams.socket.as_fd()),
+            Self::Listener(listener) => Some(listener.as_fd()),
+            Self::Doors(..) => None,
+        }
+    }
+
+    fn wants(&self) -> Option<Interest> {
+        match self {
+            Self::Connecting(_) => Some(Interest::WRITE),
+            Self::Connection(connection) => connection.wants(),
+            Self::Datagrams(datagrams) => (datagrams.lent == 0 && !datagrams.held).then_some(Interest::READ),
+            Self::Listener(_) => Some(Interest::READ),
+            Self::Doors(..) => None,
+        }
+    }
+}
+
+impl Links {
+    pub(super) fn new() -> Result<Self, linerate_sock::SockError> {
+        Ok(Self {
+            poller: Poller::new()?,
+            table: BTreeMap::new(),
+            next: Link::FIRST_ACCEPTED,
+            buffer: vec![0; BUFFER],
+        })
+    }
+
+    pub(super) fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
+    /// Both ends of a link, as people know them.
+    pub(super) fn ends(&self, link: Link) -> Option<(SocketAddr, Option<SocketAddr>)> {
+        match &self.table.get(&link)?.kind {
+            Kind::Connecting(_) => None,
+            Kind::Connection(connection) => Some((plain(connection.local), Some(plain(connection.peer)))),
+            Kind::Datagrams(datagrams) => Some((plain(datagrams.local), datagrams.peer.map(plain))),
+            Kind::Listener(listener) => listener.local_addr().ok().map(|local| (plain(local), None)),
+            Kind::Doors(doors, _) => doors.first().map(|door| (plain(door.address), None)),
+        }
+    }
+
+    pub(super) fn is_listener(&self, link: Link) -> bool {
+        matches!(self.table.get(&link).map(|entry| &entry.kind), Some(Kind::Listener(_)))
+    }
+
+    /// When something has to be given up.
+    pub(super) fn deadline(&self) -> Mono {
+        let of = |entry: &Entry| match &entry.kind {
+            Kind::Connecting(attempt) => Some(attempt.until),
+            Kind::Connection(connection) => connection.closing,
+            _ => None,
+        };
+        self.table.values().filter_map(of).min().unwrap_or(Mono::FAR)
+    }
+
+    /// Gives up what has taken too long.
+    pub(super) fn expire(&mut self, news: &mut Queue) {
+        let late = |entry: &Entry| match &entry.kind {
+            Kind::Connecting(attempt) => attempt.until.has_passed(),
+            Kind::Connection(connection) => connection.closing.is_some_and(Mono::has_passed),
+            _ => false,
+        };
+        let gone: Vec<Link> =
+            self.table.iter().filter(|(_, entry)| late(entry)).map(|(link, _)| *link).collect();
+        for link in gone {
+            if let Some(Kind::Connecting(_)) = self.remove(link) {
+                news.push_back(News::NotOpened { link, reason: opening::timed_out() });
+            }
+        }
+    }
+
+    /// Does one step of what is ready at a link.
+    pub(super) fn step(&mut self, link: Link, news: &mut Queue) -> More {
+        let Some(entry) = self.table.get_mut(&link) else { return More::No };
+        let more = match &mut entry.kind {
+            Kind::Connecting(_) => return self.connected(link, news),
+            Kind::Listener(_) => return self.accept(link, news),
+            Kind::Doors(..) => return More::No,
+            Kind::Datagrams(datagrams) => datagrams.read(link, &mut self.buffer, news),
+            Kind::Connection(connection) => {
+                acting::note_flushed(link, connection.flush(), news);
+                if connection.wants().is_some_and(|wants| wants.read) {
+                    read(connection, link, &mut self.buffer, news)
+                } else {
+                    More::No
+                }
+            }
+        };
+        self.settle(link);
+        more
+    }
+
+    /// Brings the poller in line with what a link wants, and removes a link that is over.
+    fn settle(&mut self, link: Link) {
+        let over = self.table.get(&link).is_some_and(|entry| match &entry.kind {
+            Kind::Connection(c) => c.closing.is_some() && !c.has_unsent() && c.lent == 0 || c.discarded(),
+            Kind::Datagrams(datagrams) => datagrams.closed && datagrams.lent == 0,
+            _ => false,
+        });
+        if over {
+            self.remove(link);
+            return;
+        }
+        let Some(entry) = self.table.get_mut(&link) else { return };
+        let (wanted, Some(fd)) = (entry.kind.wants(), entry.kind.fd()) else { return };
+        let token = u64::from(link.0);
+        let done = match (entry.watched, wanted) {
+            (None, Some(interest)) => self.poller.add(&fd, token, interest),
+            (Some(now), Some(interest)) if now != interest => self.poller.modify(&fd, token, interest),
+            (Some(_), None) => self.poller.remove(&fd),
+            _ => Ok(()),
+        };
+        match done {
+            Ok(()) => entry.watched = wanted,
+            Err(error) => tracing::warn!(%error, "a link cannot be watched"),
+        }
+    }
+
+    fn insert(&mut self, link: Link, kind: Kind) {
+        self.remove(link);
+        self.table.insert(link, Entry { kind, watched: None });
+        self.settle(link);
+    }
+
+    /// Takes a link out. The poller forgets it first: a duplicate of its descriptor would keep it there.
+    fn remove(&mut self, link: Link) -> Option<Kind> {
+        let entry = self.table.remove(&link)?;
+        if let (Some(_), Some(fd)) = (entry.watched, entry.kind.fd()) {
+            let _ = self.poller.remove(&fd);
+        }
+        Some(entry.kind)
+    }
+
+    fn accept(&mut self, listener: Link, news: &mut Queue) -> More {
+        let Some(Kind::Listener(socket)) = self.table.get(&listener).map(|entry| &entry.kind) else {
+            return More::No;
+        };
+        match socket.accept() {
+            Ok((stream, peer)) => {
+                self.take_in(listener, stream, peer, news);
+                More::Maybe
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => More::No,
+            // The peer has gone already.
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted => More::Maybe,
+            Err(error) => {
+                // Out of descriptors: a pause, or the poller would tell of it without end.
+                tracing::warn!(%error, "a connection could not be accepted");
+                clock::sleep_until(clock::now() + Duration::from_millis(10));
+                More::No
+            }
+        }
+    }
+}
+
+impl Datagrams {
+    fn read(&mut self, link: Link, buffer: &mut [u8], news: &mut Queue) -> More {
+        if self.lent > 0 || self.held {
+            return More::No;
+        }
+        match self.socket.recv_from(buffer) {
+            Ok(_) if self.discards => More::Maybe,
+            Ok((count, from)) => {
+                let bytes = buffer.get(..count).unwrap_or_default().to_vec();
+                news.push_back(News::Datagram { link, from: plain(from), bytes });
+                More::Maybe
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => More::No,
+            Err(error) => {
+                // An answer by ICMP. The socket goes on; whoever waits for a datagram shall know.
+                if self.peer.is_some() && !self.discards {
+                    news.push_back(News::Closed { link, reason: Some(reason(&error)) });
+                }
+                More::No
+            }
+        }
+    }
+}
+
+fn read(connection: &mut Connection, link: Link, buffer: &mut [u8], news: &mut Queue) -> More {
+    match connection.read(buffer) {
+        Read::Bytes(_) if connection.discards => More::Maybe,
+        Read::Bytes(count) => {
+            let bytes = buffer.get(..count).unwrap_or_default().to_vec();
+            news.push_back(News::Bytes { link, bytes });
+            More::Maybe
+        }
+        Read::Closed(reason) if !connection.discards => {
+            news.push_back(News::Closed { link, reason });
+            More::No
+        }
+        Read::Pending | Read::Closed(_) => More::No,
+    }
+}

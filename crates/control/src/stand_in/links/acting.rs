@@ -1,0 +1,123 @@
+//! What a stand-in does with its links: sending, closing, listening no more.
+
+use std::net::{Shutdown, SocketAddr};
+
+use linerate_proto::stand_in::Link;
+use linerate_sock::poll::{Interest, wait_for};
+use linerate_sock::{Mono, clock, sockopt, stream};
+
+use super::connection::Flushed;
+use super::{Entry, Kind, LINGER, Links, News, Queue, disguised, opening};
+
+impl Links {
+    /// Sends bytes, or a datagram.
+    pub(in super::super) fn send(&mut self, link: Link, bytes: &[u8], news: &mut Queue) {
+        let Some(entry) = self.table.get_mut(&link) else { return };
+        match &mut entry.kind {
+            Kind::Connection(connection) if connection.closing.is_none() => {
+                note_flushed(link, connection.send(bytes), news);
+            }
+            Kind::Datagrams(datagrams) => {
+                // A refusal by ICMP, or a full queue: a datagram may be lost.
+                let _ = stream::send(&datagrams.socket, bytes);
+                news.push_back(News::Sent { link });
+            }
+            _ => {}
+        }
+        self.settle(link);
+    }
+
+    /// Sends a datagram from a listener.
+    pub(in super::super) fn send_to(&mut self, link: Link, to: SocketAddr, bytes: &[u8]) {
+        let socket = match self.table.get(&link).map(|entry| &entry.kind) {
+            Some(Kind::Datagrams(datagrams)) => Some((&datagrams.socket, datagrams.local)),
+            Some(Kind::Doors(doors, _)) => {
+                let door = opening::door_towards(doors, to);
+                door.and_then(|door| Some((door.socket.as_deref()?, door.address)))
+            }
+            _ => None,
+        };
+        if let Some((socket, local)) = socket {
+            let _ = socket.send_to(bytes, disguised(to, local));
+        }
+    }
+
+    /// Sends a byte as urgent data.
+    pub(in super::super) fn send_urgent(&mut self, link: Link, byte: u8, news: &mut Queue) {
+        if let Some(Kind::Connection(connection)) = self.table.get_mut(&link).map(|entry| &mut entry.kind) {
+            note_flushed(link, connection.send_urgent(byte), news);
+        }
+        self.settle(link);
+    }
+
+    /// Half-closes a connection once everything was sent.
+    pub(in super::super) fn finish_writing(&mut self, link: Link, news: &mut Queue) {
+        if let Some(Kind::Connection(connection)) = self.table.get_mut(&link).map(|entry| &mut entry.kind) {
+            note_flushed(link, connection.finish_writing(), news);
+        }
+        self.settle(link);
+    }
+
+    /// Closes a link once everything was sent, or somebody has given it back.
+    pub(in super::super) fn close(&mut self, link: Link) {
+        match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
+            Some(Kind::Connection(connection)) => connection.closing = Some(clock::now() + LINGER),
+            Some(Kind::Datagrams(datagrams)) if datagrams.lent > 0 => datagrams.closed = true,
+            Some(_) => drop(self.remove(link)),
+            None => {}
+        }
+        self.settle(link);
+    }
+
+    /// Resets a connection.
+    pub(in super::super) fn reset(&mut self, link: Link) {
+        if let Some(Kind::Connection(connection)) = self.remove(link) {
+            let _ = sockopt::set_linger_abort(&connection.stream);
+            if connection.lent > 0 {
+                // Whoever has it wakes.
+                let _ = connection.stream.shutdown(Shutdown::Both);
+            }
+        }
+    }
+
+    /// Throws away what arrives on a link from now on.
+    pub(in super::super) fn discard(&mut self, link: Link) {
+        match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
+            Some(Kind::Connection(connection)) => connection.discards = true,
+            Some(Kind::Datagrams(datagrams)) => datagrams.discards = true,
+            _ => {}
+        }
+    }
+
+    /// Leaves what arrives on a link where it is, until somebody has had it.
+    pub(in super::super) fn hold_back(&mut self, link: Link) {
+        match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
+            Some(Kind::Connection(connection)) => connection.held = true,
+            Some(Kind::Datagrams(datagrams)) => datagrams.held = true,
+            _ => {}
+        }
+        self.settle(link);
+    }
+
+    /// Sends what is left, for a moment: the last word of a program that ends.
+    pub(in super::super) fn flush_at_end(&mut self, until: Mono) {
+        let waiting = |entry: &&mut Entry| matches!(&entry.kind, Kind::Connection(c) if c.has_unsent());
+        for entry in self.table.values_mut().filter(waiting) {
+            let Kind::Connection(connection) = &mut entry.kind else { continue };
+            while connection.has_unsent() && !until.has_passed() {
+                let _ = wait_for(&connection.stream, Interest::WRITE, until);
+                if matches!(connection.flush(), Flushed::Broken(_)) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn note_flushed(link: Link, flushed: Flushed, news: &mut Queue) {
+    match flushed {
+        Flushed::Sent => news.push_back(News::Sent { link }),
+        Flushed::Broken(reason) => news.push_back(News::Closed { link, reason: Some(reason) }),
+        Flushed::Nothing => {}
+    }
+}

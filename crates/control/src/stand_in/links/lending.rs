@@ -1,0 +1,77 @@
+//! Links whose sockets somebody else uses for a while: the engine, or a thread that exchanges messages.
+
+use std::net::TcpStream;
+
+use linerate_engine::Sockets;
+use linerate_proto::stand_in::{Link, Reason};
+use linerate_sock::stream;
+
+use super::super::news::own_reason;
+use super::{Kind, Links, reason};
+
+/// A link may be in two flows: one reads it, the other writes.
+const MOST: u8 = 2;
+
+fn counted(before: u8, lent: bool) -> u8 {
+    if lent { before.saturating_add(1) } else { before.saturating_sub(1) }
+}
+
+impl Links {
+    /// Whether a link still has bytes to send, so that nobody else may write yet.
+    pub(in super::super) fn has_unsent(&self, link: Link) -> bool {
+        matches!(self.table.get(&link).map(|entry| &entry.kind), Some(Kind::Connection(c)) if c.has_unsent())
+    }
+
+    /// Duplicates of the sockets of these links; nothing is heard of the links until they are restored.
+    pub(in super::super) fn lend(&mut self, links: &[Link]) -> Result<Sockets, Reason> {
+        let (mut tcp, mut udp) = (Vec::new(), Vec::new());
+        for link in links {
+            match self.table.get(link).map(|entry| &entry.kind) {
+                Some(Kind::Connection(c)) if c.lent < MOST && c.closing.is_none() => {
+                    tcp.push(c.stream.try_clone())
+                }
+                Some(Kind::Datagrams(d)) if d.lent < MOST => udp.push(d.socket.try_clone()),
+                _ => return Err(own_reason("a link of the flow is not open")),
+            }
+        }
+        let all =
+            |duplicates: Vec<std::io::Result<TcpStream>>| duplicates.into_iter().collect::<Result<_, _>>();
+        let sockets = match (tcp.is_empty(), udp.is_empty()) {
+            (_, true) => all(tcp).map(Sockets::Tcp),
+            (true, false) => udp.into_iter().collect::<Result<_, _>>().map(Sockets::Udp),
+            (false, false) => return Err(own_reason("a flow has connections or datagrams, not both")),
+        };
+        let sockets = sockets.map_err(|error| reason(&error))?;
+        for link in links {
+            self.mark(*link, true);
+        }
+        Ok(sockets)
+    }
+
+    /// The links belong to the stand-in again.
+    pub(in super::super) fn restore(&mut self, links: &[Link]) {
+        for link in links {
+            self.mark(*link, false);
+        }
+    }
+
+    /// Whoever borrows a socket waits in its calls; here nobody does. The mode belongs to all duplicates together.
+    fn mark(&mut self, link: Link, lent: bool) {
+        match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
+            Some(Kind::Connection(connection)) => {
+                connection.lent = counted(connection.lent, lent);
+                let lent = connection.lent > 0;
+                connection.held = false;
+                let _ = stream::set_nonblocking(&connection.stream, !lent);
+            }
+            Some(Kind::Datagrams(datagrams)) => {
+                datagrams.lent = counted(datagrams.lent, lent);
+                let lent = datagrams.lent > 0;
+                datagrams.held = false;
+                let _ = stream::set_nonblocking(&datagrams.socket, !lent);
+            }
+            _ => {}
+        }
+        self.settle(link);
+    }
+}

@@ -1,0 +1,295 @@
+//! Opening links: connecting without waiting, listening, and what others hand in.
+
+use std::collections::VecDeque;
+use std::net::{SocketAddr, TcpStream};
+
+use linerate_proto::stand_in::{Link, LinkOptions, Opened, Reason, Transport};
+use linerate_sock::open::{
+    Bound, Connecting, begin_connect, bind_udp, connect_udp, listen_tcp, udp_connected_on_same_port,
+};
+use linerate_sock::{Mono, SockError, SocketOptions, clock, stream};
+use linerate_units::Span;
+
+use super::super::endpoint::{listening_at, wishes};
+use super::super::news::own_reason;
+use super::{
+    Connection, Datagrams, Door, Kind, Links, MOST_LINKS, More, News, Queue, disguised, opened, reason,
+    reason_of,
+};
+
+/// Connections that may wait to be accepted when a stand-in does not say.
+const BACKLOG: i32 = 1_024;
+
+/// A handshake under way.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) under_way: Connecting,
+    pub(super) until: Mono,
+    next: Next,
+}
+
+/// What is tried when a handshake fails.
+#[derive(Debug)]
+struct Next {
+    addresses: VecDeque<SocketAddr>,
+    wishes: SocketOptions,
+}
+
+/// What a connect that takes too long ends with.
+pub(super) fn timed_out() -> Reason {
+    const ETIMEDOUT: i32 = 110;
+    reason(&std::io::Error::from_raw_os_error(ETIMEDOUT))
+}
+
+impl Links {
+    /// Begins to connect to the first of some addresses that answers.
+    pub(in super::super) fn connect(
+        &mut self,
+        link: Link,
+        addresses: Vec<SocketAddr>,
+        options: &LinkOptions,
+        news: &mut Queue,
+    ) {
+        if options.transport == Transport::Udp {
+            let bound = addresses
+                .first()
+                .ok_or_else(timed_out)
+                .and_then(|peer| {
+                    connect_udp(*peer, &wishes(options))
+                        .map_err(|error| reason_of(&error))
+                        .map(|b| (b, *peer))
+                })
+                .and_then(|(bound, peer)| self.hold_datagrams(link, bound, Some(peer)));
+            return news.push_back(opening(link, bound));
+        }
+        let until = options.connect_timeout.map_or(Mono::FAR, |span| clock::now() + span.as_duration());
+        let next = Next { addresses: addresses.into(), wishes: wishes(options) };
+        self.try_next(link, next, until, timed_out(), news);
+    }
+
+    /// Tries the next address; `last` is why the one before failed.
+    fn try_next(&mut self, link: Link, mut next: Next, until: Mono, mut last: Reason, news: &mut Queue) {
+        while let Some(address) = next.addresses.pop_front() {
+            match begin_connect(address, &next.wishes) {
+                Ok(under_way) => {
+                    let attempt = Attempt { under_way, until, next };
+                    return self.insert(link, Kind::Connecting(Box::new(attempt)));
+                }
+                Err(error) => last = reason_of(&error),
+            }
+        }
+        news.push_back(News::NotOpened { link, reason: last });
+    }
+
+    /// The handshake of a link is over, one way or the other.
+    pub(super) fn connected(&mut self, link: Link, news: &mut Queue) -> More {
+        let Some(Kind::Connecting(attempt)) = self.remove(link) else { return More::No };
+        let Attempt { under_way, until, next } = *attempt;
+        match under_way.finish() {
+            Ok(connected) => {
+                let handshake = Some(Span::from(connected.handshake));
+                let held = self.hold(link, connected.stream, connected.peer, handshake);
+                news.push_back(opening(link, held));
+            }
+            Err(error) => self.try_next(link, next, until, reason_of(&error), news),
+        }
+        More::No
+    }
+
+    /// Listens for connections or datagrams.
+    pub(in super::super) fn listen(
+        &mut self,
+        link: Link,
+        port: u16,
+        options: &LinkOptions,
+        news: &mut Queue,
+    ) {
+        let opened = match self.listen_at(link, listening_at(port, options), options) {
+            // A host without IPv6 is still served.
+            Err(error) if without_ipv6(&error, options) => {
+                self.listen_at(link, SocketAddr::from(([0_u8; 4], port)), options)
+            }
+            other => other,
+        };
+        news.push_back(opening(link, opened.map_err(|error| reason_of(&error))));
+    }
+
+    fn listen_at(
+        &mut self,
+        link: Link,
+        address: SocketAddr,
+        options: &LinkOptions,
+    ) -> Result<Opened, SockError> {
+        let mut wishes = wishes(options);
+        if options.transport == Transport::Udp {
+            // So that a peer can get a socket of its own on this port.
+            wishes.reuse_port = true;
+            let bound = bind_udp(address, &wishes)?;
+            stream::set_nonblocking(&bound.socket, true)?;
+            let told = opened(&bound.socket, bound.local, None, None);
+            self.insert(link, Kind::Datagrams(Datagrams::new(bound, None)));
+            return Ok(told);
+        }
+        let backlog = options.backlog.map_or(BACKLOG, |most| i32::try_from(most).unwrap_or(i32::MAX));
+        let listening = listen_tcp(address, backlog, &wishes)?;
+        stream::set_nonblocking(&listening.listener, true)?;
+        let told = opened(&listening.listener, listening.local, None, None);
+        self.insert(link, Kind::Listener(listening.listener));
+        Ok(told)
+    }
+
+    /// Ports of the server take the place of a listener.
+    pub(in super::super) fn listen_at_doors(
+        &mut self,
+        link: Link,
+        doors: Vec<Door>,
+        options: &LinkOptions,
+        news: &mut Queue,
+    ) {
+        let Some(first) = doors.first() else { return };
+        let told = Opened {
+            local: super::plain(first.address),
+            remote: None,
+            mss: None,
+            handshake: None,
+            snd_buf: 0,
+            rcv_buf: 0,
+            congestion: None,
+            descriptor: -1,
+        };
+        self.insert(link, Kind::Doors(doors, wishes(options)));
+        news.push_back(News::Opened { link, opened: told });
+    }
+
+    /// The listener that takes what arrives at a port of the server.
+    pub(in super::super) fn door(&self, transport: Transport, port: u16) -> Option<Link> {
+        self.table.iter().find_map(|(link, entry)| match &entry.kind {
+            Kind::Doors(doors, _) => {
+                doors.iter().any(|door| door.transport == transport && door.port == port).then_some(*link)
+            }
+            _ => None,
+        })
+    }
+
+    /// A connection that came to a listener.
+    pub(in super::super) fn take_in(
+        &mut self,
+        listener: Link,
+        stream: TcpStream,
+        peer: SocketAddr,
+        news: &mut Queue,
+    ) -> Option<Link> {
+        if self.table.len() >= MOST_LINKS {
+            return None;
+        }
+        if let Some(Kind::Doors(_, wishes)) = self.table.get(&listener).map(|entry| &entry.kind) {
+            // The server accepted it with its own settings.
+            let _ = wishes.apply_tcp(&stream);
+        }
+        let link = self.fresh();
+        match self.hold(link, stream, peer, None) {
+            Ok(opened) => {
+                news.push_back(News::Accepted { listener, link, opened });
+                Some(link)
+            }
+            // It broke before anybody knew of it.
+            Err(_) => None,
+        }
+    }
+
+    /// A datagram socket of its own for one peer of a listener.
+    pub(in super::super) fn adopt(
+        &mut self,
+        listener: Link,
+        peer: SocketAddr,
+        options: &LinkOptions,
+        news: &mut Queue,
+    ) {
+        let local = match self.table.get(&listener).map(|entry| &entry.kind) {
+            Some(Kind::Datagrams(datagrams)) => Ok(datagrams.local),
+            Some(Kind::Doors(doors, _)) => {
+                door_towards(doors, peer).map(|door| door.address).ok_or_else(|| own_reason("no port"))
+            }
+            _ => Err(own_reason("there is no such listener for datagrams")),
+        };
+        let link = self.fresh();
+        let held = local.and_then(|local| {
+            let peer = disguised(peer, local);
+            let bound = udp_connected_on_same_port(local, peer, &wishes(options));
+            self.hold_datagrams(link, bound.map_err(|error| reason_of(&error))?, Some(peer))
+        });
+        news.push_back(match held {
+            Ok(opened) => News::Accepted { listener, link, opened },
+            Err(reason) => News::NotOpened { link, reason },
+        });
+    }
+
+    /// A number that nobody has.
+    fn fresh(&mut self) -> Link {
+        loop {
+            let link = self.next;
+            self.next = Link(link.0.checked_add(1).unwrap_or(Link::FIRST_ACCEPTED.0));
+            if !self.table.contains_key(&link) {
+                return link;
+            }
+        }
+    }
+
+    fn hold(
+        &mut self,
+        link: Link,
+        stream: TcpStream,
+        peer: SocketAddr,
+        handshake: Option<Span>,
+    ) -> Result<Opened, Reason> {
+        stream.set_nonblocking(true).map_err(|error| reason(&error))?;
+        let local = stream.local_addr().map_err(|error| reason(&error))?;
+        let told = opened(&stream, local, Some(peer), handshake);
+        self.insert(link, Kind::Connection(Connection::new(stream, local, peer)));
+        Ok(told)
+    }
+
+    fn hold_datagrams(
+        &mut self,
+        link: Link,
+        bound: Bound,
+        peer: Option<SocketAddr>,
+    ) -> Result<Opened, Reason> {
+        stream::set_nonblocking(&bound.socket, true).map_err(|error| reason_of(&error))?;
+        let told = opened(&bound.socket, bound.local, peer, None);
+        self.insert(link, Kind::Datagrams(Datagrams::new(bound, peer)));
+        Ok(told)
+    }
+}
+
+impl Datagrams {
+    fn new(bound: Bound, peer: Option<SocketAddr>) -> Self {
+        let Bound { socket, local, .. } = bound;
+        Self { socket, local, peer, discards: false, held: false, lent: 0, closed: false }
+    }
+}
+
+/// The port from which a peer can be answered: one of its version of IP, or one for both.
+pub(super) fn door_towards(doors: &[Door], peer: SocketAddr) -> Option<&Door> {
+    let own = |door: &&Door| {
+        let (here, there) = (door.address.ip(), super::plain(peer).ip());
+        here.is_ipv4() == there.is_ipv4()
+            && (here.is_unspecified() || here.is_loopback() == there.is_loopback())
+    };
+    doors
+        .iter()
+        .find(own)
+        .or_else(|| doors.iter().find(|door| door.address.ip().is_unspecified()))
+        .or(doors.first())
+}
+
+fn opening(link: Link, opened: Result<Opened, Reason>) -> News {
+    match opened {
+        Ok(opened) => News::Opened { link, opened },
+        Err(reason) => News::NotOpened { link, reason },
+    }
+}
+
+fn without_ipv6(error: &SockError, options: &LinkOptions) -> bool {
+    options.local.is_none() && !options.ipv6 && crate::server::no_ipv6(error)
+}

@@ -1,0 +1,237 @@
+//! The event logs of the runs that a stand-in makes.
+
+use std::collections::BTreeMap;
+
+use linerate_model::{
+    Body, Books, Caveat, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side, SideSettings, Tally,
+    World,
+};
+use linerate_proto::Ended;
+use linerate_proto::stand_in::{FlowId, Planned, RunId};
+use linerate_sock::{Mono, clock};
+
+use super::flows::{Interim, Over};
+use super::links::Links;
+use crate::host::host_info;
+use crate::log::{Log, Sink};
+use crate::setup::side;
+use crate::witness::{self, Witness};
+use crate::{flow_log, judge};
+
+/// Where the event logs go of runs with programs of others.
+pub trait Keeper: Send + Sync + std::fmt::Debug {
+    /// Opens the log of a run that begins; absent where nobody wants one.
+    fn open(&self, planned: &Planned) -> Option<Kept>;
+}
+
+/// An event log that has been opened.
+pub struct Kept {
+    /// Name of the run.
+    pub name: String,
+    /// Wall-clock start, RFC 3339.
+    pub started_at: String,
+    /// Who takes the events. They end with the run.
+    pub sinks: Vec<Box<dyn Sink>>,
+}
+
+/// What the logs of all runs of a stand-in have in common.
+pub(super) struct Runs<'a> {
+    keeper: Option<&'a dyn Keeper>,
+    world: World,
+    witness: Option<&'a dyn Witness>,
+    /// The host that was typed, at a client.
+    typed: Option<String>,
+    open: BTreeMap<RunId, Run>,
+}
+
+struct Run {
+    log: Log<'static>,
+    planned: Planned,
+    began: Mono,
+    flows: BTreeMap<FlowId, Flow>,
+}
+
+struct Flow {
+    own_side: Side,
+    own: Option<Ended>,
+    peer: Option<Tally>,
+}
+
+impl<'a> Runs<'a> {
+    pub(super) fn new(
+        keeper: Option<&'a dyn Keeper>,
+        world: World,
+        witness: Option<&'a dyn Witness>,
+        typed: Option<String>,
+    ) -> Self {
+        Self { keeper, world, witness, typed, open: BTreeMap::new() }
+    }
+
+    /// Opens the log of a run, beside so many others.
+    pub(super) fn begin(&mut self, planned: Planned, beside: u32, links: &Links) {
+        let ends = links.ends(planned.link);
+        let Some(kept) = self.keeper.and_then(|keeper| keeper.open(&planned)) else { return };
+        let mut log = Log::owning(kept.name, kept.sinks);
+        let address = ends.and_then(|(_, remote)| remote).map(|remote| remote.ip().to_string());
+        let peer = self.typed.clone().or_else(|| address.clone()).unwrap_or_default();
+        log.note(Body::RunStarted(RunStart {
+            schema: EVENT_SCHEMA.to_owned(),
+            started_at: kept.started_at,
+            world: self.world,
+            linerate: env!("CARGO_PKG_VERSION").to_owned(),
+            target: format!("{peer} ({})", planned.tool),
+            spec: planned.spec.clone(),
+        }));
+        let here = host_info(ends.map(|(local, _)| local.ip()));
+        let there = HostInfo { name: peer, address, ..HostInfo::default() };
+        let hosts = if planned.client { [here, there] } else { [there, here] };
+        for (host, info) in (0..).zip(hosts) {
+            log.note_from(host, Body::Host { info });
+        }
+        let mut flows = BTreeMap::new();
+        for (flow, direction) in &planned.flows {
+            log.note(Body::FlowPlanned(flow_log::plan(*flow, *direction, &planned.spec, &log)));
+            let own_side = side(*direction, planned.client);
+            flows.insert(*flow, Flow { own_side, own: None, peer: None });
+        }
+        let who = planned.peer.as_deref().unwrap_or(planned.tool);
+        let text = format!("the other end is {who}: its counters were not read, only what it says of itself");
+        log.warn(None, CaveatKind::ForeignPeer, text);
+        let run = planned.run;
+        self.open.insert(run, Run { log, planned, began: clock::now(), flows });
+        self.neighbours(run, beside);
+    }
+
+    /// So many other runs at the same time.
+    pub(super) fn neighbours(&mut self, run: RunId, beside: u32) {
+        let Some(log) = self.open.get_mut(&run).map(|run| &mut run.log) else { return };
+        let known = log.record().caveats.iter().any(|caveat| caveat.kind == CaveatKind::Neighbour);
+        if beside > 0 && !known {
+            let text = format!("{beside} other run(s) on this server at the same time");
+            log.warn(None, CaveatKind::Neighbour, text);
+        }
+    }
+
+    /// Interface that carries a run.
+    pub(super) fn interface(&self, run: RunId) -> Option<String> {
+        let run = self.open.get(&run)?;
+        let here = usize::from(!run.planned.client);
+        run.log.record().hosts.get(here)?.link.as_ref().map(|link| link.name.clone())
+    }
+
+    /// What a run measures.
+    pub(super) fn planned(&self, run: RunId) -> Option<&Planned> {
+        self.open.get(&run).map(|run| &run.planned)
+    }
+
+    pub(super) fn started(&mut self, run: RunId, flow: FlowId, side: Side, settings: SideSettings) {
+        let Some(run) = self.open.get_mut(&run) else { return };
+        run.log.note_from(run.here(), Body::FlowOpened { flow, side, settings });
+    }
+
+    /// Samples and progress of a flow under way.
+    pub(super) fn interim(&mut self, interim: Interim) {
+        let Some(run) = self.open.get_mut(&interim.run) else { return };
+        let (flow, here) = (interim.flow, run.here());
+        for sample in interim.samples {
+            run.log.note_from(here, Body::Sample { flow, sample });
+        }
+        // The receiver's count is what is shown; a sender among strangers does not know it.
+        if interim.side == Side::Receiver {
+            let progress = interim.progress;
+            let (bytes, elapsed) = (progress.bytes, progress.elapsed);
+            let body = Body::Progress { flow, bytes, elapsed, srtt: None, retransmits: None };
+            run.log.note_from(here, body);
+        }
+    }
+
+    pub(super) fn ended(&mut self, number: FlowId, over: Over) {
+        let Some(run) = self.open.get_mut(&over.run) else { return };
+        let here = run.here();
+        for sample in over.samples {
+            run.log.note_from(here, Body::Sample { flow: number, sample });
+        }
+        if let Some(flow) = run.flows.get_mut(&number) {
+            let report = over.report;
+            flow.own = Some(Ended {
+                flow: number,
+                side: over.side,
+                settings: report.settings,
+                tally: report.tally,
+                caveats: report.caveats,
+            });
+        }
+    }
+
+    pub(super) fn peer_counted(&mut self, flow: FlowId, tally: Tally) {
+        let known = self.open.values_mut().find_map(|run| run.flows.get_mut(&flow));
+        if let Some(flow) = known {
+            flow.peer = Some(tally);
+        }
+    }
+
+    pub(super) fn doubt(&mut self, run: RunId, caveat: Caveat) {
+        if let Some(run) = self.open.get_mut(&run) {
+            run.log.note(Body::Caveat { flow: None, caveat });
+        }
+    }
+
+    /// A run is over: both sides' last words, what the network saw, and the verdict.
+    pub(super) fn over(&mut self, run: RunId, trouble: Option<String>, interrupted: bool) {
+        let Some(run) = self.open.remove(&run) else { return };
+        let (outcome, reason) = match trouble {
+            None => (Outcome::Completed, None),
+            Some(_) if interrupted => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
+            Some(why) => (Outcome::Failed, Some(why)),
+        };
+        run.finish(outcome, reason, self.witness);
+    }
+
+    /// The program ends with runs that are not over.
+    pub(super) fn end(&mut self, interrupted: bool) {
+        let open: Vec<RunId> = self.open.keys().copied().collect();
+        for run in open {
+            self.over(run, Some("the program ended in the middle of the run".to_owned()), interrupted);
+        }
+    }
+}
+
+impl Run {
+    /// Number of this host.
+    fn here(&self) -> u16 {
+        u16::from(!self.planned.client)
+    }
+
+    fn finish(mut self, outcome: Outcome, reason: Option<String>, witness: Option<&dyn Witness>) {
+        let (here, there) = (self.here(), 1 - self.here());
+        let log = &mut self.log;
+        let flows: Vec<FlowId> = self.flows.keys().copied().collect();
+        for (number, flow) in std::mem::take(&mut self.flows) {
+            let books = match (&flow.own, &flow.peer) {
+                (Some(own), Some(peer)) if own.tally.udp.is_none() => Some(match own.side {
+                    Side::Sender => Books::close(&own.tally, peer),
+                    Side::Receiver => Books::close(peer, &own.tally),
+                }),
+                _ => None,
+            };
+            if let Some(own) = flow.own {
+                flow_log::note_end(number, here, own, log);
+            }
+            if let Some(tally) = flow.peer {
+                let side = flow.own_side.other();
+                log.note_from(there, Body::FlowEnded { flow: number, side, tally });
+            }
+            if outcome != Outcome::Completed {
+                flow_log::warn_partial(number, log);
+            }
+            if let Some(books) = books {
+                log.note(Body::BooksClosed { flow: number, books });
+            }
+        }
+        if let Some(witness) = witness {
+            witness::hear(witness, self.began, &flows, log);
+        }
+        flows.iter().for_each(|flow| judge::judge(*flow, log));
+        log.note(Body::RunEnded { outcome, reason });
+    }
+}

@@ -1,0 +1,351 @@
+//! Flows: a tool of our own with a control connection, a TCP flow each way, and a UDP flow.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use linerate_model::{Body, CaveatKind, Direction, Outcome, RunRecord, Side, Tally, TestSpec};
+use linerate_proto::stand_in::{
+    EndMark, Exchange, FlowCounts, FlowTask, Input, Link, LinkOptions, Output, Payload, Planned, Stop,
+    Transport,
+};
+use linerate_proto::{SeqField, StampLayout};
+use linerate_units::{Bytes, Span};
+
+use super::script::{Desires, Memory, loopback, options, port, run_with, script};
+use crate::stand_in::Interrupts;
+
+const CONTROL: Link = Link(0);
+const LISTENER: Link = Link(10);
+const DATAGRAMS: Link = Link(11);
+
+/// What the sender of each flow sends: both TCP flows whole blocks, the UDP flow datagrams.
+const BLOCK: u64 = 10_000;
+const SENT: [u64; 3] = [64 * BLOCK, 7 * BLOCK, 20 * 500];
+
+fn direction(flow: u16) -> Direction {
+    if flow == 1 { Direction::Download } else { Direction::Upload }
+}
+
+fn task(flow: u16, link: Link, client: bool) -> FlowTask {
+    let direction = direction(flow);
+    let udp = flow == 2;
+    FlowTask {
+        flow,
+        run: 5,
+        side: if (direction == Direction::Upload) == client { Side::Sender } else { Side::Receiver },
+        direction,
+        transport: if udp { Transport::Udp } else { Transport::Tcp },
+        links: vec![link],
+        length: Bytes::new(if udp { 500 } else { BLOCK }),
+        payload: Payload::default(),
+        stamp: StampLayout {
+            tag_at: None,
+            seq: SeqField::Wide { at: 0, first: 1 },
+            time: None,
+            stream_at: None,
+            length: 8,
+        },
+        bytes: Some(Bytes::new(SENT[usize::from(flow)])),
+        time: None,
+        omit: Span::ZERO,
+        offered: None,
+        burst: None,
+        fq_rate: None,
+        socket: linerate_model::SocketKnobs::default(),
+        affinity: None,
+        end_mark: EndMark::None,
+    }
+}
+
+fn planned(client: bool, link: Link) -> Box<Planned> {
+    let flows = (0..3).map(|flow| (flow, direction(flow))).collect();
+    let peer = Some("nothing 1.0".to_owned());
+    let spec = TestSpec::default();
+    Box::new(Planned { run: 5, tool: "nothing", peer, link, client, spec, flows, expected: None })
+}
+
+fn moved(counts: &FlowCounts) -> u64 {
+    counts.streams.iter().map(|stream| stream.bytes).sum()
+}
+
+/// What a peer says: the bytes of its three flows.
+fn report(counted: &BTreeMap<u16, u64>) -> Vec<u8> {
+    counted.values().flat_map(|bytes| bytes.to_be_bytes()).collect()
+}
+
+fn hear_report(bytes: &[u8], desires: &mut Desires) {
+    let numbers = bytes.chunks_exact(8).map(|eight| u64::from_be_bytes(eight.try_into().unwrap()));
+    for (flow, bytes) in (0..).zip(numbers) {
+        let tally = Box::new(Tally { total_bytes: Bytes::new(bytes), complete: true, ..Tally::default() });
+        desires.want(Output::PeerCounted { flow, tally });
+    }
+}
+
+/// The server: every connection says with its first byte what it is.
+fn server(say: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_proto::stand_in::StandIn> {
+    let (mut control, mut open, mut ports) = (None, BTreeMap::new(), Vec::new());
+    let mut counted = BTreeMap::new();
+    script(move |input, desires| match input {
+        Input::Begin => {
+            desires.want(Output::Listen { link: LISTENER, port: 0, options: LinkOptions::default() });
+        }
+        Input::Opened { link, opened } => {
+            ports.push(opened.local.port());
+            if link == LISTENER {
+                let (port, options) = (opened.local.port(), options(Transport::Udp));
+                desires.want(Output::Listen { link: DATAGRAMS, port, options });
+            } else {
+                say.send(ports[0]).unwrap();
+            }
+        }
+        Input::Accepted { listener: DATAGRAMS, link, .. } => {
+            open.insert(2, link);
+            desires.want(Output::Send { link, bytes: b"hello".to_vec() });
+            ask_when_complete(control, &open, desires);
+        }
+        Input::Datagram { from, .. } => {
+            let options = options(Transport::Udp);
+            desires.want(Output::Adopt { listener: DATAGRAMS, peer: from, options });
+        }
+        Input::Bytes { link, bytes: b"c" } => control = Some(link),
+        Input::Bytes { link, bytes: [number @ (b'0' | b'1')] } => {
+            open.insert(u16::from(number - b'0'), link);
+            ask_when_complete(control, &open, desires);
+        }
+        Input::Admitted { run: 5 } => {
+            for (flow, link) in &open {
+                desires.want(Output::Start(Box::new(task(*flow, *link, false))));
+            }
+            desires.want(Output::Send { link: control.unwrap(), bytes: b"go".to_vec() });
+        }
+        Input::Written { flow } => desires.want(Output::Stop { flow, how: Stop::Regularly }),
+        // The sender of datagrams has nothing more to say.
+        Input::Bytes { bytes: b"u", .. } => desires.want(Output::Stop { flow: 2, how: Stop::Regularly }),
+        Input::Ended { counts } => {
+            assert!(counts.tally.is_some() && counts.trouble.is_none(), "{counts:?}");
+            counted.insert(counts.flow, moved(counts));
+            if counted.len() == 3 {
+                desires.want(Output::Send { link: control.unwrap(), bytes: report(&counted) });
+            }
+        }
+        Input::Bytes { link, bytes } => {
+            assert_eq!((Some(link), bytes.len()), (control, 24));
+            hear_report(bytes, desires);
+            desires.want(Output::RunOver { run: 5, trouble: None });
+            desires.want(Output::Exit(0));
+        }
+        _ => {}
+    })
+}
+
+/// The flows' links come in any order.
+fn ask_when_complete(control: Option<Link>, open: &BTreeMap<u16, Link>, desires: &mut Desires) {
+    if let Some(control) = control.filter(|_| open.len() == 3) {
+        desires.want(Output::Ask(planned(false, control)));
+    }
+}
+
+fn client(port: u16) -> Box<dyn linerate_proto::stand_in::StandIn> {
+    let (mut counted, mut heard) = (BTreeMap::new(), Vec::new());
+    let mut open = 0;
+    let link = |flow: u16| Link(u32::from(flow) + 1);
+    let connect = move |link: Link, transport| Output::Connect {
+        link,
+        port,
+        to: loopback(port),
+        options: options(transport),
+    };
+    script(move |input, desires| match input {
+        Input::Begin => desires.want(connect(CONTROL, Transport::Tcp)),
+        Input::Opened { link: opened, .. } => {
+            let says = [&b"c"[..], b"0", b"1", b"hello"][opened.0 as usize];
+            desires.want(Output::Send { link: opened, bytes: says.to_vec() });
+            if opened == link(1) {
+                desires.want(Output::Hold { link: opened });
+            }
+        }
+        Input::Sent { .. } if open < 3 => {
+            let transport = if open == 2 { Transport::Udp } else { Transport::Tcp };
+            desires.want(connect(link(open), transport));
+            open += 1;
+        }
+        Input::Datagram { .. } => desires.want(Output::Plan(planned(true, CONTROL))),
+        Input::Bytes { bytes: b"go", .. } => {
+            for flow in 0..3 {
+                desires.want(Output::Start(Box::new(task(flow, link(flow), true))));
+            }
+        }
+        Input::Written { flow } => {
+            desires.want(Output::Stop { flow, how: Stop::Regularly });
+            if flow == 2 {
+                desires.want(Output::Send { link: CONTROL, bytes: b"u".to_vec() });
+            }
+        }
+        // The server's word may come before our own last count.
+        Input::Ended { counts } => {
+            counted.insert(counts.flow, moved(counts));
+            say_goodbye(&counted, &heard, desires);
+        }
+        Input::Bytes { bytes, .. } => {
+            assert_eq!(bytes.len(), 24);
+            heard = bytes.to_vec();
+            say_goodbye(&counted, &heard, desires);
+        }
+        Input::Closed { link: CONTROL, .. } => desires.want(Output::Exit(1)),
+        _ => {}
+    })
+}
+
+fn say_goodbye(counted: &BTreeMap<u16, u64>, heard: &[u8], desires: &mut Desires) {
+    if counted.len() == 3 && !heard.is_empty() {
+        hear_report(heard, desires);
+        desires.want(Output::Send { link: CONTROL, bytes: report(counted) });
+        desires.want(Output::RunOver { run: 5, trouble: None });
+        desires.want(Output::Exit(0));
+    }
+}
+
+fn record(memory: &Memory) -> RunRecord {
+    let events = memory.0.lock().unwrap();
+    assert!(events.iter().enumerate().all(|(at, event)| event.seq == at as u64));
+    assert!(matches!(events.first().map(|event| &event.body), Some(Body::RunStarted(_))));
+    RunRecord::fold(events.iter())
+}
+
+#[test]
+fn both_ends_count_the_same_and_write_it_to_their_logs() {
+    let (say, port) = port();
+    let (at_server, at_client) = (Memory::default(), Memory::default());
+    let keeper = at_server.clone();
+    let serving = thread::spawn(move || {
+        let interrupts = Interrupts::new().unwrap();
+        run_with(None, server(say), &interrupts, Some(&keeper)).0
+    });
+    let port = port.recv().unwrap();
+    let interrupts = Interrupts::new().unwrap();
+    let code = run_with(Some("127.0.0.1"), client(port), &interrupts, Some(&at_client)).0;
+    assert_eq!((code, serving.join().unwrap()), (0, 0));
+    for memory in [&at_server, &at_client] {
+        let record = record(memory);
+        assert_eq!(record.outcome, Some(Outcome::Completed));
+        assert_eq!(record.start.as_ref().unwrap().target, "127.0.0.1 (nothing)");
+        assert!(
+            record
+                .caveats
+                .iter()
+                .any(|c| c.kind == CaveatKind::ForeignPeer && c.text.contains("nothing 1.0"))
+        );
+        for flow in &record.flows {
+            let sent = Bytes::new(SENT[usize::from(flow.plan.flow)]);
+            assert_eq!(flow.sender.as_ref().unwrap().total_bytes, sent);
+            assert_eq!(flow.receiver.as_ref().unwrap().total_bytes, sent);
+            assert!(flow.verdict.is_some(), "flow {} was not judged", flow.plan.flow);
+        }
+        assert_eq!(record.flow(0).unwrap().books.unwrap().unaccounted_bytes, Bytes::new(0));
+        assert!(record.flow(2).unwrap().books.is_none());
+    }
+    // Each knows its own host, and of the other only where it is.
+    let (server, client) = (record(&at_server), record(&at_client));
+    assert!(client.hosts[0].cores > 0 && client.hosts[1].cores == 0);
+    assert!(server.hosts[0].cores == 0 && server.hosts[1].cores > 0);
+    assert!(client.flow(0).unwrap().sender_settings.is_some());
+    assert!(client.flow(0).unwrap().receiver_settings.is_none());
+}
+
+#[test]
+fn what_was_on_the_way_when_a_strangers_test_ended_is_no_contradiction() {
+    let memory = Memory::default();
+    let program = script(|input, desires| {
+        if matches!(input, Input::Begin) {
+            desires.want(Output::Plan(planned(true, CONTROL)));
+            // The peer sent twice what we took in before the end. Our own side never came to count.
+            let tally = Tally { total_bytes: Bytes::new(2_000_000), complete: true, ..Tally::default() };
+            desires.want(Output::PeerCounted { flow: 1, tally: Box::new(tally) });
+            desires.want(Output::RunOver { run: 5, trouble: None });
+            desires.want(Output::Exit(0));
+        }
+    });
+    let interrupts = Interrupts::new().unwrap();
+    run_with(Some("nowhere"), program, &interrupts, Some(&memory));
+    let mut record = record(&memory);
+    let flow = record.flows.iter_mut().find(|flow| flow.plan.flow == 1).unwrap();
+    assert!(flow.sender.is_some() && flow.receiver.is_none() && flow.books.is_none());
+    let received = Tally { total_bytes: Bytes::new(1_000_000), ..Tally::default() };
+    flow.books = flow.sender.as_ref().map(|sent| linerate_model::Books::close(sent, &received));
+    flow.receiver = Some(received);
+    let outcome = crate::evidence(&record, 1).unwrap().outcome;
+    assert_eq!((outcome.written_bytes, outcome.unaccounted_bytes), (Some(2e6), None));
+    record.caveats.clear();
+    assert_eq!(crate::evidence(&record, 1).unwrap().outcome.unaccounted_bytes, Some(1e6));
+}
+
+#[test]
+fn messages_in_turn_go_over_a_connection_that_is_a_link_before_and_after() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let peer = thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut message = [0; 100];
+        for _ in 0..5 {
+            peer.read_exact(&mut message).unwrap();
+            peer.write_all(&message[..10]).unwrap();
+        }
+        peer.write_all(b"over").unwrap();
+    });
+    let client = script(move |input, desires| match input {
+        Input::Begin => {
+            let options = LinkOptions::default();
+            desires.want(Output::Connect { link: CONTROL, port, to: loopback(port), options });
+        }
+        Input::Opened { .. } => desires.want(Output::Exchange(Box::new(Exchange {
+            link: CONTROL,
+            send: Bytes::new(100),
+            receive: Bytes::new(10),
+            sends_first: true,
+            repeats: 5,
+            patience: Span::from_secs(60),
+            head: b"first".to_vec(),
+            cold: false,
+        }))),
+        Input::Exchanged { link: CONTROL, result } => {
+            let exchanged = result.unwrap();
+            assert_eq!((exchanged.turns.len(), &exchanged.last[..6]), (5, &b"first\0"[..]));
+        }
+        Input::Bytes { bytes, .. } => desires.want(Output::Exit(bytes.len() as i32)),
+        _ => {}
+    });
+    let interrupts = Interrupts::new().unwrap();
+    assert_eq!(run_with(None, client, &interrupts, None).0, 4);
+    peer.join().unwrap();
+}
+
+#[test]
+fn a_run_that_a_signal_ends_is_kept_as_interrupted() {
+    let memory = Memory::default();
+    let program = script(|input, desires| match input {
+        Input::Begin => desires.want(Output::Plan(planned(true, CONTROL))),
+        Input::Signal(_) => desires.want(Output::Exit(1)),
+        _ => {}
+    });
+    let interrupts = Interrupts::new().unwrap();
+    interrupts.raise(2);
+    assert_eq!(run_with(Some("nowhere"), program, &interrupts, Some(&memory)).0, 1);
+    let record = record(&memory);
+    assert_eq!(record.outcome, Some(Outcome::Interrupted));
+    assert!(record.flow(0).unwrap().caveats.iter().any(|caveat| caveat.kind == CaveatKind::Partial));
+}
+
+#[test]
+fn a_flow_without_open_links_is_not_started() {
+    let program = script(|input, desires| match input {
+        Input::Begin => desires.want(Output::Start(Box::new(task(0, Link(7), true)))),
+        Input::NotStarted { flow: 0, reason } => {
+            assert!(reason.text.contains("not open"));
+            desires.want(Output::Exit(0));
+        }
+        _ => {}
+    });
+    let interrupts = Interrupts::new().unwrap();
+    assert_eq!(run_with(None, program, &interrupts, None).0, 0);
+}

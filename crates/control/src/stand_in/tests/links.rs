@@ -1,0 +1,375 @@
+//! Links, time, signals and prints.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use linerate_proto::stand_in::{Input, Link, LinkOptions, Output, Reason, Transport};
+use linerate_sock::SocketOptions;
+use linerate_sock::open::listen_tcp;
+use linerate_units::Span;
+
+use super::script::{Desires, loopback, options, port, run, run_with, script};
+use crate::stand_in::Interrupts;
+
+const CONTROL: Link = Link(1);
+
+fn connect(desires: &mut Desires, port: u16, connect_timeout: Option<Span>) {
+    let options = LinkOptions { connect_timeout, ..LinkOptions::default() };
+    desires.want(Output::Connect { link: CONTROL, port, to: None, options });
+}
+
+/// Exits with the number of the error, or 0.
+fn exit_as(desires: &mut Desires, reason: Option<Reason>) {
+    desires.want(Output::Exit(reason.map_or(0, |reason| reason.errno)));
+}
+
+fn tries_to_connect(to: u16, limit: Option<Span>) -> i32 {
+    let client = script(move |input, desires| match input {
+        Input::Begin => connect(desires, to, limit),
+        Input::NotOpened { link: CONTROL, reason } => exit_as(desires, Some(reason)),
+        Input::Opened { .. } => desires.want(Output::Exit(0)),
+        _ => {}
+    });
+    run(Some("127.0.0.1"), client).0
+}
+
+#[test]
+fn a_port_where_nobody_listens_is_refused_with_the_systems_number() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    assert_eq!(tries_to_connect(free, None), 111);
+}
+
+#[test]
+fn a_connect_that_nobody_answers_ends_at_its_time_limit() {
+    let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let listening = listen_tcp(address, 0, &SocketOptions::default()).unwrap();
+    // The queue has room for one, and the handshake of a second may hang in the balance; of a third nobody hears.
+    let fill = |_| {
+        let socket = SocketOptions::default();
+        linerate_sock::open::begin_connect(listening.local, &socket).unwrap()
+    };
+    let _waiting: Vec<_> = (0..4).map(fill).collect();
+    assert_eq!(tries_to_connect(listening.local.port(), Some(Span::from_ms(100))), 110);
+}
+
+#[test]
+fn bytes_pass_both_ways_and_a_half_close_is_seen_as_the_end() {
+    let (say, port) = port();
+    let mut heard = Vec::new();
+    let server = script(move |input, desires| match input {
+        Input::Begin => {
+            let options = options(Transport::Tcp);
+            desires.want(Output::Listen { link: CONTROL, port: 0, options });
+        }
+        Input::Opened { opened, .. } => say.send(opened.local.port()).unwrap(),
+        Input::Accepted { listener, link, opened } => {
+            assert!(listener == CONTROL && link >= Link::FIRST_ACCEPTED);
+            // A listener for both versions of IP shows its peers without disguise.
+            assert!(opened.local.is_ipv4() && opened.remote.unwrap().is_ipv4());
+        }
+        Input::Bytes { bytes, .. } => heard.extend_from_slice(bytes),
+        Input::Closed { link, reason: None } => {
+            heard.reverse();
+            desires.want(Output::Send { link, bytes: std::mem::take(&mut heard) });
+            desires.want(Output::Close { link });
+            desires.want(Output::Exit(0));
+        }
+        _ => {}
+    });
+    let serving = thread::spawn(move || run(None, server));
+    let port = port.recv().unwrap();
+    let mut heard = Vec::new();
+    let client = script(move |input, desires| match input {
+        Input::Begin => connect(desires, port, None),
+        Input::Opened { link, opened } => {
+            assert!(opened.handshake.is_some() && opened.mss.is_some() && opened.congestion.is_some());
+            assert_eq!(opened.remote, loopback(port));
+            desires.want(Output::Send { link, bytes: b"abc".to_vec() });
+            desires.want(Output::FinishWriting { link });
+        }
+        Input::Sent { .. } => desires.want(Output::Print("sent ".to_owned())),
+        Input::Bytes { bytes, .. } => heard.extend_from_slice(bytes),
+        Input::Closed { reason, .. } => {
+            desires.want(Output::Print(String::from_utf8(heard.clone()).unwrap()));
+            exit_as(desires, reason);
+        }
+        _ => {}
+    });
+    assert_eq!(run(Some("localhost%lo"), client), (0, "sent cba".to_owned()));
+    assert_eq!(serving.join().unwrap().0, 0);
+}
+
+#[test]
+fn a_reset_is_told_with_its_reason() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let client = script(move |input, desires| match input {
+        Input::Begin => connect(desires, port, None),
+        Input::Opened { link, .. } => desires.want(Output::Send { link, bytes: b"!".to_vec() }),
+        Input::Closed { reason, .. } => exit_as(desires, reason),
+        _ => {}
+    });
+    let ending = thread::spawn(move || run(Some("127.0.0.1"), client));
+    let (mut peer, _) = listener.accept().unwrap();
+    peer.read_exact(&mut [0]).unwrap();
+    linerate_sock::sockopt::set_linger_abort(&peer).unwrap();
+    drop(peer);
+    assert_eq!(ending.join().unwrap().0, 104);
+
+    // And the other way round.
+    let client = script(move |input, desires| match input {
+        Input::Begin => connect(desires, port, None),
+        Input::Opened { link, .. } => {
+            desires.want(Output::Reset { link });
+            desires.want(Output::Exit(0));
+        }
+        _ => {}
+    });
+    let ending = thread::spawn(move || run(Some("127.0.0.1"), client));
+    let (mut peer, _) = listener.accept().unwrap();
+    assert_eq!(peer.read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+    ending.join().unwrap();
+}
+
+#[test]
+fn more_than_a_socket_takes_is_sent_in_the_end_and_only_then_told() {
+    const MUCH: usize = 12 << 20;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let client = script(move |input, desires| match input {
+        Input::Begin => connect(desires, port, None),
+        Input::Opened { link, .. } => {
+            desires.want(Output::Send { link, bytes: vec![7; MUCH] });
+            desires.deadline = Some(desires.now + Span::from_ms(50));
+        }
+        Input::Tick => {
+            desires.deadline = None;
+            desires.want(Output::Print("tick ".to_owned()));
+        }
+        Input::Sent { link } => {
+            desires.want(Output::Print("sent".to_owned()));
+            desires.want(Output::Close { link });
+            desires.want(Output::Exit(0));
+        }
+        _ => {}
+    });
+    let ending = thread::spawn(move || run(Some("127.0.0.1"), client));
+    let (mut peer, _) = listener.accept().unwrap();
+    // Two socket buffers cannot hold so much, so nothing is told before somebody reads.
+    linerate_sock::clock::sleep_until(linerate_sock::clock::now() + Duration::from_millis(200));
+    let mut all = Vec::new();
+    peer.read_to_end(&mut all).unwrap();
+    assert_eq!(all.len(), MUCH);
+    assert_eq!(ending.join().unwrap(), (0, "tick sent".to_owned()));
+}
+
+#[test]
+fn a_discarded_link_is_heard_of_no_more() {
+    let (say, port) = port();
+    let mut links = Vec::new();
+    let server = script(move |input, desires| match input {
+        Input::Begin => {
+            let options = options(Transport::Tcp);
+            desires.want(Output::Listen { link: CONTROL, port: 0, options });
+        }
+        Input::Opened { opened, .. } => say.send(opened.local.port()).unwrap(),
+        Input::Accepted { link, .. } => {
+            links.push(link);
+            if links.len() == 1 {
+                desires.want(Output::Discard { link });
+            }
+        }
+        Input::Bytes { link, .. } | Input::Closed { link, .. } => {
+            assert_eq!(Some(&link), links.get(1));
+            desires.want(Output::Exit(3));
+        }
+        _ => {}
+    });
+    let serving = thread::spawn(move || run(None, server));
+    let address = loopback(port.recv().unwrap()).unwrap();
+    let mut first = TcpStream::connect(address).unwrap();
+    let mut second = TcpStream::connect(address).unwrap();
+    // More than the buffers hold: somebody reads it.
+    first.write_all(&vec![0; 12 << 20]).unwrap();
+    drop(first);
+    second.write_all(b"!").unwrap();
+    assert_eq!(serving.join().unwrap().0, 3);
+}
+
+#[test]
+fn a_datagram_socket_of_its_own_is_had_on_the_listeners_port() {
+    let (say, port) = port();
+    let mut adopted = None;
+    let server = script(move |input, desires| match input {
+        Input::Begin => {
+            let options = options(Transport::Udp);
+            desires.want(Output::Listen { link: CONTROL, port: 0, options });
+        }
+        Input::Opened { opened, .. } => say.send(opened.local.port()).unwrap(),
+        Input::Datagram { link: CONTROL, from, bytes } => {
+            assert_eq!(bytes, b"hello");
+            desires.want(Output::SendTo { link: CONTROL, to: from, bytes: b"from the listener".to_vec() });
+            let options = options(Transport::Udp);
+            desires.want(Output::Adopt { listener: CONTROL, peer: from, options });
+        }
+        Input::Accepted { listener: CONTROL, link, .. } => {
+            adopted = Some(link);
+            desires.want(Output::Send { link, bytes: b"from its own".to_vec() });
+        }
+        Input::Datagram { link, bytes, .. } => {
+            assert_eq!((Some(link), bytes), (adopted, &b"again"[..]));
+            desires.want(Output::Exit(0));
+        }
+        _ => {}
+    });
+    let serving = thread::spawn(move || run(None, server));
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(loopback(port.recv().unwrap()).unwrap()).unwrap();
+    client.send(b"hello").unwrap();
+    let mut answer = [0; 64];
+    for expected in ["from the listener", "from its own"] {
+        let count = client.recv(&mut answer).unwrap();
+        assert_eq!(&answer[..count], expected.as_bytes());
+    }
+    client.send(b"again").unwrap();
+    assert_eq!(serving.join().unwrap().0, 0);
+}
+
+#[test]
+fn a_signal_wakes_a_stand_in_that_waits_for_nothing() {
+    let waiting = script(|input, desires| {
+        if let Input::Signal(number) = input {
+            desires.want(Output::Exit(128 + number));
+        }
+    });
+    let interrupts = Interrupts::new().unwrap();
+    thread::scope(|scope| {
+        let ending = scope.spawn(|| run_with(None, waiting, &interrupts, None));
+        interrupts.raise(15);
+        assert_eq!(ending.join().unwrap().0, 143);
+    });
+}
+
+#[test]
+fn what_is_typed_is_read_block_by_block_to_its_end() {
+    let reader = script(|input, desires| match input {
+        Input::Begin => desires.want(Output::Read),
+        Input::Text(Some(text)) => {
+            desires.want(Output::Write(text.to_vec()));
+            desires.want(Output::Read);
+        }
+        Input::Text(None) => desires.want(Output::Exit(0)),
+        _ => {}
+    });
+    assert_eq!(run(None, reader), (0, "what was typed".to_owned()));
+}
+
+#[test]
+fn looking_is_answered_before_anything_else() {
+    let mut seen = Vec::new();
+    let client = script(move |input, desires| match input {
+        Input::Begin => {
+            // The refusal is known first, and is told second.
+            connect(desires, 0, None);
+            desires.want(Output::Look);
+        }
+        Input::Counts { flows, cpu } => {
+            assert!(flows.is_empty() && cpu.elapsed > Span::ZERO);
+            seen.push("counts");
+        }
+        Input::NotOpened { .. } => {
+            assert_eq!(seen, ["counts"]);
+            desires.want(Output::Exit(0));
+        }
+        _ => {}
+    });
+    assert_eq!(run(Some("256.0.0.1 is no address"), client).0, 0);
+}
+
+#[test]
+fn urgent_data_is_sent_in_its_place_and_is_no_part_of_the_stream() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let client = script(move |input, desires| match input {
+        Input::Begin => connect(desires, port, None),
+        Input::Opened { link, .. } => {
+            desires.want(Output::Send { link, bytes: vec![1; 12 << 20] });
+            desires.want(Output::Urgent { link, byte: b'A' });
+            desires.want(Output::Send { link, bytes: vec![2; 10] });
+            desires.want(Output::Close { link });
+        }
+        Input::Sent { .. } => desires.want(Output::Exit(0)),
+        _ => {}
+    });
+    let ending = thread::spawn(move || run(Some("127.0.0.1"), client));
+    let (peer, _) = listener.accept().unwrap();
+    linerate_sock::sockopt::set_inline_urgent(&peer, true).unwrap();
+    let mut all = Vec::new();
+    (&peer).read_to_end(&mut all).unwrap();
+    assert_eq!(
+        (all.len(), &all[12 << 20..]),
+        ((12 << 20) + 11, &b"A\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02"[..])
+    );
+    assert_eq!(ending.join().unwrap().0, 0);
+}
+
+#[test]
+fn a_file_of_the_user_is_written_and_trouble_with_it_is_told() {
+    let name = std::env::temp_dir().join(format!("linerate-stand-in-{}", std::process::id()));
+    let path = name.to_str().unwrap().to_owned();
+    let program = script(move |input, desires| match input {
+        Input::Begin => {
+            let mut write = |name: &str, text: &str, append| {
+                desires.want(Output::WriteFile { name: name.to_owned(), text: text.to_owned(), append });
+            };
+            write(&path, "forgotten", false);
+            write(&path, "first ", false);
+            write(&path, "second", true);
+            write("/no/such/folder/file", "", false);
+            desires.want(Output::LookHost { interrupts: None, interface: Some("lo".to_owned()) });
+        }
+        Input::Host(counts) => assert!(counts.packets.is_some()),
+        Input::NotWritten { reason, .. } => exit_as(desires, Some(reason)),
+        _ => {}
+    });
+    assert_eq!(run(None, program).0, 2);
+    assert_eq!(std::fs::read_to_string(&name).unwrap(), "first second");
+    std::fs::remove_file(name).unwrap();
+}
+
+struct Gone;
+
+impl Write for Gone {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_reader_of_the_output_that_has_gone_ends_nothing() {
+    let printer = script(|input, desires| {
+        if matches!(input, Input::Begin) {
+            desires.want(Output::Print("first".to_owned()));
+            desires.want(Output::Print("second".to_owned()));
+            desires.want(Output::Exit(9));
+        }
+    });
+    let interrupts = Interrupts::new().unwrap();
+    let invocation = crate::stand_in::Invocation {
+        host: None,
+        world: linerate_model::World::Hosts,
+        witness: None,
+        keeper: None,
+        interrupts: &interrupts,
+        output: &mut Gone,
+        complaints: &mut Gone,
+        input: None,
+    };
+    assert_eq!(crate::stand_in::drive(printer, invocation).unwrap(), 9);
+}

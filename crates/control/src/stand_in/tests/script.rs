@@ -1,0 +1,130 @@
+//! A stand-in whose behaviour is a closure, and what runs it.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use linerate_model::{Event, World};
+use linerate_proto::stand_in::{Input, LinkOptions, Output, Planned, StandIn, Transport};
+use linerate_units::Timestamp;
+
+use crate::Sink;
+use crate::stand_in::{Interrupts, Invocation, Keeper, Kept, drive};
+
+/// Ends a script that waits without end, with a panic.
+const NOTHING_HAPPENS: i32 = 99;
+
+/// What a script may touch beside its input.
+#[derive(Default)]
+pub(crate) struct Desires {
+    pub(crate) outputs: VecDeque<Output>,
+    pub(crate) deadline: Option<Timestamp>,
+    pub(crate) now: Timestamp,
+}
+
+impl Desires {
+    pub(crate) fn want(&mut self, output: Output) {
+        self.outputs.push_back(output);
+    }
+}
+
+struct Script<F> {
+    act: F,
+    desires: Desires,
+}
+
+impl<F: FnMut(Input<'_>, &mut Desires) + Send> StandIn for Script<F> {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        assert!(!matches!(input, Input::Signal(NOTHING_HAPPENS)), "a script waits for what never comes");
+        self.desires.now = now;
+        (self.act)(input, &mut self.desires);
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.desires.outputs.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        self.desires.deadline
+    }
+}
+
+/// A stand-in that does as `act` says.
+pub(crate) fn script(act: impl FnMut(Input<'_>, &mut Desires) + Send + 'static) -> Box<dyn StandIn> {
+    Box::new(Script { act, desires: Desires::default() })
+}
+
+/// Runs a stand-in as a program; its exit code and what it printed.
+pub(crate) fn run(host: Option<&str>, stand_in: Box<dyn StandIn>) -> (i32, String) {
+    let interrupts = Interrupts::new().unwrap();
+    run_with(host, stand_in, &interrupts, None)
+}
+
+pub(crate) fn run_with(
+    host: Option<&str>,
+    stand_in: Box<dyn StandIn>,
+    interrupts: &Interrupts,
+    keeper: Option<&dyn Keeper>,
+) -> (i32, String) {
+    let (mut output, mut complaints) = (Vec::new(), Vec::new());
+    let invocation = Invocation {
+        host: host.map(str::to_owned),
+        world: World::Hosts,
+        witness: None,
+        keeper,
+        interrupts,
+        output: &mut output,
+        complaints: &mut complaints,
+        input: Some(Box::new(&b"what was typed"[..])),
+    };
+    let (over, is_over) = channel::<()>();
+    let code = thread::scope(|scope| {
+        scope.spawn(move || {
+            if is_over.recv_timeout(Duration::from_secs(30)) == Err(RecvTimeoutError::Timeout) {
+                interrupts.raise(NOTHING_HAPPENS);
+            }
+        });
+        let code = drive(stand_in, invocation).unwrap();
+        drop(over);
+        code
+    });
+    assert!(complaints.is_empty());
+    (code, String::from_utf8(output).unwrap())
+}
+
+/// Where a server that listens on port 0 says its port.
+pub(crate) fn port() -> (Sender<u16>, Receiver<u16>) {
+    channel()
+}
+
+pub(crate) fn options(transport: Transport) -> LinkOptions {
+    LinkOptions { transport, ..LinkOptions::default() }
+}
+
+pub(crate) fn loopback(port: u16) -> Option<SocketAddr> {
+    Some(SocketAddr::from(([127, 0, 0, 1], port)))
+}
+
+/// Keeps every event.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Memory(pub(crate) Arc<Mutex<Vec<Event>>>);
+
+impl Keeper for Memory {
+    fn open(&self, planned: &Planned) -> Option<Kept> {
+        Some(Kept {
+            name: format!("{}-{}", planned.tool, planned.run),
+            started_at: "2026-01-01T00:00:00Z".to_owned(),
+            sinks: vec![Box::new(self.clone())],
+        })
+    }
+}
+
+impl Sink for Memory {
+    fn on(&mut self, event: &Event) -> Result<(), String> {
+        self.0.lock().unwrap().push(event.clone());
+        Ok(())
+    }
+}

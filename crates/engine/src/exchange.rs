@@ -1,0 +1,194 @@
+//! Messages in turn over one connection, as fast as it goes.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use linerate_proto::stand_in::{Exchange, Exchanged, Reason};
+use linerate_sock::poll::{Interest, wait_for};
+use linerate_sock::stream::{recv, send, set_nonblocking, set_recv_timeout, set_send_timeout};
+use linerate_sock::{Mono, Moved, SockError, clock};
+use linerate_units::{Bytes, Span};
+
+use crate::pump::reason;
+use crate::setup::FlowSetup;
+
+/// The longest that a call waits before it looks whether the exchange shall be given up.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Single turns are reported up to so many.
+const TURNS: u32 = 100_000;
+/// Bytes through which messages walk that no cache shall hold: more than the caches of one core.
+const POOL: usize = 10_000_000;
+
+/// Sends and receives messages in turn with blocking calls, in the calling thread. The socket comes back blocking, with
+/// timeouts. Shutting it down from elsewhere ends the exchange.
+///
+/// # Errors
+/// When a call fails, when the peer closes, when it takes longer than the exchange may, or when a message is longer than
+/// 64 MiB.
+pub fn exchange(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, Reason> {
+    let mut outgoing = Place::new(task.send, task)?;
+    let mut incoming = Place::new(task.receive, &Exchange { head: Vec::new(), ..task.clone() })?;
+    let counted = if task.repeats <= TURNS { task.repeats as usize } else { 0 };
+    let mut turns = Vec::with_capacity(counted);
+    prepare(socket).map_err(|error| reason(&error))?;
+    if task.cold {
+        evict();
+    }
+    let start = clock::now();
+    let give_up = start + task.patience.as_duration();
+    let mut before = start;
+    for _ in 0..task.repeats {
+        if task.sends_first {
+            write(socket, outgoing.next(), give_up)?;
+            read(socket, incoming.next(), give_up)?;
+        } else {
+            read(socket, incoming.next(), give_up)?;
+            write(socket, outgoing.next(), give_up)?;
+        }
+        let now = clock::now();
+        if turns.len() < counted {
+            turns.push(Span::from(now.since(before)));
+        }
+        before = now;
+    }
+    Ok(Exchanged { elapsed: Span::from(before.since(start)), turns, last: incoming.current().to_vec() })
+}
+
+fn prepare(socket: &TcpStream) -> Result<(), SockError> {
+    set_nonblocking(socket, false)?;
+    set_recv_timeout(socket, Some(PATIENCE))?;
+    set_send_timeout(socket, Some(PATIENCE))
+}
+
+/// Where messages of one direction lie: always at the same place, or one behind the other through a pool.
+struct Place {
+    bytes: Vec<u8>,
+    length: usize,
+    /// Where the latest message begins.
+    at: usize,
+}
+
+impl Place {
+    fn new(length: Bytes, task: &Exchange) -> Result<Self, Reason> {
+        let length = usize::try_from(length.get())
+            .ok()
+            .filter(|&length| length <= FlowSetup::LONGEST_BLOCK)
+            .ok_or_else(|| own(format!("a message of {length} is longer than 64 MiB")))?;
+        let slots = if task.cold { (POOL / length.max(1)).max(1) } else { 1 };
+        let mut bytes = vec![0; slots * length];
+        for slot in bytes.chunks_mut(length.max(1)) {
+            slot.iter_mut().zip(&task.head).for_each(|(byte, head)| *byte = *head);
+        }
+        // The first step leads to the beginning.
+        let at = (slots - 1) * length;
+        Ok(Self { bytes, length, at })
+    }
+
+    /// The place of the next message.
+    #[inline]
+    fn next(&mut self) -> &mut [u8] {
+        self.at += self.length;
+        if self.at >= self.bytes.len() {
+            self.at = 0;
+        }
+        &mut self.bytes[self.at..self.at + self.length]
+    }
+
+    /// The place of the latest message.
+    fn current(&self) -> &[u8] {
+        &self.bytes[self.at..self.at + self.length]
+    }
+}
+
+/// Fills the caches with something else.
+fn evict() {
+    let mut other = vec![1_u8; POOL];
+    other.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+    std::hint::black_box(&other);
+}
+
+#[inline]
+fn write(socket: &TcpStream, message: &[u8], give_up: Mono) -> Result<(), Reason> {
+    let mut done = 0;
+    while done < message.len() {
+        let moved = send(socket, &message[done..]).map_err(|error| reason(&error))?;
+        done += moved.bytes();
+        if done < message.len() {
+            check(socket, Interest::WRITE, moved, give_up)?;
+        }
+    }
+    Ok(())
+}
+
+#[inline]
+fn read(socket: &TcpStream, message: &mut [u8], give_up: Mono) -> Result<(), Reason> {
+    let mut done = 0;
+    while done < message.len() {
+        let moved = recv(socket, &mut message[done..]).map_err(|error| reason(&error))?;
+        if moved == Moved::Closed {
+            return Err(own("the peer closed the connection in the middle of a message".to_owned()));
+        }
+        done += moved.bytes();
+        if done < message.len() {
+            check(socket, Interest::READ, moved, give_up)?;
+        }
+    }
+    Ok(())
+}
+
+/// After a call that moved only a part: whether it is too late, and a wait where nothing moved.
+fn check(socket: &TcpStream, interest: Interest, moved: Moved, give_up: Mono) -> Result<(), Reason> {
+    let now = clock::now();
+    if now >= give_up {
+        return Err(own("the peer did not take or answer the messages in time".to_owned()));
+    }
+    if moved == Moved::Pending {
+        wait_for(socket, interest, give_up.min(now + PATIENCE)).map_err(|error| reason(&error))?;
+    }
+    Ok(())
+}
+
+/// A reason that is not the system's.
+const fn own(text: String) -> Reason {
+    Reason { errno: 0, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(cold: bool, head: &[u8]) -> Exchange {
+        Exchange {
+            link: linerate_proto::stand_in::Link(0),
+            send: Bytes::new(0),
+            receive: Bytes::new(0),
+            sends_first: true,
+            repeats: 1,
+            patience: Span::from_secs(1),
+            head: head.to_vec(),
+            cold,
+        }
+    }
+
+    #[test]
+    fn cold_messages_walk_through_the_pool_and_begin_again() {
+        let mut place = Place::new(Bytes::new(3_000_000), &task(true, b"ab")).unwrap();
+        let mut places = Vec::new();
+        for _ in 0..4 {
+            assert_eq!(place.next()[..3], *b"ab\0");
+            places.push(place.at);
+        }
+        assert_eq!(places, [0, 3_000_000, 6_000_000, 0]);
+        let mut warm = Place::new(Bytes::new(5), &task(false, b"abcdefg")).unwrap();
+        assert_eq!((warm.next().to_vec(), warm.at), (b"abcde".to_vec(), 0));
+        assert_eq!((warm.next().len(), warm.at), (5, 0));
+    }
+
+    #[test]
+    fn no_message_is_no_place_and_an_endless_one_is_refused() {
+        let mut nothing = Place::new(Bytes::new(0), &task(true, b"")).unwrap();
+        assert!(nothing.next().is_empty() && nothing.current().is_empty());
+        let error = Place::new(Bytes::new(u64::MAX), &task(false, b"")).err().unwrap();
+        assert!(error.errno == 0 && error.text.contains("64 MiB"));
+    }
+}

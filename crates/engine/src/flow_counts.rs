@@ -1,0 +1,78 @@
+//! What every stream of a flow has counted, as stand-ins ask for it.
+
+use linerate_proto::stand_in::{FlowCounts, StreamCounts};
+use linerate_sock::{Mono, TcpInfo, clock, tcp_info};
+use linerate_units::{Span, Timestamp};
+
+use crate::counters::Counts;
+use crate::flow::Flow;
+use crate::pump::StreamEnd;
+
+/// Reads the counters of every stream and asks the kernel about its connection. `retransmitted` are the segments that
+/// each had sent again before the flow; empty where a kernel does not say.
+pub(crate) fn read(flow: &Flow, retransmitted: &[u64], epoch: Mono) -> FlowCounts {
+    let at = clock::now();
+    let all = Counts::of(&flow.counters);
+    let streams = flow.counters.iter().enumerate().map(|(stream, counters)| {
+        let mut counts = counted(&counters.read(), flow.writes());
+        if let Some(info) = flow.sockets.tcp(stream).and_then(|socket| tcp_info(socket).ok()) {
+            let before = retransmitted.get(stream).copied().filter(|_| flow.writes());
+            put_connection(&mut counts, &info, before);
+        }
+        counts
+    });
+    let first_at = all.begun().map(|first| moment(first, epoch));
+    FlowCounts {
+        flow: flow.setup.flow,
+        at: moment(at, epoch),
+        first_at,
+        last_at: (all.last_at > 0).then(|| moment(Mono(all.last_at), epoch)).or(first_at),
+        streams: streams.collect(),
+        trouble: flow.trouble.get().cloned(),
+        ..FlowCounts::default()
+    }
+}
+
+/// An instant as time since the epoch.
+pub(crate) fn moment(at: Mono, epoch: Mono) -> Timestamp {
+    Timestamp::from_ns(at.as_ns().saturating_sub(epoch.as_ns()))
+}
+
+/// Of each stream the datagram that ended it.
+pub(crate) fn marks(flow: &Flow, ends: &[StreamEnd]) -> Vec<Option<Vec<u8>>> {
+    let mut marks = vec![None; flow.plan.streams];
+    for end in ends {
+        if let Some(mark) = marks.get_mut(end.stream) {
+            mark.clone_from(&end.mark);
+        }
+    }
+    marks
+}
+
+fn counted(counts: &Counts, writes: bool) -> StreamCounts {
+    StreamCounts {
+        bytes: counts.total,
+        calls: counts.calls,
+        packets: counts.packets,
+        highest: if writes { counts.packets } else { counts.highest },
+        lost: counts.lost,
+        out_of_order: counts.out_of_order,
+        duplicates: counts.duplicates,
+        jitter: Span::from_ns(counts.jitter),
+        ended: counts.ended > 0,
+        ..StreamCounts::default()
+    }
+}
+
+/// What the kernel says about the connection; it says 0 for a round trip that it has not measured yet.
+fn put_connection(counts: &mut StreamCounts, info: &TcpInfo, retransmitted: Option<u64>) {
+    let time = |us: Option<u32>| us.filter(|&us| us > 0).map(|us| Span::from_ns(u64::from(us) * 1000));
+    counts.retransmits =
+        info.total_retrans.zip(retransmitted).map(|(now, then)| u64::from(now).saturating_sub(then));
+    counts.snd_cwnd = info.cwnd_bytes();
+    counts.snd_wnd = info.snd_wnd.map(u64::from);
+    counts.rtt = time(info.rtt);
+    counts.rttvar = time(info.rttvar);
+    counts.pmtu = info.pmtu;
+    counts.reorder = info.reordering;
+}

@@ -1,0 +1,97 @@
+//! One TCP stream of whole blocks over a lent connection, one thread, blocking calls.
+//!
+//! Other tools count blocks: their peers may throw away the part of one, so whatever has begun is finished.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use linerate_sock::poll::Interest;
+use linerate_sock::{Mono, Moved, SockError, clock};
+
+use super::feed::Feed;
+use super::{PumpEnd, Shift, StreamEnd, Trouble, queued};
+use crate::control::Control;
+use crate::counters::Meter;
+use crate::flow::Flow;
+use crate::pacer::Schedule;
+
+/// After the end a block that was begun is given up when the peer has not taken it within so long.
+const LAST_BLOCK: Duration = Duration::from_millis(200);
+
+struct Writer<'f> {
+    flow: &'f Flow,
+    meter: Meter<'f>,
+    socket: &'f TcpStream,
+    feed: Feed,
+}
+
+/// Writes until the limit or an order; the connection stays as it is.
+pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, feed: Feed) -> PumpEnd {
+    let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
+    let mut writer = Writer { flow, meter: flow.meter(pump), socket, feed };
+    let ended = writer.run(flow.plan.share(&flow.setup, pump) / flow.plan.block as u64);
+    let aborted = flow.control.aborted().then_some(Trouble::Aborted);
+    let end = StreamEnd {
+        stream: pump,
+        bytes: flow.counters[pump].read().total,
+        queued: queued(flow, pump, false),
+        trouble: ended.err().map(Trouble::from).or(aborted),
+        mark: None,
+    };
+    flow.stream_ended(&writer.meter, end.trouble.as_ref());
+    shift.written();
+    PumpEnd { streams: vec![end], copied: writer.feed.copied(socket), ..PumpEnd::default() }
+}
+
+impl Writer<'_> {
+    /// Writes at most so many blocks.
+    fn run(&mut self, blocks: u64) -> Result<(), SockError> {
+        let control = &self.flow.control;
+        let start = clock::now();
+        if self.meter.begin(start, 0) {
+            control.tell_begun();
+        }
+        let pace = self.flow.setup.offered.and_then(|rate| Schedule::new(start, rate));
+        let burst = u64::from(self.flow.setup.burst.unwrap_or(1).max(1));
+        let mut written = 0;
+        while written < blocks && control.may_write() {
+            let until = self.flow.write_until();
+            if let Some(pace) = &pace {
+                // A block leaves as soon as those before it are behind the rate; after a delay several leave at once.
+                let due = pace.due((written - written % burst).saturating_mul(self.flow.plan.block as u64));
+                if due >= until || !control.rest_until(due, Control::may_write) {
+                    control.rest_until(until.min(due), Control::may_write);
+                    break;
+                }
+            }
+            if self.block(until, written == 0)? >= until {
+                break;
+            }
+            written += 1;
+        }
+        Ok(())
+    }
+
+    /// Writes one block; says when its last byte was taken.
+    fn block(&mut self, until: Mono, first: bool) -> Result<Mono, SockError> {
+        let length = self.feed.length(first);
+        let (mut taken, mut given_up) = (0, Mono::FAR);
+        loop {
+            let moved = self.feed.send_rest(self.socket, first, taken)?;
+            let now = clock::now();
+            if moved.bytes() > 0 {
+                taken += moved.bytes();
+                self.meter.count(now, moved.bytes() as u64);
+            }
+            if taken >= length || self.flow.control.aborted() || now >= given_up {
+                return Ok(now);
+            }
+            if given_up == Mono::FAR && (now >= until || !self.flow.control.may_write()) {
+                given_up = now + LAST_BLOCK;
+            }
+            if moved == Moved::Pending {
+                self.flow.pause(self.socket, Interest::WRITE)?;
+            }
+        }
+    }
+}

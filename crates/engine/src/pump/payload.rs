@@ -1,0 +1,116 @@
+//! What blocks and datagrams say.
+
+use linerate_proto::stand_in::{Pattern, Payload};
+
+/// One block or datagram of so many bytes.
+pub(crate) fn block(payload: &Payload, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    fill(payload, &mut bytes);
+    bytes
+}
+
+/// The first block or datagram of a stream, where it is longer than the others.
+pub(crate) fn first(payload: &Payload, length: usize, longest: usize) -> Option<Vec<u8>> {
+    let asked = usize::try_from(payload.first_length?.get()).unwrap_or(longest).min(longest);
+    (asked > length).then(|| block(payload, asked))
+}
+
+/// So many datagrams one behind the other; random bytes run through all of them.
+pub(crate) fn datagrams(payload: &Payload, length: usize, count: usize) -> Vec<u8> {
+    let mut bytes = block(payload, length * count);
+    for datagram in bytes.chunks_mut(length) {
+        match payload.pattern {
+            Pattern::Random => put_head(payload, datagram),
+            _ => fill(payload, datagram),
+        }
+    }
+    bytes
+}
+
+/// Writes one block or datagram.
+pub(crate) fn fill(payload: &Payload, bytes: &mut [u8]) {
+    match payload.pattern {
+        Pattern::Random => random(bytes),
+        Pattern::Digits => repeat(bytes, b'0'..=b'9'),
+        Pattern::Printable => repeat(bytes, b' '..=b'~'),
+        Pattern::Byte(byte) => bytes.fill(byte),
+    }
+    put_head(payload, bytes);
+}
+
+fn put_head(payload: &Payload, bytes: &mut [u8]) {
+    for (byte, head) in bytes.iter_mut().zip(&payload.head) {
+        *byte = *head;
+    }
+}
+
+fn repeat(bytes: &mut [u8], values: std::ops::RangeInclusive<u8>) {
+    for (byte, value) in bytes.iter_mut().zip(values.cycle()) {
+        *byte = value;
+    }
+}
+
+/// Bytes that no link and no middle box can compress: a fixed pseudo-random sequence (xorshift64, Marsaglia 2003).
+fn random(bytes: &mut [u8]) {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    for chunk in bytes.chunks_mut(8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        chunk.copy_from_slice(&state.to_le_bytes()[..chunk.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_units::Bytes;
+    use std::collections::BTreeSet;
+
+    fn of(pattern: Pattern, head: &[u8]) -> Payload {
+        Payload { pattern, head: head.to_vec(), first_length: None }
+    }
+
+    #[test]
+    fn random_bytes_are_fixed_and_do_not_repeat_soon() {
+        let payload = Payload::default();
+        let bytes = block(&payload, 1 << 16);
+        assert_eq!(bytes, block(&payload, 1 << 16));
+        let words: BTreeSet<&[u8]> = bytes.chunks(8).collect();
+        assert_eq!(words.len(), (1 << 16) / 8);
+        assert_eq!(block(&payload, 3), bytes[..3]);
+    }
+
+    #[test]
+    fn patterns_run_through_their_characters_from_the_start_of_the_block() {
+        assert_eq!(block(&of(Pattern::Digits, b""), 13), b"0123456789012");
+        let printable = block(&of(Pattern::Printable, b""), 97);
+        assert_eq!((&printable[..4], &printable[93..]), (&b" !\"#"[..], &b"}~ !"[..]));
+        assert_eq!(block(&of(Pattern::Byte(0x41), b""), 3), b"AAA");
+    }
+
+    #[test]
+    fn the_head_lies_over_the_pattern_and_is_cut_with_the_block() {
+        let payload = of(Pattern::Digits, b"head");
+        assert_eq!(block(&payload, 8), b"head4567");
+        assert_eq!(block(&payload, 2), b"he");
+    }
+
+    #[test]
+    fn every_datagram_has_the_head_and_random_ones_differ_behind_it() {
+        assert_eq!(datagrams(&of(Pattern::Digits, b"h"), 4, 2), b"h123h123");
+        let random = datagrams(&of(Pattern::Random, b"h"), 16, 2);
+        assert_eq!((random[0], random[16]), (b'h', b'h'));
+        assert_ne!(random[1..16], random[17..]);
+    }
+
+    #[test]
+    fn a_first_block_is_made_only_where_it_is_longer() {
+        let longer =
+            |length| Payload { first_length: Some(Bytes::new(length)), ..of(Pattern::Digits, b"head") };
+        assert_eq!(first(&longer(6), 2, 100).as_deref(), Some(&b"head45"[..]));
+        assert_eq!(first(&longer(2), 2, 100), None);
+        assert_eq!(first(&longer(u64::MAX), 2, 3).map(|first| first.len()), Some(3));
+        assert_eq!(first(&Payload::default(), 2, 100), None);
+    }
+}

@@ -1,0 +1,164 @@
+//! iperf3's command line, options and errors as iperf3 3.21 has them.
+//!
+//! Options are read as GNU getopt_long(3) reads them: unambiguous beginnings of long options, `--option=value`, short
+//! options in bundles, `--` at the end; what is no option is ignored. Where iperf3 reads a number with atoi(3), so
+//! does this; where one option of iperf3 sets another by mistake (`--nstreams`), it does not.
+
+mod both;
+mod client;
+mod getopt;
+mod server;
+mod table;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use self::table::Draft;
+use super::errors::{Number, Trouble};
+use super::report::VERSION;
+use super::settings::{EndCondition, Settings};
+
+/// Rate of a UDP stream unless another is given, bit/s: 1024² as iperf3 has it.
+pub const UDP_BITRATE: u64 = 1 << 20;
+
+/// What the command line asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// To run as a client.
+    Client(Box<Settings>),
+    /// To run as a server.
+    Server(Box<Settings>),
+    /// To print [`help`] and end with 0.
+    Help,
+    /// To print [`version`] and end with 0.
+    Version,
+}
+
+/// Why a command line is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// For standard error, complete.
+    pub text: String,
+    /// Exit code.
+    pub code: i32,
+}
+
+/// Reads the arguments after the program's name.
+///
+/// # Errors
+/// The text and the exit code of iperf3.
+pub fn parse<S: AsRef<str>>(args: &[S]) -> Result<Command, Refusal> {
+    let mut draft = Draft::default();
+    for given in getopt::Given::all(args, table::options()) {
+        let (option, value) =
+            given.map_err(|text| Refusal { text: format!("iperf3: {text}\n{}", usage()), code: 1 })?;
+        if option.long == "help" {
+            return Ok(Command::Help);
+        }
+        if option.long == "version" {
+            return Ok(Command::Version);
+        }
+        draft.note(option);
+        (option.set)(&mut draft, value).map_err(parameter_error)?;
+    }
+    complete(draft).map_err(parameter_error)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "made to stand in map_err")]
+fn parameter_error(trouble: Trouble) -> Refusal {
+    Refusal { text: format!("iperf3: parameter error - {trouble}\n\n{}", usage()), code: 1 }
+}
+
+fn usage() -> &'static str {
+    "Usage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n"
+}
+
+/// Checks what concerns several options, in iperf3's order, and fills in defaults.
+fn complete(draft: Draft) -> Result<Command, Trouble> {
+    let refuse = |number| Err(Trouble::new(number));
+    let Draft { mut settings, server, client_only, server_only, time, bytes, blocks, bitrate, .. } = draft;
+    let is_client = settings.is_client();
+    if server && client_only {
+        return refuse(Number::CLIENT_ONLY);
+    }
+    if is_client && server_only {
+        return refuse(Number::SERVER_ONLY);
+    }
+    let client = &mut settings.client;
+    if is_client && draft.rcv_timeout && !client.reverse && !client.bidir {
+        return refuse(Number::RCV_TIMEOUT_SENDING);
+    }
+    if client.username.is_some() != client.rsa_public_key.is_some() {
+        return refuse(Number::CLIENT_AUTH);
+    }
+    if settings.server.rsa_private_key.is_some() != settings.server.authorized_users.is_some() {
+        return refuse(Number::SERVER_AUTH);
+    }
+    match client.length {
+        Some(bytes) if client.udp && !(16..=65_507).contains(&bytes) => {
+            return refuse(Number::UDP_BLOCK_SIZE);
+        }
+        Some(bytes) if !client.udp && bytes > 1 << 20 => return refuse(Number::BLOCK_SIZE),
+        _ => {}
+    }
+    client.bitrate = bitrate.unwrap_or(if client.udp { UDP_BITRATE } else { 0 });
+    client.end = match (time, bytes, blocks) {
+        (None, None, None) => EndCondition::Time(10),
+        (Some(seconds), None, None) => EndCondition::Time(seconds),
+        (None, Some(bytes), None) => EndCondition::Bytes(bytes),
+        (None, None, Some(blocks)) => EndCondition::Blocks(blocks),
+        _ => return refuse(Number::END_CONDITIONS),
+    };
+    if client.udp && is_client && settings.common.file.is_some() {
+        return refuse(Number::UDP_FILE);
+    }
+    if !is_client && !server {
+        return refuse(Number::NO_ROLE);
+    }
+    warn(&mut settings);
+    let settings = Box::new(settings);
+    Ok(if is_client { Command::Client(settings) } else { Command::Server(settings) })
+}
+
+fn warn(settings: &mut Settings) {
+    let common = &mut settings.common;
+    if !common.json {
+        return;
+    }
+    let mut say = |text: &str| common.warnings.push(format!("warning: {text}"));
+    if common.format.is_some() {
+        say("Report format (-f) flag ignored with JSON output (-J)");
+    }
+    if common.verbose {
+        say("Verbose output (-v) may interfere with JSON output (-J)");
+    }
+    if common.debug.is_some() {
+        say("Debug output (-d) may interfere with JSON output (-J)");
+    }
+}
+
+/// What `--help` prints.
+#[must_use]
+pub fn help() -> String {
+    let mut text = String::from(
+        "Usage: iperf3 [-s|-c host] [options]\n       iperf3 [-h|--help] [-v|--version]\n\n\
+         linerate in the place of iperf3 3.21: the same wire protocol, options and output.\n",
+    );
+    for (title, options) in
+        [("Both roles", both::OPTIONS), ("Server", server::OPTIONS), ("Client", client::OPTIONS)]
+    {
+        text += &format!("\n{title}:\n");
+        text += &options.iter().map(table::Opt::help).collect::<String>();
+    }
+    text + "\nSizes take K, M, G or T for powers of 1024, rates for powers of 1000.\n"
+}
+
+/// What `--version` prints; `system` is what uname(1) says.
+#[must_use]
+pub fn version(system: &str) -> String {
+    format!(
+        "{VERSION}\n{system}\nOptional features available: CPU affinity setting, IPv6 flow label, \
+         TCP congestion algorithm setting, sendfile / zerocopy, socket pacing, authentication, bind to device, \
+         support IPv4 don't fragment, MPTCP\n"
+    )
+}

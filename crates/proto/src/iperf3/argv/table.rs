@@ -1,0 +1,125 @@
+//! The table of options, and what is gathered from them.
+
+use super::{both, client, server};
+use crate::iperf3::errors::Trouble;
+use crate::iperf3::settings::Settings;
+
+/// One option.
+#[derive(Debug)]
+pub(super) struct Opt {
+    pub(super) long: &'static str,
+    pub(super) aliases: &'static [&'static str],
+    pub(super) short: Option<char>,
+    pub(super) takes: Takes,
+    side: Side,
+    /// What its value is called in the help.
+    value: &'static str,
+    /// What it does, for the help.
+    help: &'static str,
+    pub(super) set: Set,
+}
+
+/// Takes the value in; it is empty where there is none.
+pub(super) type Set = fn(&mut Draft, &str) -> Result<(), Trouble>;
+
+/// Whether an option has a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takes {
+    Nothing,
+    Value,
+    /// Only as `--option=value`, and never in its short form.
+    Perhaps,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Both,
+    Client,
+    Server,
+}
+
+/// Settings while the command line is being read.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) settings: Settings,
+    /// `-s` was given.
+    pub(super) server: bool,
+    /// An option was given that only a client has.
+    pub(super) client_only: bool,
+    /// An option was given that only a server has.
+    pub(super) server_only: bool,
+    /// `--rcv-timeout` was given.
+    pub(super) rcv_timeout: bool,
+    pub(super) time: Option<u32>,
+    pub(super) bytes: Option<u64>,
+    pub(super) blocks: Option<u64>,
+    pub(super) bitrate: Option<u64>,
+}
+
+impl Draft {
+    /// Remembers for which role an option is.
+    pub(super) fn note(&mut self, option: &Opt) {
+        self.client_only |= option.side == Side::Client;
+        self.server_only |= option.side == Side::Server;
+    }
+}
+
+/// Every option of both roles.
+pub(super) fn options() -> impl Iterator<Item = &'static Opt> + Clone {
+    both::OPTIONS.iter().chain(server::OPTIONS).chain(client::OPTIONS)
+}
+
+impl Opt {
+    const fn new(long: &'static str, side: Side, help: &'static str, set: Set) -> Self {
+        Self { long, aliases: &[], short: None, takes: Takes::Nothing, side, value: "", help, set }
+    }
+
+    pub(super) const fn both(long: &'static str, help: &'static str, set: Set) -> Self {
+        Self::new(long, Side::Both, help, set)
+    }
+
+    pub(super) const fn client(long: &'static str, help: &'static str, set: Set) -> Self {
+        Self::new(long, Side::Client, help, set)
+    }
+
+    pub(super) const fn server(long: &'static str, help: &'static str, set: Set) -> Self {
+        Self::new(long, Side::Server, help, set)
+    }
+
+    pub(super) const fn short(self, short: char) -> Self {
+        Self { short: Some(short), ..self }
+    }
+
+    pub(super) const fn also(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    pub(super) const fn value(self, value: &'static str) -> Self {
+        Self { takes: Takes::Value, value, ..self }
+    }
+
+    pub(super) const fn perhaps(self, value: &'static str) -> Self {
+        Self { takes: Takes::Perhaps, value, ..self }
+    }
+
+    /// Whether it has this long name or an alias that begins like this.
+    pub(super) fn begins_with(&self, start: &str) -> bool {
+        self.names().any(|name| name.starts_with(start))
+    }
+
+    /// Its long name and its aliases.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.long).chain(self.aliases.iter().copied())
+    }
+
+    /// Its line of the help.
+    pub(super) fn help(&self) -> String {
+        let short = self.short.map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));
+        let value = match self.takes {
+            Takes::Nothing => String::new(),
+            Takes::Value => format!(" {}", self.value),
+            Takes::Perhaps => format!("[={}]", self.value),
+        };
+        format!("  {short}{:<28} {}\n", format!("--{}{value}", self.long), self.help)
+    }
+}

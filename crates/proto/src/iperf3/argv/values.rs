@@ -1,0 +1,131 @@
+//! Values of options, read as iperf3 reads them, with the error that each has.
+
+use linerate_units::Span;
+
+use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::numbers::{leading_float, leading_int, rate, size};
+use crate::iperf3::settings::KeepAlive;
+
+/// A whole number within bounds.
+pub(super) fn within(text: &str, least: u32, most: u32, otherwise: Number) -> Result<u32, Trouble> {
+    let value = u32::try_from(leading_int(text)).ok();
+    value.filter(|value| (least..=most).contains(value)).ok_or(Trouble::new(otherwise))
+}
+
+/// A port.
+pub(super) fn port(text: &str) -> Result<u16, Trouble> {
+    let value = u16::try_from(leading_int(text)).ok();
+    value.filter(|port| *port > 0).ok_or(Trouble::new(Number::BAD_PORT))
+}
+
+/// A size with a letter for powers of 1024.
+pub(super) fn sized(text: &str) -> Result<u64, Trouble> {
+    size(text).ok_or(Trouble::because(Number::BAD_UNIT, 0, text))
+}
+
+/// A rate with a letter for powers of 1000, bit/s.
+pub(super) fn rated(text: &str) -> Result<u64, Trouble> {
+    rate(text).ok_or(Trouble::because(Number::BAD_UNIT, 0, text))
+}
+
+/// Milliseconds within bounds.
+pub(super) fn milliseconds(text: &str, least: u32, otherwise: Number) -> Result<Span, Trouble> {
+    Ok(Span::from_ms(within(text, least, 86_400_000, otherwise)?.into()))
+}
+
+/// Seconds as a fraction, zero or within bounds.
+pub(super) fn seconds(text: &str, otherwise: Number) -> Result<Span, Trouble> {
+    let value = leading_float(text).map_or(0.0, |(value, _)| value);
+    if value == 0.0 {
+        return Ok(Span::default());
+    }
+    let span = Some(value).filter(|value| (0.1..=60.0).contains(value)).and_then(Span::from_secs_f64);
+    span.ok_or(Trouble::new(otherwise))
+}
+
+/// `RATE` or `RATE/REST`.
+pub(super) fn split_rate(text: &str) -> Result<(u64, Option<&str>), Trouble> {
+    match text.split_once('/') {
+        Some((rate, rest)) => Ok((rated(rate)?, Some(rest))),
+        None => Ok((rated(text)?, None)),
+    }
+}
+
+/// `HOST` or `HOST%DEVICE`; after an IPv6 address that is local to a link, what follows is its scope.
+pub(super) fn host_and_device(text: &str) -> (String, Option<String>) {
+    match text.split_once('%') {
+        Some((host, device)) if !host.contains(':') => (host.to_owned(), Some(device.to_owned())),
+        _ => (text.to_owned(), None),
+    }
+}
+
+/// `CPU` or `CPU,CPU OF THE SERVER`, from 0 to 1024.
+pub(super) fn affinity(text: &str) -> Result<(u32, Option<u32>), Trouble> {
+    let one = |text: &str| {
+        let cpu = text.trim().parse::<u32>().ok().filter(|cpu| *cpu <= 1024);
+        cpu.ok_or(Trouble::new(Number::AFFINITY))
+    };
+    match text.split_once(',') {
+        Some((ours, theirs)) => Ok((one(ours)?, Some(one(theirs)?))),
+        None => Ok((one(text)?, None)),
+    }
+}
+
+/// `IDLE/INTERVAL/COUNT`, each of which may be missing.
+pub(super) fn keep_alive(text: &str) -> Result<KeepAlive, Trouble> {
+    let mut parts =
+        text.split('/').map(|part| u32::try_from(leading_int(part)).ok().filter(|value| *value > 0));
+    let mut next = || parts.next().flatten();
+    let (idle, interval, count) = (next(), next(), next());
+    if let (Some(idle), Some(interval), Some(count)) = (idle, interval, count)
+        && u64::from(idle) <= u64::from(interval) * u64::from(count)
+    {
+        return Err(Trouble::new(Number::KEEP_ALIVE));
+    }
+    let seconds = |value: Option<u32>| value.map(|value| Span::from_secs(value.into()));
+    Ok(KeepAlive { idle: seconds(idle), interval: seconds(interval), count })
+}
+
+/// A number in C's notation: decimal, `0` for octal, `0x` for hexadecimal.
+fn c_number(text: &str) -> Option<u32> {
+    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        u32::from_str_radix(hex, 16).ok()
+    } else if text.len() > 1 && text.starts_with('0') {
+        u32::from_str_radix(text, 8).ok()
+    } else {
+        text.parse().ok()
+    }
+}
+
+/// The type-of-service byte.
+pub(super) fn tos(text: &str) -> Result<u8, Trouble> {
+    c_number(text).and_then(|value| u8::try_from(value).ok()).ok_or(Trouble::new(Number::BAD_TOS))
+}
+
+/// The type-of-service byte of a code point, by number or by name (RFC 2474, RFC 2597, RFC 3246, RFC 5865; RFC 1349
+/// for the three old names).
+pub(super) fn dscp(text: &str) -> Result<u8, Trouble> {
+    let name = text.to_ascii_lowercase();
+    let number = c_number(&name).filter(|value| *value < 64).and_then(|value| u8::try_from(value << 2).ok());
+    number.or_else(|| named_tos(&name)).ok_or(Trouble::new(Number::BAD_DSCP))
+}
+
+fn named_tos(name: &str) -> Option<u8> {
+    match name.as_bytes() {
+        b"lowdelay" => Some(0x10),
+        b"throughput" => Some(0x08),
+        b"reliability" => Some(0x04),
+        b"ef" => Some(46 << 2),
+        b"va" => Some(44 << 2),
+        [b'c', b's', class @ b'0'..=b'7'] => Some((class - b'0') << 5),
+        [b'a', b'f', class @ b'1'..=b'4', drop @ b'1'..=b'3'] => {
+            Some(((class - b'0') << 5) | ((drop - b'0') << 3))
+        }
+        _ => None,
+    }
+}
+
+/// A flow label.
+pub(super) fn flow_label(text: &str) -> Result<u32, Trouble> {
+    c_number(text).filter(|label| (1..=0xf_ffff).contains(label)).ok_or(Trouble::new(Number::FLOW_LABEL))
+}

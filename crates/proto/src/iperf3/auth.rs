@@ -1,0 +1,150 @@
+//! Logins: a name, a password and the time, encrypted with the server's public key.
+//!
+//! The key is RSA; the padding is OAEP with SHA-1 since iperf3 3.17, PKCS#1 v1.5 before. PKCS#1 v1.5 tells an attacker who
+//! can measure time whether a message was well-formed (CVE-2024-26306), so that a server takes it only when asked.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use linerate_units::Span;
+use rand::RngCore;
+use rsa::pkcs1::{DecodeRsaPrivateKey, DecodeRsaPublicKey};
+use rsa::pkcs8::{DecodePrivateKey, DecodePublicKey};
+use rsa::sha2::{Digest, Sha256};
+use rsa::{Oaep, Pkcs1v15Encrypt, RsaPrivateKey, RsaPublicKey};
+
+/// Longest line of a users file that is looked at.
+const LONGEST_LINE: usize = 1023;
+
+/// A key cannot be used: the text that was given is no key in PEM, or one of another kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this is no RSA key in PEM, or one with a passphrase; give one made by \"openssl genrsa\"")]
+pub struct BadKey;
+
+/// Who logs in at a server.
+#[derive(Debug, Clone)]
+pub struct Login {
+    name: String,
+    password: String,
+    key: RsaPublicKey,
+    pkcs1: bool,
+}
+
+impl Login {
+    /// `key` is the server's public key in PEM; `pkcs1` chooses the padding of servers before 3.17.
+    ///
+    /// # Errors
+    /// The key cannot be used.
+    pub fn new(name: &str, password: &str, key: &str, pkcs1: bool) -> Result<Self, BadKey> {
+        let key = RsaPublicKey::from_public_key_pem(key)
+            .or_else(|_| RsaPublicKey::from_pkcs1_pem(key))
+            .map_err(|_| BadKey)?;
+        Ok(Self { name: name.to_owned(), password: password.to_owned(), key, pkcs1 })
+    }
+
+    /// The token for a test that begins now; absent when name and password are too long for the key.
+    pub(super) fn token(&self, unix_seconds: u64, random: impl RngCore) -> Option<String> {
+        let plain = format!("user: {}\npwd:  {}\nts:   {unix_seconds}", self.name, self.password);
+        let mut random = Random(random);
+        let sealed = if self.pkcs1 {
+            self.key.encrypt(&mut random, Pkcs1v15Encrypt, plain.as_bytes())
+        } else {
+            self.key.encrypt(&mut random, Oaep::new::<sha1::Sha1>(), plain.as_bytes())
+        };
+        sealed.ok().map(|sealed| STANDARD.encode(sealed))
+    }
+}
+
+/// What decides who may test.
+pub struct Gate {
+    key: RsaPrivateKey,
+    users: Box<dyn FnMut() -> String + Send>,
+    skew: Span,
+    pkcs1: bool,
+}
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gate").field("skew", &self.skew).field("pkcs1", &self.pkcs1).finish_non_exhaustive()
+    }
+}
+
+impl Gate {
+    /// `key` is the private key in PEM; `users` reads the users file, anew for every test; `skew` is the most that the
+    /// clocks of both ends may differ; `pkcs1` takes also what clients before 3.17 send.
+    ///
+    /// # Errors
+    /// The key cannot be used.
+    pub fn new(
+        key: &str,
+        users: Box<dyn FnMut() -> String + Send>,
+        skew: Span,
+        pkcs1: bool,
+    ) -> Result<Self, BadKey> {
+        let key = RsaPrivateKey::from_pkcs8_pem(key)
+            .or_else(|_| RsaPrivateKey::from_pkcs1_pem(key))
+            .map_err(|_| BadKey)?;
+        Ok(Self { key, users, skew, pkcs1 })
+    }
+
+    /// Whether a token opens the gate; the name that it carries, when it does.
+    pub(super) fn admits(&mut self, token: &str, unix_seconds: u64, random: impl RngCore) -> Option<String> {
+        let sealed = STANDARD.decode(token.trim()).ok()?;
+        let plain = self.open(&sealed, random)?;
+        let (name, password, sent) = parse(&plain)?;
+        let skew = Span::from_secs(unix_seconds.abs_diff(sent));
+        let known = is_known(&(self.users)(), name, password);
+        (known && skew <= self.skew).then(|| name.to_owned())
+    }
+
+    fn open(&self, sealed: &[u8], random: impl RngCore) -> Option<String> {
+        let mut random = Random(random);
+        let oaep = self.key.decrypt_blinded(&mut random, Oaep::new::<sha1::Sha1>(), sealed);
+        let plain = match oaep {
+            Err(_) if self.pkcs1 => self.key.decrypt_blinded(&mut random, Pkcs1v15Encrypt, sealed),
+            other => other,
+        };
+        String::from_utf8(plain.ok()?).ok()
+    }
+}
+
+/// Name, password and time of a token.
+fn parse(plain: &str) -> Option<(&str, &str, u64)> {
+    let mut words = plain.split_ascii_whitespace();
+    let mut after = |label| (words.next()? == label).then(|| words.next()).flatten();
+    let (name, password, sent) = (after("user:")?, after("pwd:")?, after("ts:")?);
+    Some((name, password, sent.parse().ok()?))
+}
+
+/// Whether a users file has this name with this password. The digest is SHA-256 of `{NAME}PASSWORD`.
+fn is_known(users: &str, name: &str, password: &str) -> bool {
+    let digest = Sha256::digest(format!("{{{name}}}{password}"));
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let lines = users.lines().filter(|line| !line.starts_with('#') && line.len() <= LONGEST_LINE);
+    let mut entries = lines.filter_map(|line| line.trim_end_matches('\r').split_once(','));
+    entries.any(|(user, known)| user == name && known == digest)
+}
+
+/// The generator that was handed in, as the RSA library wants it.
+struct Random<R>(R);
+
+impl<R: RngCore> rsa::rand_core::RngCore for Random<R> {
+    fn next_u32(&mut self) -> u32 {
+        self.0.next_u32()
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    fn fill_bytes(&mut self, bytes: &mut [u8]) {
+        self.0.fill_bytes(bytes);
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), rsa::rand_core::Error> {
+        self.0.fill_bytes(bytes);
+        Ok(())
+    }
+}
+
+/// The generator is one for keys: both roles are given a seed that nobody can guess.
+impl<R: RngCore> rsa::rand_core::CryptoRng for Random<R> {}

@@ -1,0 +1,365 @@
+//! iperf3's client.
+
+mod close;
+mod open;
+mod run;
+
+use std::collections::VecDeque;
+
+use linerate_units::{Span, Timestamp};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use super::auth::Login;
+use super::course::Course;
+use super::errors::{Number, Trouble};
+use super::params::Params;
+use super::report::{Host, Report, Words};
+use super::results::Results;
+use super::settings::Settings;
+use super::state::State;
+use super::wire::{Cookie, RESULTS_LIMIT, read_server_error, take_message};
+use crate::stand_in::{Input, Link, Opened, Output, Reason, RunId, StandIn, Stop};
+
+/// The control connection.
+const CONTROL: Link = Link(1);
+/// The first stream; the others follow.
+const FIRST_STREAM: u32 = 2;
+/// The only run.
+const RUN: RunId = 0;
+
+/// Longest wait for a word of the server while the test is set up.
+const SETUP_PATIENCE: Span = Span::from_secs(30);
+/// Longest wait for the results: all that is queued on the path may have to arrive first.
+const RESULTS_PATIENCE: Span = Span::from_secs(60);
+/// Longest wait for the server to close, after the farewell.
+const FAREWELL_PATIENCE: Span = Span::from_secs(3);
+/// Longest wait for flows that were told to stop.
+const STOP_PATIENCE: Span = Span::from_secs(2);
+/// How long a broken stream waits for the server's word about it.
+const BROKEN_PATIENCE: Span = Span::from_ms(500);
+/// How often a goal is looked at that the engine cannot know.
+const GOAL_TICK: Span = Span::from_ms(5);
+
+/// What a client is told beside its command line.
+#[derive(Debug)]
+pub struct ClientConfig {
+    /// The command line.
+    pub settings: Settings,
+    /// This host.
+    pub host: Host,
+    /// Milliseconds since the Unix epoch at [`Timestamp::START`].
+    pub unix_ms: u64,
+    /// Randomness for the cookie and the login; nobody may guess it.
+    pub seed: [u8; 32],
+    /// Who logs in.
+    pub login: Option<Login>,
+}
+
+/// The client of iperf3: one test, from the connection to the exit.
+#[derive(Debug)]
+pub struct Client {
+    config: ClientConfig,
+    random: StdRng,
+    out: VecDeque<Output>,
+    phase: Phase,
+    /// When this phase is given up.
+    patience: Option<Timestamp>,
+    /// Bytes of the control connection that wait for their turn.
+    held: Vec<u8>,
+    /// Whether the server has said a word.
+    heard: bool,
+    cookie: Cookie,
+    report: Report,
+    control: Option<Opened>,
+    params: Option<Params>,
+    streams: Vec<Opened>,
+    course: Option<Course>,
+    /// When time ends the test.
+    end: Option<Timestamp>,
+    /// When a goal is looked at next.
+    goal_tick: Option<Timestamp>,
+    /// A stream broke: what to say about it, unless the server says more.
+    broken: Option<Trouble>,
+    /// When the last counts were read.
+    ended_at: Timestamp,
+    /// What the server has counted.
+    peer: Option<Results>,
+    /// Why counts were asked for.
+    looking: Looking,
+    /// The signal that ended the test.
+    signal: Option<i32>,
+}
+
+/// Where the dialogue stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The control connection is being opened.
+    Connecting,
+    /// The cookie was sent; the server asks for the parameters, then for the streams.
+    Agreeing,
+    /// Streams are being opened.
+    Opening,
+    /// Streams are open; the server says when to start.
+    Ready,
+    /// The timers run.
+    Running,
+    /// The flows were told to stop.
+    Stopping,
+    /// TEST_END was sent; the server asks for the results.
+    Ended,
+    /// Our results were sent; the server's come.
+    Exchanging,
+    /// Both know everything; the server says to show it.
+    Showing,
+    /// The farewell was sent.
+    Leaving,
+    /// The server has failed; the numbers that say why are on their way.
+    Failing,
+    /// Nothing more.
+    Over,
+}
+
+/// Why counts were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Looking {
+    /// They were not.
+    No,
+    /// The timers start.
+    Begin,
+    /// A timer is due.
+    Timer,
+    /// The test ends: the last counts of what is received.
+    Last,
+    /// The test is broken off: what there is.
+    BreakOff,
+}
+
+impl Client {
+    /// A client that has not begun.
+    #[must_use]
+    pub fn new(config: ClientConfig) -> Self {
+        let mut random = StdRng::from_seed(config.seed);
+        let cookie = Cookie::generate(&mut random);
+        let report = Report::new(&config.settings, &config.host);
+        Self {
+            config,
+            random,
+            out: VecDeque::new(),
+            phase: Phase::Connecting,
+            patience: None,
+            held: Vec::new(),
+            heard: false,
+            cookie,
+            report,
+            control: None,
+            params: None,
+            streams: Vec::new(),
+            course: None,
+            end: None,
+            goal_tick: None,
+            broken: None,
+            ended_at: Timestamp::START,
+            peer: None,
+            looking: Looking::No,
+            signal: None,
+        }
+    }
+
+    fn enter(&mut self, phase: Phase, patience: Option<Timestamp>) {
+        self.phase = phase;
+        self.patience = patience;
+    }
+
+    fn send(&mut self, bytes: Vec<u8>) {
+        self.out.push_back(Output::Send { link: CONTROL, bytes });
+    }
+
+    fn say(&mut self, state: State) {
+        self.send(vec![state.byte()]);
+    }
+
+    fn print(&mut self, text: String) {
+        if !text.is_empty() {
+            self.out.push_back(Output::Print(text));
+        }
+    }
+
+    fn speak(&mut self, words: Words) {
+        self.print(words.out);
+        if !words.err.is_empty() {
+            self.out.push_back(Output::Complain(words.err));
+        }
+    }
+
+    fn look(&mut self, why: Looking) {
+        self.looking = why;
+        self.out.push_back(Output::Look);
+    }
+
+    /// Acts on what the server has said, as far as it is complete and its time has come.
+    fn listen(&mut self, now: Timestamp) {
+        while !matches!(self.phase, Phase::Over | Phase::Leaving) {
+            if self.phase == Phase::Failing {
+                if self.held.len() >= 8 {
+                    self.server_failed();
+                }
+                return;
+            }
+            if self.phase == Phase::Exchanging {
+                match take_message(&mut self.held, RESULTS_LIMIT) {
+                    Ok(Some(message)) => self.take_results(now, &message),
+                    Ok(None) => return,
+                    Err(_) => self.fail(&Trouble::new(Number::RECV_RESULTS)),
+                }
+                continue;
+            }
+            let Some(&byte) = self.held.first() else { return };
+            let state = State::of(byte);
+            let too_early = matches!(state, Some(State::TestStart | State::TestRunning))
+                && self.phase == Phase::Opening
+                || state == Some(State::ExchangeResults) && self.phase == Phase::Stopping;
+            if too_early {
+                return;
+            }
+            self.held.remove(0);
+            self.obey(now, state);
+        }
+    }
+
+    fn obey(&mut self, now: Timestamp, state: Option<State>) {
+        match (state, self.phase) {
+            (Some(State::ParamExchange), Phase::Agreeing) if self.params.is_none() => self.agree(now),
+            (Some(State::CreateStreams), Phase::Agreeing) if self.params.is_some() => self.open_streams(now),
+            (Some(State::TestStart), Phase::Ready) => self.start(now),
+            (Some(State::TestRunning), Phase::Running) => self.start_senders(),
+            (Some(State::ExchangeResults), Phase::Ended) => self.tell_results(now),
+            (Some(State::DisplayResults), Phase::Showing) => self.show(now),
+            (Some(State::ServerTerminate), _) => self.break_off(&Trouble::new(Number::SERVER_TERM)),
+            (Some(State::AccessDenied), _) => self.fail(&Trouble::new(Number::ACCESS_DENIED)),
+            (Some(State::ServerError), _) => self.enter(Phase::Failing, Some(now + FAREWELL_PATIENCE)),
+            _ => self.fail(&Trouble::new(Number::MESSAGE)),
+        }
+    }
+
+    /// The server said what went wrong on its side.
+    fn server_failed(&mut self) {
+        let (number, errno) = read_server_error(&self.held);
+        let trouble = Trouble::because(Number(number), errno, String::new());
+        let words = self.report.server_error(&trouble);
+        self.leave_with(words, &trouble);
+    }
+
+    fn control_closed(&mut self, now: Timestamp, reason: Option<Reason>) {
+        self.listen(now);
+        match self.phase {
+            Phase::Over => {}
+            Phase::Failing => self.server_failed(),
+            Phase::Leaving => self.exit(0),
+            // A busy server that closes with our cookie unread resets the connection, and its word may be lost.
+            _ => match reason {
+                Some(reason) if !self.heard => {
+                    self.fail(&Trouble::because(Number::RECV_MESSAGE, reason.errno, reason.text));
+                }
+                _ => self.fail(&Trouble::new(Number::CONTROL_CLOSED)),
+            },
+        }
+    }
+
+    fn link_closed(&mut self, now: Timestamp, link: Link, reason: Option<Reason>) {
+        if link == CONTROL {
+            self.control_closed(now, reason);
+        } else if matches!(self.phase, Phase::Opening) && self.is_udp() {
+            let (errno, text) = reason.map_or((0, String::new()), |reason| (reason.errno, reason.text));
+            self.fail(&Trouble::because(Number::STREAM_READ, errno, text));
+        }
+        // A stream that is closed before or after the test says nothing that the server will not say itself.
+    }
+
+    fn is_udp(&self) -> bool {
+        self.config.settings.client.udp
+    }
+
+    /// A signal: the server is told, and what was measured is shown.
+    fn interrupt(&mut self, signal: i32) {
+        self.signal = Some(signal);
+        match self.phase {
+            Phase::Running => self.look(Looking::BreakOff),
+            Phase::Over => {}
+            Phase::Leaving => self.exit(0),
+            _ => self.show_interrupted(),
+        }
+    }
+
+    fn tick(&mut self, now: Timestamp) {
+        if self.patience.is_some_and(|patience| patience <= now) {
+            self.patience = None;
+            self.give_up(now);
+        } else if self.phase == Phase::Running && self.looking == Looking::No {
+            self.look(Looking::Timer);
+        }
+    }
+
+    /// What was waited for has not come.
+    fn give_up(&mut self, now: Timestamp) {
+        const ETIMEDOUT: i32 = 110;
+        let late = |number| Trouble::because(number, ETIMEDOUT, "Connection timed out");
+        match self.phase {
+            Phase::Opening => {
+                self.fail(&late(if self.is_udp() { Number::STREAM_READ } else { Number::STREAM_CONNECT }))
+            }
+            Phase::Running => {
+                let trouble = self.broken.take().unwrap_or_else(|| late(Number::STREAM_READ));
+                self.fail(&trouble);
+            }
+            Phase::Stopping => self.finish(now),
+            Phase::Exchanging => self.fail(&late(Number::RECV_RESULTS)),
+            Phase::Failing => self.server_failed(),
+            Phase::Leaving => self.exit(0),
+            Phase::Over => {}
+            _ => self.fail(&late(Number::RECV_MESSAGE)),
+        }
+    }
+}
+
+impl StandIn for Client {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        if self.phase == Phase::Over {
+            return;
+        }
+        match input {
+            Input::Begin => self.connect(),
+            Input::Opened { link: CONTROL, opened } => self.control_opened(now, opened),
+            Input::Opened { link, opened } => self.stream_opened(now, link, opened),
+            Input::NotOpened { link, reason } => self.not_opened(link, &reason),
+            Input::Bytes { link: CONTROL, bytes } => {
+                self.heard = true;
+                self.held.extend_from_slice(bytes);
+                self.listen(now);
+            }
+            Input::Datagram { link, bytes, .. } => self.datagram(now, link, bytes),
+            Input::Closed { link, reason } => self.link_closed(now, link, reason),
+            Input::NotStarted { flow, reason } => self.not_started(flow, &reason),
+            Input::Counts { cpu, flows } => self.counts(now, cpu, flows),
+            Input::Written { .. } => self.stop(now),
+            Input::Ended { counts } => self.flow_ended(now, counts),
+            Input::Tick => self.tick(now),
+            Input::Signal(signal) => self.interrupt(signal),
+            _ => {}
+        }
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        let timers = if self.phase == Phase::Running { self.timer() } else { None };
+        [self.patience, timers].into_iter().flatten().min()
+    }
+}
+
+/// How flows are ended that nobody needs any more.
+fn abort(course: &Course, out: &mut VecDeque<Output>) {
+    out.extend(course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::Abort }));
+}

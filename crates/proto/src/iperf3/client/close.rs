@@ -1,0 +1,133 @@
+//! Results, and every way to an end.
+
+use linerate_units::Timestamp;
+
+use super::{CONTROL, Client, FAREWELL_PATIENCE, FIRST_STREAM, Looking, Phase, RESULTS_PATIENCE, RUN, abort};
+use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::report::Words;
+use crate::iperf3::results::Results;
+use crate::iperf3::state::State;
+use crate::iperf3::wire::frame;
+use crate::stand_in::{Link, Output};
+
+impl Client {
+    /// The server asks for the results.
+    pub(super) fn tell_results(&mut self, now: Timestamp) {
+        let Some(course) = &self.course else { return };
+        let results = course.results(self.ended_at);
+        self.send(frame(&results.write()));
+        self.enter(Phase::Exchanging, Some(now + RESULTS_PATIENCE));
+    }
+
+    /// The server's results.
+    pub(super) fn take_results(&mut self, now: Timestamp, message: &[u8]) {
+        let Some(course) = &self.course else { return };
+        let Some(results) = Results::read(message, course.meter.elapsed(self.ended_at)) else {
+            return self.fail(&Trouble::new(Number::RECV_RESULTS));
+        };
+        if !course.knows(&results) {
+            return self.fail(&Trouble::new(Number::STREAM_ID));
+        }
+        for (flow, tally) in course.peer_tallies(&results, self.is_udp()) {
+            self.out.push_back(Output::PeerCounted { flow, tally: Box::new(tally) });
+        }
+        self.peer = Some(results);
+        self.enter(Phase::Showing, Some(now + RESULTS_PATIENCE));
+    }
+
+    /// Everything is known: it is printed, and the server is bidden farewell.
+    pub(super) fn show(&mut self, now: Timestamp) {
+        self.close_streams();
+        let Some(course) = &self.course else { return };
+        let end = course.end(self.ended_at, self.peer.as_ref());
+        let mut text = self.report.summary(&end);
+        if let Some(output) = self.peer.as_mut().and_then(|peer| peer.output.take()) {
+            text += &self.report.server_output(output);
+        }
+        self.print(text);
+        let words = self.report.done();
+        self.speak(words);
+        self.say(State::IperfDone);
+        self.out.push_back(Output::FinishWriting { link: CONTROL });
+        self.out.push_back(Output::RunOver { run: RUN, trouble: None });
+        self.enter(Phase::Leaving, Some(now + FAREWELL_PATIENCE));
+    }
+
+    /// It went wrong.
+    pub(super) fn fail(&mut self, trouble: &Trouble) {
+        if self.phase == Phase::Over {
+            return;
+        }
+        let words = self.report.failed(trouble);
+        self.leave_with(words, trouble);
+    }
+
+    pub(super) fn leave_with(&mut self, words: Words, trouble: &Trouble) {
+        self.speak(words);
+        self.abandon(trouble);
+        self.exit(1);
+    }
+
+    /// The server ends the test before its time: what there is is shown, as far as there is something.
+    pub(super) fn break_off(&mut self, trouble: &Trouble) {
+        if self.phase == Phase::Running {
+            self.broken = Some(trouble.clone());
+            self.look(Looking::BreakOff);
+        } else {
+            self.fail(trouble);
+        }
+    }
+
+    /// What was counted until the test was broken off.
+    pub(super) fn show_broken_off(&mut self, now: Timestamp) {
+        if let Some(course) = &mut self.course {
+            let interval = course.close(now, &mut self.report);
+            let summary = self.report.summary(&course.end(now, None));
+            self.print(interval + &summary);
+        }
+        match self.broken.take() {
+            Some(trouble) if self.signal.is_none() => {
+                self.say(State::IperfDone);
+                self.fail(&trouble);
+            }
+            _ => self.show_interrupted(),
+        }
+    }
+
+    /// A signal ended it.
+    pub(super) fn show_interrupted(&mut self) {
+        let trouble = Trouble::new(Number::CLIENT_TERM);
+        if self.control.is_some() && self.phase != Phase::Leaving {
+            self.say(State::ClientTerminate);
+        }
+        let words = self.report.interrupted(&trouble, self.signal.unwrap_or_default());
+        self.speak(words);
+        self.abandon(&trouble);
+        self.exit(0);
+    }
+
+    /// Ends the flows of a test that did not come to its end.
+    fn abandon(&mut self, trouble: &Trouble) {
+        if let Some(course) = &self.course {
+            abort(course, &mut self.out);
+        }
+        self.close_streams();
+        let planned = self.course.is_some() || self.phase == Phase::Opening;
+        if planned && self.phase != Phase::Leaving {
+            self.out.push_back(Output::RunOver { run: RUN, trouble: Some(trouble.to_string()) });
+        }
+    }
+
+    pub(super) fn exit(&mut self, code: i32) {
+        if self.control.is_some() {
+            self.out.push_back(Output::Close { link: CONTROL });
+        }
+        self.out.push_back(Output::Exit(code));
+        self.enter(Phase::Over, None);
+    }
+
+    fn close_streams(&mut self) {
+        let links = (FIRST_STREAM..).map(Link).take(self.streams.len());
+        self.out.extend(links.map(|link| Output::Close { link }));
+    }
+}

@@ -1,0 +1,181 @@
+//! From the connection to the streams.
+
+use linerate_units::Timestamp;
+
+use super::{CONTROL, Client, FIRST_STREAM, Phase, RUN, SETUP_PATIENCE};
+use crate::iperf3::course::Course;
+use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::params::Params;
+use crate::iperf3::plan;
+use crate::iperf3::report::{Control, Stream, Test};
+use crate::iperf3::wire::{HELLO, frame, is_hello_reply};
+use crate::stand_in::{Link, Opened, Output, Reason};
+
+/// Block of a TCP stream when none is given.
+const TCP_BLOCK: u64 = 128 << 10;
+/// Datagram when neither the user nor the control connection says one: what fits 1500 bytes over most paths.
+const UDP_BLOCK: u64 = 1460;
+/// Largest datagram.
+const LARGEST: u32 = 65_507;
+/// Error number of an unknown name of congestion control.
+const ENOENT: i32 = 2;
+
+impl Client {
+    pub(super) fn connect(&mut self) {
+        let opening = self.report.opening();
+        self.print(opening);
+        let settings = &self.config.settings;
+        let mut options = plan::control_options(&settings.common);
+        options.connect_timeout = settings.client.connect_timeout;
+        let port = settings.common.port;
+        self.out.push_back(Output::Connect { link: CONTROL, port, to: None, options });
+    }
+
+    pub(super) fn control_opened(&mut self, now: Timestamp, opened: Opened) {
+        if self.phase == Phase::Connecting {
+            self.control = Some(opened);
+            self.send(self.cookie.bytes());
+            self.enter(Phase::Agreeing, Some(now + SETUP_PATIENCE));
+        }
+    }
+
+    pub(super) fn not_opened(&mut self, link: Link, reason: &Reason) {
+        let congested = self.config.settings.client.congestion.is_some() && reason.errno == ENOENT;
+        let number = match link {
+            CONTROL => Number::CONNECT,
+            _ if congested => Number::CONGESTION,
+            _ => Number::STREAM_CONNECT,
+        };
+        self.fail(&Trouble::because(number, reason.errno, reason.text.clone()));
+    }
+
+    /// The server asks for the parameters.
+    pub(super) fn agree(&mut self, now: Timestamp) {
+        let block = self.block();
+        let unix_ms = self.unix_ms(now);
+        let token = match &self.config.login {
+            None => None,
+            Some(login) => match login.token(unix_ms / 1000, &mut self.random) {
+                Some(token) => Some(token),
+                None => return self.fail(&Trouble::new(Number::AUTH)),
+            },
+        };
+        let settings = &self.config.settings;
+        let params = Params::of(settings, block, token);
+        let control = self.control.as_ref();
+        let told = Control {
+            host: settings.host.clone().unwrap_or_default(),
+            port: settings.common.port,
+            cookie: self.cookie.text(),
+            mss: control.and_then(|opened| opened.mss).unwrap_or(0),
+            unix_ms,
+        };
+        let text = self.report.connected(&told, Test::asked(settings, block));
+        self.send(frame(&params.write()));
+        self.params = Some(params);
+        self.print(text);
+        self.enter(Phase::Agreeing, Some(now + SETUP_PATIENCE));
+    }
+
+    /// The server takes the parameters: the streams are opened one after the other, since their order numbers them.
+    pub(super) fn open_streams(&mut self, now: Timestamp) {
+        let Some(params) = &self.params else { return };
+        let links: Vec<Link> = (FIRST_STREAM..).map(Link).take(params.streams()).collect();
+        let mut next = 0..;
+        let groups = plan::groups(params, true, &links, || next.next().unwrap_or_default());
+        let flows = groups.iter().map(|group| (group.flow, group.direction)).collect();
+        let interval = self.config.settings.common.interval;
+        let planned = plan::planned(params, flows, RUN, CONTROL, true, interval);
+        self.out.push_back(Output::Plan(Box::new(planned)));
+        self.open_next(now);
+    }
+
+    fn open_next(&mut self, now: Timestamp) {
+        let Some(params) = &self.params else { return };
+        let at = self.streams.len();
+        if at >= params.streams() {
+            return self.streams_open(now);
+        }
+        let common = &self.config.settings.common;
+        let mut options = plan::located(plan::stream_options(params), common);
+        let offset = u16::try_from(at).unwrap_or(0);
+        options.local_port = self.config.settings.client.cport.map(|port| port.saturating_add(offset));
+        let (link, port) = (link_of(at), common.port);
+        let to = self.control.as_ref().and_then(|control| control.remote);
+        self.out.push_back(Output::Connect { link, port, to, options });
+        self.enter(Phase::Opening, Some(now + SETUP_PATIENCE));
+    }
+
+    pub(super) fn stream_opened(&mut self, now: Timestamp, link: Link, opened: Opened) {
+        if self.phase != Phase::Opening || link != link_of(self.streams.len()) {
+            return;
+        }
+        let window = self.config.settings.client.window.unwrap_or(0);
+        if opened.snd_buf < window || opened.rcv_buf < window {
+            return self.fail(&Trouble::new(Number::SET_BUF_SIZE));
+        }
+        self.streams.push(opened);
+        if self.is_udp() {
+            self.out.push_back(Output::Send { link, bytes: HELLO.to_vec() });
+            self.enter(Phase::Opening, Some(now + SETUP_PATIENCE));
+        } else {
+            let bytes = self.cookie.bytes();
+            self.out.push_back(Output::Send { link, bytes });
+            self.open_next(now);
+        }
+    }
+
+    /// A datagram that no flow has: the answer to a hello, or data that overtook it.
+    pub(super) fn datagram(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {
+        let awaited = self.streams.len().checked_sub(1).map(link_of);
+        if self.phase == Phase::Opening && self.is_udp() && awaited == Some(link) && is_hello_reply(bytes) {
+            self.open_next(now);
+        }
+    }
+
+    /// Every stream is open. Receivers read from now on: data may come before the server's word that the test runs.
+    fn streams_open(&mut self, now: Timestamp) {
+        let Some(params) = self.params.clone() else { return };
+        let links: Vec<Link> = (0..self.streams.len()).map(link_of).collect();
+        let mut next = 0..;
+        let groups = plan::groups(&params, true, &links, || next.next().unwrap_or_default());
+        for (at, opened) in self.streams.iter().enumerate() {
+            let stream = Stream {
+                socket: opened.descriptor,
+                local: opened.local,
+                remote: opened.remote.unwrap_or(opened.local),
+                sends: !params.server_sends(at),
+                snd_buf: opened.snd_buf,
+                rcv_buf: opened.rcv_buf,
+            };
+            let text = self.report.stream(stream);
+            if !text.is_empty() {
+                self.out.push_back(Output::Print(text));
+            }
+        }
+        let interval = self.config.settings.common.interval;
+        self.course = Some(Course::new(&params, groups, &self.streams, interval));
+        self.start_flows(false);
+        self.enter(Phase::Ready, Some(now + SETUP_PATIENCE));
+        self.listen(now);
+    }
+
+    /// Bytes of a block or datagram.
+    fn block(&self) -> u64 {
+        let client = &self.config.settings.client;
+        let fits = self.control.as_ref().and_then(|control| control.mss);
+        match client.length {
+            Some(length) => length,
+            None if !client.udp => TCP_BLOCK,
+            None => fits.filter(|mss| (1..=LARGEST).contains(mss)).map_or(UDP_BLOCK, u64::from),
+        }
+    }
+
+    fn unix_ms(&self, now: Timestamp) -> u64 {
+        self.config.unix_ms.saturating_add(now.as_ns() / 1_000_000)
+    }
+}
+
+fn link_of(at: usize) -> Link {
+    Link(FIRST_STREAM.saturating_add(u32::try_from(at).unwrap_or(0)))
+}

@@ -1,0 +1,177 @@
+//! While the timers run.
+
+use linerate_units::{Span, Timestamp};
+
+use super::{BROKEN_PATIENCE, Client, GOAL_TICK, Looking, Phase, RESULTS_PATIENCE, RUN, STOP_PATIENCE};
+use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::params::natural;
+use crate::iperf3::plan;
+use crate::iperf3::state::State;
+use crate::stand_in::{Cpu, FlowCounts, FlowId, Output, Reason, Stop};
+
+impl Client {
+    /// The server says that the timers start.
+    pub(super) fn start(&mut self, now: Timestamp) {
+        let Some(params) = &self.params else { return };
+        let length = natural(params.time).saturating_add(natural(params.omit));
+        self.end = (params.time > 0).then(|| now + Span::from_secs(length));
+        let goal_is_ours = params.goal().is_some() && (params.omit > 0 || receives(params));
+        self.goal_tick = goal_is_ours.then(|| now + GOAL_TICK);
+        if let Some(course) = &mut self.course {
+            course.begin(now);
+        }
+        let text = self.report.started();
+        self.print(text);
+        self.enter(Phase::Running, None);
+        self.look(Looking::Begin);
+    }
+
+    /// The server says that data may flow.
+    pub(super) fn start_senders(&mut self) {
+        self.start_flows(true);
+    }
+
+    /// Hands the flows over that send, or those that receive.
+    pub(super) fn start_flows(&mut self, senders: bool) {
+        let (Some(params), Some(course)) = (&self.params, &mut self.course) else { return };
+        let affinity = self.config.settings.common.affinity;
+        let groups: Vec<_> = course.groups.iter().filter(|group| group.sends == senders).cloned().collect();
+        for group in groups {
+            if course.running().contains(&group.flow) {
+                continue;
+            }
+            course.started(group.flow);
+            let task = plan::task(params, &group, RUN, true, affinity);
+            self.out.push_back(Output::Start(Box::new(task)));
+        }
+    }
+
+    /// When something is due.
+    pub(super) fn timer(&self) -> Option<Timestamp> {
+        let course = self.course.as_ref()?;
+        let silent = course.silent_at(self.config.settings.common.rcv_timeout);
+        [course.deadline(), self.end, self.goal_tick, silent].into_iter().flatten().min()
+    }
+
+    pub(super) fn counts(&mut self, now: Timestamp, cpu: Cpu, flows: &[FlowCounts]) {
+        let why = std::mem::replace(&mut self.looking, Looking::No);
+        let ending = why != Looking::Timer || self.is_due(now);
+        let Some(course) = &mut self.course else { return };
+        let text = course.count(now, cpu, flows, &mut self.report, ending);
+        self.print(text);
+        match why {
+            Looking::No | Looking::Begin => {}
+            Looking::Timer => self.judge(now),
+            Looking::Last => self.freeze(now),
+            Looking::BreakOff => self.show_broken_off(now),
+        }
+    }
+
+    /// Whether the test is over.
+    fn judge(&mut self, now: Timestamp) {
+        let Some(course) = &self.course else { return };
+        if self.is_due(now) || self.has_reached_goal() {
+            self.stop(now);
+        } else if course
+            .silent_at(self.config.settings.common.rcv_timeout)
+            .is_some_and(|silent| silent <= now)
+        {
+            self.fail(&Trouble::new(Number::IDLE_TIMEOUT));
+        } else if self.goal_tick.is_some_and(|tick| tick <= now) {
+            self.goal_tick = Some(now + GOAL_TICK);
+        }
+    }
+
+    /// Whether its time is over.
+    fn is_due(&self, now: Timestamp) -> bool {
+        self.end.is_some_and(|end| end <= now)
+    }
+
+    /// Whichever direction reaches the goal first.
+    fn has_reached_goal(&self) -> bool {
+        let (Some(params), Some(course)) = (&self.params, &self.course) else { return false };
+        params
+            .goal()
+            .is_some_and(|goal| course.meter.bytes(true) >= goal || course.meter.bytes(false) >= goal)
+    }
+
+    /// The test ends.
+    pub(super) fn stop(&mut self, now: Timestamp) {
+        if self.phase == Phase::Running {
+            self.enter(Phase::Stopping, Some(now + STOP_PATIENCE));
+            self.look(Looking::Last);
+        }
+    }
+
+    /// What is received from now on is not the test's; senders finish the block that they have begun.
+    fn freeze(&mut self, now: Timestamp) {
+        self.ended_at = now;
+        let Some(course) = &mut self.course else { return };
+        course.meter.freeze();
+        let stops = course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
+        self.out.extend(stops);
+        if course.running().is_empty() {
+            self.finish(now);
+        }
+    }
+
+    pub(super) fn flow_ended(&mut self, now: Timestamp, counts: &FlowCounts) {
+        let Some(course) = &mut self.course else { return };
+        if !course.ended(counts.flow) {
+            return;
+        }
+        course.meter.take_flow(counts);
+        let sends = course.group(counts.flow).is_some_and(|group| group.sends);
+        let all = course.running().is_empty();
+        match self.phase {
+            Phase::Stopping => {
+                if sends {
+                    self.ended_at = now;
+                }
+                // The last counts may still be awaited.
+                if all && self.looking == Looking::No {
+                    self.finish(now);
+                }
+            }
+            Phase::Running if self.is_due(now) || sends && self.has_written_all() => self.stop(now),
+            Phase::Running | Phase::Ready => {
+                // The server may be about to say why.
+                let number = if sends { Number::STREAM_WRITE } else { Number::STREAM_READ };
+                let reason = counts.trouble.clone().unwrap_or(Reason { errno: 0, text: String::new() });
+                self.broken.get_or_insert(Trouble::because(number, reason.errno, reason.text));
+                self.patience = Some(now + BROKEN_PATIENCE);
+            }
+            _ => {}
+        }
+    }
+
+    fn has_written_all(&self) -> bool {
+        let (Some(params), Some(course)) = (&self.params, &self.course) else { return false };
+        params.goal().is_some_and(|goal| course.meter.bytes(true) >= goal)
+    }
+
+    pub(super) fn not_started(&mut self, flow: FlowId, reason: &Reason) {
+        if let Some(course) = &mut self.course {
+            course.ended(flow);
+        }
+        self.fail(&Trouble::because(Number::INIT_STREAM, reason.errno, reason.text.clone()));
+    }
+
+    /// The flows have ended.
+    pub(super) fn finish(&mut self, now: Timestamp) {
+        let Some(course) = &mut self.course else { return };
+        let text = course.close(self.ended_at, &mut self.report);
+        // What the server still sends is read until it closes, or it could block.
+        let receivers = course.groups.iter().filter(|group| !group.sends);
+        let links = receivers.flat_map(|group| group.links.clone());
+        self.out.extend(links.map(|link| Output::Discard { link }));
+        self.print(text);
+        self.say(State::TestEnd);
+        self.enter(Phase::Ended, Some(now + RESULTS_PATIENCE));
+        self.listen(now);
+    }
+}
+
+fn receives(params: &crate::iperf3::params::Params) -> bool {
+    params.reverse || params.bidirectional
+}

@@ -1,0 +1,214 @@
+//! The course of a test, the same in both roles: flows, counts, intervals, the omitted part.
+
+use linerate_model::{StreamTally, Tally, UdpTally};
+use linerate_units::{Bitrate, Bytes, Span, Timestamp};
+
+use super::measure::Meter;
+use super::params::{Params, natural};
+use super::plan::Group;
+use super::report::{End, Half, Report, StreamEnd};
+use super::results::{Omitted, Results};
+use crate::stand_in::{Cpu, FlowCounts, FlowId, Opened};
+
+/// A test whose streams are open.
+#[derive(Debug)]
+pub(super) struct Course {
+    pub(super) meter: Meter,
+    pub(super) groups: Vec<Group>,
+    /// Flows that the engine has.
+    running: Vec<FlowId>,
+    /// Congestion control of the first stream.
+    congestion: Option<String>,
+    interval: Span,
+    omit: Span,
+    next_interval: Option<Timestamp>,
+    omit_end: Option<Timestamp>,
+    /// When the last byte came in, as far as known.
+    heard: Timestamp,
+}
+
+impl Course {
+    /// `opened` are the streams in the order of opening; `interval` is the time between reports, zero for none.
+    pub(super) fn new(params: &Params, groups: Vec<Group>, opened: &[Opened], interval: Span) -> Self {
+        let flows: Vec<_> =
+            groups.iter().flat_map(|group| group.links.iter().map(|_| (group.flow, group.sends))).collect();
+        let congestion = opened.first().and_then(|opened| opened.congestion.clone());
+        Self {
+            meter: Meter::new(params.udp, params.omit > 0, flows),
+            groups,
+            running: Vec::new(),
+            congestion: (!params.udp).then(|| congestion.unwrap_or_else(|| "unknown".to_owned())),
+            interval,
+            omit: Span::from_secs(natural(params.omit)),
+            next_interval: None,
+            omit_end: None,
+            heard: Timestamp::START,
+        }
+    }
+
+    /// The timers start.
+    pub(super) fn begin(&mut self, now: Timestamp) {
+        self.meter.begin(now);
+        self.heard = now;
+        self.omit_end = (self.omit > Span::ZERO).then(|| now + self.omit);
+        self.next_interval = (self.interval > Span::ZERO).then(|| now + self.interval);
+    }
+
+    /// A flow was handed to the engine.
+    pub(super) fn started(&mut self, flow: FlowId) {
+        self.running.push(flow);
+    }
+
+    /// A flow has ended; false when it was not under way.
+    pub(super) fn ended(&mut self, flow: FlowId) -> bool {
+        let known = self.running.contains(&flow);
+        self.running.retain(|running| *running != flow);
+        known
+    }
+
+    /// Flows under way.
+    pub(super) fn running(&self) -> &[FlowId] {
+        &self.running
+    }
+
+    /// The group of a flow.
+    pub(super) fn group(&self, flow: FlowId) -> Option<&Group> {
+        self.groups.iter().find(|group| group.flow == flow)
+    }
+
+    /// When counts are needed next.
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        [self.next_interval, self.omit_end].into_iter().flatten().min()
+    }
+
+    /// Takes in counts and returns what is printed: an interval that is over, the end of the omitted part. `ending`
+    /// keeps the running interval for [`Course::close`].
+    pub(super) fn count(
+        &mut self,
+        now: Timestamp,
+        cpu: Cpu,
+        flows: &[FlowCounts],
+        report: &mut Report,
+        ending: bool,
+    ) -> String {
+        self.meter.take(cpu, flows);
+        let own = flows.iter().filter(|counts| self.group(counts.flow).is_some_and(|group| !group.sends));
+        if let Some(last) = own.filter_map(|counts| counts.last_at).max() {
+            self.heard = self.heard.max(last);
+        }
+        let mut text = String::new();
+        if let Some(omit_end) = self.omit_end.filter(|omit_end| *omit_end <= now) {
+            text += &self.interval(now, report);
+            self.meter.end_omitted(now);
+            self.omit_end = None;
+            self.next_interval = (self.interval > Span::ZERO).then(|| omit_end + self.interval);
+        }
+        if let Some(next) = self.next_interval.filter(|next| *next <= now && !ending) {
+            text += &self.interval(now, report);
+            let missed = now.since(next).as_ns() / self.interval.as_ns().max(1);
+            self.next_interval = Some(next + self.interval.saturating_mul(missed + 1));
+        }
+        text
+    }
+
+    /// The last interval; no more will come.
+    pub(super) fn close(&mut self, now: Timestamp, report: &mut Report) -> String {
+        (self.next_interval, self.omit_end) = (None, None);
+        self.interval(now, report)
+    }
+
+    /// When a receiver gives up that hears nothing for so long.
+    pub(super) fn silent_at(&self, patience: Span) -> Option<Timestamp> {
+        let receives = self.groups.iter().any(|group| !group.sends && self.running.contains(&group.flow));
+        (receives && patience > Span::ZERO).then(|| self.heard + patience)
+    }
+
+    /// What this end tells the peer.
+    pub(super) fn results(&self, now: Timestamp) -> Results {
+        Results { congestion: self.congestion.clone(), ..self.meter.results(now) }
+    }
+
+    /// Both ends' account, for the report.
+    pub(super) fn end(&self, now: Timestamp, peer: Option<&Results>) -> End {
+        let duration = self.meter.elapsed(now);
+        let remote = |id: i64, sent: bool| -> Option<Half> {
+            let peer = peer?;
+            Some(peer.stream(id)?.half(sent, peer.knows_retransmits, self.omitted(id)))
+        };
+        let streams = self.meter.ids().zip(self.meter.halves(now)).map(|((id, sends), (_, half))| {
+            if sends {
+                StreamEnd { sent: Some(half), received: remote(id, false) }
+            } else {
+                StreamEnd { sent: remote(id, true), received: Some(half) }
+            }
+        });
+        End {
+            duration,
+            streams: streams.collect(),
+            local_cpu: self.meter.cpu_share(),
+            remote_cpu: peer.map(|peer| peer.cpu),
+            local_congestion: self.congestion.clone(),
+            remote_congestion: peer.and_then(|peer| peer.congestion.clone()),
+        }
+    }
+
+    /// Whether the peer tells of exactly the streams that there are.
+    pub(super) fn knows(&self, peer: &Results) -> bool {
+        peer.streams.iter().all(|stream| self.meter.ids().any(|(id, _)| id == stream.id))
+    }
+
+    /// The peer's counts of each flow, for the archive.
+    pub(super) fn peer_tallies(&self, peer: &Results, udp: bool) -> Vec<(FlowId, Tally)> {
+        let tally = |group: &Group| {
+            let ids = self.meter.ids_of(group.flow);
+            let halves: Vec<Half> = ids
+                .iter()
+                .filter_map(|id| peer.stream(*id))
+                .map(|stream| stream.half(!group.sends, peer.knows_retransmits, self.omitted(stream.id)))
+                .collect();
+            (group.flow, tally(&halves, udp))
+        };
+        self.groups.iter().map(tally).collect()
+    }
+
+    /// The peer's omitted part, as far as this end can say for it.
+    fn omitted(&self, id: i64) -> Omitted {
+        let packets = i64::try_from(self.meter.omitted_packets(id)).unwrap_or(i64::MAX);
+        Omitted { errors: 0, packets }
+    }
+
+    fn interval(&mut self, now: Timestamp, report: &mut Report) -> String {
+        self.meter.interval(now).map_or_else(String::new, |records| report.interval(&records))
+    }
+}
+
+fn tally(halves: &[Half], udp: bool) -> Tally {
+    let bytes = Bytes::new(halves.iter().map(|half| half.bytes).fold(0, u64::saturating_add));
+    let elapsed = halves.iter().map(|half| half.duration).max().unwrap_or_default();
+    let retransmits: Option<u64> = halves
+        .iter()
+        .map(|half| half.retransmits)
+        .try_fold(0, |sum: u64, each| Some(sum.saturating_add(each?)));
+    let sum = |of: fn(&Half) -> u64| halves.iter().map(of).fold(0, u64::saturating_add);
+    let datagrams = UdpTally {
+        packets: sum(|half| half.packets),
+        lost: sum(|half| u64::try_from(half.lost).unwrap_or(0)),
+        out_of_order: sum(|half| half.out_of_order),
+        jitter: halves.iter().map(|half| half.jitter).max(),
+        ..UdpTally::default()
+    };
+    Tally {
+        bytes,
+        total_bytes: bytes,
+        elapsed,
+        bitrate: Bitrate::of(bytes, elapsed).unwrap_or_default(),
+        retransmits: retransmits.filter(|_| !halves.is_empty() && !udp),
+        udp: udp.then_some(datagrams),
+        streams: halves
+            .iter()
+            .map(|half| StreamTally { bytes: Bytes::new(half.bytes), retransmits: half.retransmits })
+            .collect(),
+        complete: true,
+        ..Tally::default()
+    }
+}

@@ -1,0 +1,181 @@
+//! JSON as iperf3's parser (cJSON) takes it: keys in any case, the first of equal ones counts, numbers in any form.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+/// A value of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Node {
+    Null,
+    Bool(bool),
+    Integer(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Node>),
+    Object(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// Reads a whole message.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// What stands under a key; absent also when this is no object.
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        let Self::Object(entries) = self else { return None };
+        entries.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value)
+    }
+
+    /// Whether there is something under a key: iperf3 takes that for true, whatever it is.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// The integer under a key. Versions differ in how they write one: `1e+15`, or -1 as 2^64 - 1.
+    pub(super) fn integer(&self, key: &str) -> Option<i64> {
+        match *self.get(key)? {
+            Self::Integer(value) => Some(value),
+            // 3.12 and 3.13 write negative numbers as unsigned ones, others round them to doubles on the way.
+            Self::Float(value) if (TWO_POW_63..=2.0 * TWO_POW_63).contains(&value) => {
+                Some(((value - 2.0 * TWO_POW_63) as i64).min(-1))
+            }
+            Self::Float(value) => Some(value as i64),
+            _ => None,
+        }
+    }
+
+    /// The number under a key.
+    pub(super) fn float(&self, key: &str) -> Option<f64> {
+        match *self.get(key)? {
+            Self::Integer(value) => Some(value as f64),
+            Self::Float(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The text under a key.
+    pub(super) fn text(&self, key: &str) -> Option<&str> {
+        if let Self::Text(text) = self.get(key)? { Some(text) } else { None }
+    }
+
+    /// The list under a key.
+    pub(super) fn list(&self, key: &str) -> Option<&[Self]> {
+        if let Self::List(list) = self.get(key)? { Some(list) } else { None }
+    }
+
+    /// The same for those who read JSON from elsewhere.
+    pub(super) fn to_value(&self) -> serde_json::Value {
+        use serde_json::Value;
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(value) => (*value).into(),
+            Self::Integer(value) => (*value).into(),
+            Self::Float(value) => (*value).into(),
+            Self::Text(text) => text.as_str().into(),
+            Self::List(list) => list.iter().map(Self::to_value).collect(),
+            Self::Object(entries) => {
+                entries.iter().map(|(key, value)| (key.clone(), value.to_value())).collect()
+            }
+        }
+    }
+}
+
+const TWO_POW_63: f64 = 9_223_372_036_854_775_808.0;
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+struct NodeVisitor;
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+        Ok(Node::Integer(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+        Ok(Node::Integer(value as i64))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+        Ok(Node::Float(value))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Node, E> {
+        Ok(Node::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Node::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Node::Object(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn integer(json: &str) -> Option<i64> {
+        Node::parse(format!("{{\"k\":{json}}}").as_bytes()).unwrap().integer("k")
+    }
+
+    #[test]
+    fn integers_come_in_many_forms() {
+        assert_eq!(integer("17"), Some(17));
+        assert_eq!(integer("-1"), Some(-1));
+        assert_eq!(integer("1e+15"), Some(1_000_000_000_000_000));
+        assert_eq!(integer("131072.9"), Some(131_072));
+        assert_eq!(integer("18446744073709551615"), Some(-1));
+        assert_eq!(integer("18446744073709551614"), Some(-2));
+        assert_eq!(integer("1.8446744073709552e+19"), Some(-1));
+        assert_eq!(integer("1e300"), Some(i64::MAX));
+        assert_eq!(integer("\"17\""), None);
+        assert_eq!(integer("null"), None);
+    }
+
+    #[test]
+    fn keys_have_no_case_and_the_first_counts() {
+        let node = Node::parse(br#"{"Len":1,"LEN":2,"flag":false}"#).unwrap();
+        assert_eq!(node.integer("len"), Some(1));
+        assert!(node.has("FLAG"));
+        assert!(!node.has("other"));
+        assert!(Node::parse(b"[1]").unwrap().get("len").is_none());
+    }
+
+    #[test]
+    fn what_is_no_json_is_refused() {
+        for wrong in ["", "{", "{\"jitter\":-nan}", "{} {}", "{\"a\":1,}"] {
+            assert_eq!(Node::parse(wrong.as_bytes()), None, "{wrong}");
+        }
+        assert_eq!(Node::parse("[".repeat(100_000).as_bytes()), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! iperf3, versions 3.1 to 3.21, in both roles.
+//!
+//! One TCP connection carries the dialogue: single [`State`](state::State) bytes, and three JSON messages behind their
+//! length. The streams of data are further connections to the same port that begin with the cookie of the test, or
+//! datagrams to it. Only the client decides when a test ends.
+//!
+//! Learned from captures of 3.1.7, 3.7, 3.12, 3.17.1 and 3.21; the facts stand beside the code that needs them.
+
+pub mod argv;
+pub mod auth;
+mod calendar;
+pub mod client;
+mod course;
+pub mod errors;
+mod json;
+mod measure;
+pub mod numbers;
+pub mod params;
+mod plan;
+pub mod report;
+pub mod results;
+pub mod server;
+pub mod settings;
+pub mod state;
+#[cfg(test)]
+mod tests;
+pub mod wire;
+
+use crate::{Match, Protocol};
+
+/// iperf3 in the table.
+pub static IPERF3: Protocol =
+    Protocol { name: "iperf3", default_port: settings::PORT, sniff, servant: Some(server::Server::servant) };
+
+/// A connection begins with a cookie: 36 bytes of text and a NUL.
+fn sniff(start: &[u8]) -> Match {
+    let (text, end) = start.split_at(start.len().min(wire::COOKIE_BYTES - 1));
+    if text.iter().any(u8::is_ascii_control) {
+        return Match::No;
+    }
+    match end.first() {
+        None => Match::More,
+        Some(0) => Match::Yes,
+        Some(_) => Match::No,
+    }
+}

@@ -1,0 +1,368 @@
+//! What iperf3 prints: text for people, JSON (`-J`) or JSON line by line (`--json-stream`).
+//!
+//! One [`Report`] tells of one test, in either role; each method takes what has happened and returns what is printed
+//! on standard output at that moment (nothing, for example, while a JSON object is not complete). The calls come in
+//! this order: `opening`, `listening` (server), `connected`, `stream` for each stream, `started`, `interval`…,
+//! `summary`, `server_output` (client), then one of the ends: `done`, `failed`, `interrupted`, `server_error`,
+//! `client_gone`. An end may come at any moment, also first.
+//!
+//! Text follows what iperf3 3.12 and 3.21 print, JSON the objects of 3.21. Where real ones repeat a key (`error`,
+//! `target_bitrate`, `sock_bufsize`), ours has it once, and nothing but the object is printed with `-J`.
+
+mod document;
+mod ending;
+mod facts;
+mod json;
+mod records;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use document::VERSION;
+pub use facts::{
+    Control, CpuShare, End, Half, Host, ServerOutput, Stream, StreamEnd, StreamInterval, Test, Words,
+};
+pub use text::prefixed;
+
+use serde::Serialize;
+
+use self::document::{Document, Start};
+use self::ending::Direction;
+use self::records::Extremes;
+use self::text::{SEPARATOR, Style};
+use super::calendar::gmt;
+use super::errors::{Number, Trouble};
+use super::settings::Settings;
+
+/// The report of one test.
+#[derive(Debug)]
+pub struct Report {
+    settings: Settings,
+    test: Test,
+    streams: Vec<(Stream, Extremes)>,
+    document: Document,
+    /// What a client that wants it is sent.
+    for_client: String,
+    /// The header of the intervals has been printed.
+    under_header: bool,
+    /// The last line was a separator.
+    separated: bool,
+}
+
+/// A line of `--json-stream`.
+#[derive(Serialize)]
+struct Event<'a, T> {
+    event: &'a str,
+    data: T,
+}
+
+impl Report {
+    /// A report in the role that the settings say.
+    #[must_use]
+    pub fn new(settings: &Settings, host: &Host) -> Self {
+        Self {
+            settings: settings.clone(),
+            test: Test::default(),
+            streams: Vec::new(),
+            document: Document { start: Start::new(host), ..Document::default() },
+            for_client: String::new(),
+            under_header: false,
+            separated: false,
+        }
+    }
+
+    /// Printed once, when the program starts (`-V`: version and system).
+    pub fn opening(&mut self) -> String {
+        if !self.settings.common.verbose {
+            return String::new();
+        }
+        let text = format!("{VERSION}\n{}\n", self.document.start.system_info);
+        self.say(&text)
+    }
+
+    /// Printed when a server listens; tests count from 1.
+    pub fn listening(&mut self, test: u64) -> String {
+        let rule = "-".repeat(59);
+        let port = self.settings.common.port;
+        self.say(&format!("{rule}\nServer listening on {port} (test #{test})\n{rule}\n"))
+    }
+
+    /// The parameters are exchanged.
+    pub fn connected(&mut self, control: &Control, test: Test) -> String {
+        self.document.start.agree(&self.settings, control, &test);
+        self.document.title.clone_from(&test.title);
+        self.document.extra_data.clone_from(&test.extra_data);
+        self.test = test;
+        let text = self.greeting(control);
+        self.say_to_both(&text)
+    }
+
+    fn greeting(&self, control: &Control) -> String {
+        let (client, verbose) = (self.settings.is_client(), self.settings.common.verbose);
+        let Control { host, port, cookie, mss, unix_ms } = control;
+        let mut text = String::new();
+        if verbose {
+            if client {
+                text += &format!("Control connection MSS {mss}\n");
+            }
+            text += &format!("Time: {}\n", gmt(*unix_ms));
+        }
+        if client {
+            text += &format!("Connecting to host {host}, port {port}\n");
+            if self.test.reverse {
+                text += &format!("Reverse mode, remote host {host} is sending\n");
+            }
+        } else {
+            text += &format!("Accepted connection from {host}, port {port}\n");
+        }
+        if verbose {
+            text += &format!("      Cookie: {cookie}\n");
+            match self.test.mss {
+                _ if self.test.udp => {}
+                Some(mss) => text += &format!("      TCP MSS: {mss}\n"),
+                None => text += &format!("      TCP MSS: {mss} (default)\n"),
+            }
+            if self.test.bitrate > 0 {
+                text += &format!("      Target Bitrate: {}\n", self.test.bitrate);
+            }
+        }
+        text
+    }
+
+    /// A stream is open.
+    pub fn stream(&mut self, stream: Stream) -> String {
+        self.document.start.connect(&stream, &self.test);
+        self.streams.push((stream, Extremes::default()));
+        let (local, remote) = (stream.local, stream.remote);
+        self.say_to_both(&format!(
+            "[{:3}] local {} port {} connected to {} port {}\n",
+            stream.socket,
+            local.ip().to_canonical(),
+            local.port(),
+            remote.ip().to_canonical(),
+            remote.port()
+        ))
+    }
+
+    /// The test runs.
+    pub fn started(&mut self) -> String {
+        self.document.start.begin(&self.settings, &self.test);
+        if self.settings.common.json_stream {
+            return event("start", &self.document.start);
+        }
+        let text = if self.settings.common.verbose { text::starting(&self.test) } else { String::new() };
+        self.say_to_both(&text)
+    }
+
+    /// An interval is over; one record for each stream, in the order in which they were opened. One that is shorter
+    /// than a tenth of the interval asked for and in which nothing moved is left out.
+    pub fn interval(&mut self, intervals: &[StreamInterval]) -> String {
+        for ((_, extremes), interval) in self.streams.iter_mut().zip(intervals) {
+            extremes.add(interval);
+        }
+        let tenth = self.settings.common.interval.as_ns() / 10;
+        let length = |i: &StreamInterval| i.end.saturating_sub(i.start).as_ns();
+        if intervals.iter().all(|i| i.bytes == 0 && length(i) < tenth) {
+            return String::new();
+        }
+        let streams: Vec<_> = self.streams.iter().map(|(stream, _)| *stream).collect();
+        let groups = self.groups();
+        let Some(object) = records::interval(&streams, intervals, self.test.udp, &groups) else {
+            return String::new();
+        };
+        if self.settings.common.json {
+            let streamed = self.settings.common.json_stream;
+            let said = if streamed { event("interval", &object) } else { String::new() };
+            if !streamed || self.settings.common.json_stream_full_output || self.test.get_server_output {
+                self.document.intervals.push(object);
+            }
+            return said;
+        }
+        let style = self.style();
+        let mut text = String::new();
+        if !self.under_header {
+            text += &style.interval_header(groups.first() == Some(&true));
+            self.under_header = true;
+        }
+        let sums = [Some(object.sum), object.sum_bidir_reverse];
+        for (&sends, sum) in groups.iter().zip(sums) {
+            for record in object.streams.iter().filter(|record| record.sender == sends) {
+                text += &style.interval(record);
+            }
+            if let Some(sum) = sum.filter(|_| self.test.streams > 1) {
+                text += &style.interval(&sum);
+            }
+        }
+        self.separated = self.test.streams > 1;
+        if self.separated {
+            text += SEPARATOR;
+        }
+        self.say_to_both(&text)
+    }
+
+    /// The test is over (also when it was broken off, with what is known).
+    pub fn summary(&mut self, end: &End) -> String {
+        let groups = self.groups();
+        let directions: Vec<Direction> = groups
+            .iter()
+            .filter_map(|&sends| ending::direction(sends, &self.streams, end, self.test.udp))
+            .collect();
+        self.document.end = ending::object(&directions, end);
+        let style = self.style();
+        let mut text = String::new();
+        if !self.separated {
+            text += SEPARATOR;
+        }
+        if style.verbose {
+            text += "Test Complete. Summary Results:\n";
+        }
+        text += &style.summary_header(groups.first() == Some(&true));
+        for direction in &directions {
+            text += &style.summary(direction, end);
+        }
+        self.say_to_both(&text)
+    }
+
+    /// Client: what the server printed.
+    pub fn server_output(&mut self, output: ServerOutput) -> String {
+        let text = match &output {
+            ServerOutput::Text(text) => format!("\nServer output:\n{text}\n"),
+            ServerOutput::Json(object) => format!("\nServer JSON output:\n{}\n", json::pretty(object)),
+        };
+        self.document.take_server_output(output);
+        self.say(&text)
+    }
+
+    /// Server: what it has printed of this test, for a client that asked. Call it after `summary`.
+    #[must_use]
+    pub fn for_client(&self) -> ServerOutput {
+        if self.settings.common.json {
+            ServerOutput::Json(serde_json::to_value(&self.document).unwrap_or_default())
+        } else {
+            ServerOutput::Text(self.for_client.clone())
+        }
+    }
+
+    /// Everything went well.
+    pub fn done(&mut self) -> Words {
+        let text = if self.settings.is_client() { "\niperf Done.\n" } else { "" };
+        let out = self.say(text) + &self.close(None);
+        Words { out, err: String::new() }
+    }
+
+    /// It did not. A server that cannot listen says that it ends.
+    pub fn failed(&mut self, trouble: &Trouble) -> Words {
+        let line = format!("error - {trouble}");
+        if trouble.number != Number::LISTEN {
+            return self.end_with(&line, trouble.to_string());
+        }
+        let Words { out, err } = self.end_with(&line, line.clone());
+        Words { out, err: err + "iperf3: exiting\n" }
+    }
+
+    /// A signal ended the program; its number is the system's.
+    pub fn interrupted(&mut self, trouble: &Trouble, signal: i32) -> Words {
+        let name = match signal {
+            1 => "Hangup",
+            2 => "Interrupt",
+            15 => "Terminated",
+            _ => "Signal",
+        };
+        let line = format!("interrupt - {trouble} by signal {name}({signal})");
+        self.end_with(&line, line.clone())
+    }
+
+    /// Client: the server said what went wrong.
+    pub fn server_error(&mut self, trouble: &Trouble) -> Words {
+        let errno = if trouble.errno == 0 { String::new() } else { format!(", errno: {}", trouble.detail) };
+        let told = Trouble { detail: String::new(), ..trouble.clone() };
+        self.end_with(
+            &format!("SERVER ERROR - {told}{errno}\niperf3: error - {trouble}"),
+            trouble.to_string(),
+        )
+    }
+
+    /// Server: the client has ended the test, or the connection broke.
+    pub fn client_gone(&mut self, terminated: bool) -> Words {
+        let text = if terminated {
+            "the client has terminated"
+        } else {
+            "the client has unexpectedly closed the connection"
+        };
+        self.end_with(text, text.to_owned())
+    }
+
+    fn end_with(&mut self, line: &str, in_object: String) -> Words {
+        if self.settings.common.json {
+            Words { out: self.close(Some(in_object)), err: String::new() }
+        } else {
+            Words { out: String::new(), err: format!("iperf3: {line}\n") }
+        }
+    }
+
+    /// What remains to be printed of the JSON.
+    fn close(&mut self, error: Option<String>) -> String {
+        if !self.settings.common.json {
+            return String::new();
+        }
+        self.document.error = error;
+        let mut text = String::new();
+        if self.settings.common.json_stream {
+            let document = &self.document;
+            if let Some(error) = &document.error {
+                text += &event("error", error);
+            }
+            if let Some(object) = &document.server_output_json {
+                text += &event("server_output_json", object);
+            }
+            if let Some(output) = &document.server_output_text {
+                text += &event("server_output_text", output);
+            }
+            text += &event("end", &document.end);
+            if !self.settings.common.json_stream_full_output {
+                return text;
+            }
+        }
+        text + &json::pretty(&self.document)
+    }
+
+    /// The directions in which they are reported, as whether this host sends: with both, the client's first.
+    fn groups(&self) -> Vec<bool> {
+        let client = self.settings.is_client();
+        if self.test.bidir { vec![client, !client] } else { vec![client != self.test.reverse] }
+    }
+
+    fn style(&self) -> Style {
+        Style {
+            format: self.settings.common.format,
+            verbose: self.settings.common.verbose,
+            client: self.settings.is_client(),
+            bidir: self.test.bidir,
+            udp: self.test.udp,
+        }
+    }
+
+    /// Text as it is printed: with the title, and not at all when JSON is wanted.
+    fn say(&self, text: &str) -> String {
+        if self.settings.common.json {
+            return String::new();
+        }
+        match &self.settings.client.title {
+            Some(title) => prefixed(text, &format!("{title}:  ")),
+            None => text.to_owned(),
+        }
+    }
+
+    /// As `say`, and kept for a client that wants it.
+    fn say_to_both(&mut self, text: &str) -> String {
+        let said = self.say(text);
+        if self.test.get_server_output && !self.settings.is_client() {
+            self.for_client += &said;
+        }
+        said
+    }
+}
+
+fn event(event: &str, data: impl Serialize) -> String {
+    json::compact(&Event { event, data }) + "\n"
+}

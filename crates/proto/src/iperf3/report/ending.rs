@@ -1,0 +1,139 @@
+//! What is reckoned at the end of a test.
+
+use super::document::{Cpu, EndObject, EndStream};
+use super::facts::{End, Stream, StreamEnd};
+use super::records::{Extremes, Record, half, percent, sum};
+
+/// One direction, reckoned up.
+#[derive(Debug)]
+pub(super) struct Direction {
+    /// This host sends.
+    pub(super) sends: bool,
+    /// One for each stream.
+    pub(super) streams: Vec<Ended>,
+    /// Over all streams, as the sender counted.
+    pub(super) sent: Record,
+    /// Over all streams, as the receiver counted.
+    pub(super) received: Record,
+    /// Over all streams of UDP: what was sent, and what of it was lost.
+    total: Option<Record>,
+    /// Congestion control of the sender.
+    pub(super) sender_congestion: Option<String>,
+    /// Congestion control of the receiver.
+    pub(super) receiver_congestion: Option<String>,
+}
+
+/// One stream, reckoned up.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// What the sender counted; a UDP sender's jitter and loss are zeros.
+    pub(super) sent: Record,
+    /// What the receiver counted.
+    pub(super) received: Record,
+    /// Datagrams that came after a later one.
+    pub(super) out_of_order: u64,
+    object: EndStream,
+}
+
+/// The streams of one direction; absent when there is none.
+pub(super) fn direction(
+    sends: bool,
+    streams: &[(Stream, Extremes)],
+    end: &End,
+    udp: bool,
+) -> Option<Direction> {
+    let streams: Vec<_> = streams
+        .iter()
+        .zip(&end.streams)
+        .filter(|((stream, _), _)| stream.sends == sends)
+        .map(|((stream, extremes), counts)| stream_end(stream, extremes, counts, end, udp))
+        .collect();
+    let over_all = |records: Vec<Record>| sum(&records, records.first()?);
+    let sent = over_all(streams.iter().map(|stream| stream.sent).collect())?;
+    let received = over_all(streams.iter().map(|stream| stream.received).collect())?;
+    let totals = streams
+        .iter()
+        .filter_map(|stream| match &stream.object {
+            EndStream::Udp { udp } => Some(**udp),
+            EndStream::Tcp { .. } => None,
+        })
+        .collect();
+    let total = over_all(totals);
+    let (sender, receiver) = if sends {
+        (&end.local_congestion, &end.remote_congestion)
+    } else {
+        (&end.remote_congestion, &end.local_congestion)
+    };
+    Some(Direction {
+        sends,
+        streams,
+        sent,
+        received,
+        total,
+        sender_congestion: sender.clone(),
+        receiver_congestion: receiver.clone(),
+    })
+}
+
+fn stream_end(stream: &Stream, extremes: &Extremes, counts: &StreamEnd, end: &End, udp: bool) -> Ended {
+    let socket = Some(stream.socket);
+    let mut sent = Record { socket, ..half(counts.sent, end.duration, udp, stream.sends) };
+    let received = Record { socket, ..half(counts.received, end.duration, udp, stream.sends) };
+    let out_of_order = counts.received.map(|half| half.out_of_order).unwrap_or_default();
+    let object = if udp {
+        sent = Record { jitter_ms: Some(0.0), lost_packets: Some(0), lost_percent: Some(0.0), ..sent };
+        let known = sent.packets.filter(|packets| *packets > 0);
+        let packets = known.or(received.packets).unwrap_or_default();
+        let lost = received.lost_packets.unwrap_or_default();
+        let udp = Record {
+            jitter_ms: received.jitter_ms,
+            lost_packets: Some(lost),
+            packets: Some(packets),
+            lost_percent: Some(percent(lost, packets)),
+            out_of_order: Some(out_of_order),
+            ..sent
+        };
+        EndStream::Udp { udp: Box::new(udp) }
+    } else {
+        let sender = Record { extremes: sent.retransmits.map(|_| extremes.get()), ..sent };
+        // As iperf3 has it: the end is the receiver's, the length this host's.
+        let receiver = Record { seconds: end.duration.as_secs_f64(), retransmits: None, ..received };
+        EndStream::Tcp { sender: Box::new(sender), receiver: Box::new(receiver) }
+    };
+    Ended { sent, received: Record { retransmits: None, ..received }, out_of_order, object }
+}
+
+/// The `end` object from one direction, or two.
+pub(super) fn object(directions: &[Direction], end: &End) -> EndObject {
+    let mut object = EndObject {
+        streams: directions.iter().flat_map(|d| &d.streams).map(|stream| stream.object.clone()).collect(),
+        cpu_utilization_percent: Some(Cpu::new(end.local_cpu, end.remote_cpu.unwrap_or_default())),
+        ..EndObject::default()
+    };
+    if let Some(first) = directions.first() {
+        let (total, sent, received) = sums(first);
+        (object.sum, object.sum_sent, object.sum_received) = (total, Some(sent), Some(received));
+    }
+    if let Some(second) = directions.get(1) {
+        let (total, sent, received) = sums(second);
+        object.sum_bidir_reverse = total;
+        object.sum_sent_bidir_reverse = Some(sent);
+        object.sum_received_bidir_reverse = Some(received);
+    }
+    // With both directions, this host's is called the sender's.
+    if let Some(direction) = directions.iter().find(|d| d.sends).or(directions.first()) {
+        object.sender_tcp_congestion.clone_from(&direction.sender_congestion);
+        object.receiver_tcp_congestion.clone_from(&direction.receiver_congestion);
+    }
+    object
+}
+
+/// Total (UDP), sent and received of a direction, with the small oddities of iperf3's object for UDP: the total has
+/// the receiver's time and the sender's rate, and the flags say which end counted.
+fn sums(direction: &Direction) -> (Option<Record>, Record, Record) {
+    let (sent, received) = (direction.sent, direction.received);
+    let Some(total) = direction.total else { return (None, sent, received) };
+    let spread = Record { end: received.end, seconds: received.seconds, ..total };
+    let received = Record { lost_percent: total.lost_percent, sender: false, ..received };
+    (Some(spread), Record { sender: true, ..sent }, received)
+}

@@ -1,0 +1,189 @@
+//! Lines for people, column by column as iperf3 3.21 prints them.
+
+use std::fmt::Write as _;
+
+use super::ending::{Direction, Ended};
+use super::facts::{CpuShare, End, Test};
+use super::records::Record;
+use crate::iperf3::numbers::{Format, bitrate, general, transfer};
+
+/// Between parts of a report.
+pub(super) const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -\n";
+
+/// What lines depend on beside their figures.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Style {
+    /// Unit of rates.
+    pub(super) format: Option<Format>,
+    /// More detail.
+    pub(super) verbose: bool,
+    /// This host is the client.
+    pub(super) client: bool,
+    /// Both ends send.
+    pub(super) bidir: bool,
+    /// UDP.
+    pub(super) udp: bool,
+}
+
+/// Which line it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Interval,
+    Summary,
+}
+
+impl Style {
+    /// What stands above the intervals.
+    pub(super) fn interval_header(self, sends: bool) -> String {
+        self.header(match (self.udp, self.bidir, sends) {
+            (false, true, _) | (false, false, true) => "         Retr  Cwnd",
+            (false, false, false) => "",
+            (true, false, true) => "         Total Datagrams",
+            (true, ..) => "         Jitter    Lost/Total Datagrams",
+        })
+    }
+
+    /// What stands above the summary; a server that only receives knows of no retransmits.
+    pub(super) fn summary_header(self, sends: bool) -> String {
+        self.header(match self.udp {
+            true => "         Jitter    Lost/Total Datagrams",
+            false if self.client || self.bidir || sends => "         Retr",
+            false => "",
+        })
+    }
+
+    fn header(self, tail: &str) -> String {
+        let role = if self.bidir { "[Role]" } else { "" };
+        format!("[ ID]{role} Interval           Transfer     Bitrate{tail}\n")
+    }
+
+    /// An interval of a stream or of the sum.
+    pub(super) fn interval(self, record: &Record) -> String {
+        let tag = if record.omitted == Some(true) { "(omitted)" } else { "" };
+        self.line(record, record.sender, Line::Interval, tag)
+    }
+
+    fn line(self, record: &Record, sends: bool, line: Line, tag: &str) -> String {
+        let id = record.socket.map_or_else(|| "SUM".to_owned(), |socket| format!("{socket:3}"));
+        let role = match (self.bidir, sends, self.client) {
+            (false, ..) => "",
+            (true, true, true) => "[TX-C]",
+            (true, false, true) => "[RX-C]",
+            (true, true, false) => "[TX-S]",
+            (true, false, false) => "[RX-S]",
+        };
+        let (start, end) = (record.start, record.end);
+        let (bytes, rate) = (transfer(record.bytes), bitrate(record.bits_per_second, self.format));
+        let tail = self.tail(record, line);
+        format!("[{id}]{role} {start:6.2}-{end:<6.2} sec  {bytes}s  {rate}s/sec{tail}{tag}\n")
+    }
+
+    fn tail(self, record: &Record, line: Line) -> String {
+        if let (Some(jitter), Some(lost), Some(packets), Some(percent)) =
+            (record.jitter_ms, record.lost_packets, record.packets, record.lost_percent)
+        {
+            return format!("  {jitter:5.3} ms  {lost}/{packets} ({}%)  ", general(percent, 2));
+        }
+        if let Some(packets) = record.packets {
+            let filler = if self.bidir { "          " } else { "" };
+            return format!(" {filler} {packets}  ");
+        }
+        let Some(retransmits) = record.retransmits else { return " ".repeat(18) };
+        match (line, record.tcp) {
+            (Line::Interval, Some(tcp)) => {
+                format!("  {retransmits:3}   {}s       ", transfer(tcp.snd_cwnd))
+            }
+            (Line::Summary, _) if record.socket.is_some() => format!("  {retransmits:3}            "),
+            _ => format!("  {retransmits:3}             "),
+        }
+    }
+
+    /// The summary of one direction.
+    pub(super) fn summary(self, direction: &Direction, end: &End) -> String {
+        let mut text = String::new();
+        for stream in &direction.streams {
+            text += &self.both_ends(&stream.sent, &stream.received, direction, Some(stream));
+        }
+        if direction.streams.len() > 1 {
+            text += &self.both_ends(&direction.sent, &direction.received, direction, None);
+        }
+        if self.verbose {
+            if direction.sends {
+                text += &self.cpu(end);
+            }
+            for (end, name) in
+                [("snd", &direction.sender_congestion), ("rcv", &direction.receiver_congestion)]
+            {
+                if let Some(name) = name {
+                    let _ = writeln!(text, "{end}_tcp_congestion {name}");
+                }
+            }
+        }
+        text
+    }
+
+    /// A client tells both halves, a server its own.
+    fn both_ends(
+        self,
+        sent: &Record,
+        received: &Record,
+        direction: &Direction,
+        stream: Option<&Ended>,
+    ) -> String {
+        let mut text = String::new();
+        let id = sent.socket.map_or_else(|| "SUM".to_owned(), |socket| format!("{socket:3}"));
+        let unknown = |end: &str| {
+            if self.verbose { format!("[{id}] ({end} statistics not available)\n") } else { String::new() }
+        };
+        if self.client || direction.sends {
+            text += &self.line(sent, direction.sends, Line::Summary, "sender");
+        } else {
+            text += &unknown("sender");
+        }
+        if let Some(late) = stream.map(|s| s.out_of_order).filter(|late| *late > 0) {
+            let (start, end) = (sent.start, sent.end);
+            let _ = writeln!(text, "[SUM] {start:4.1}-{end:4.1} sec  {late} datagrams received out-of-order");
+        }
+        if self.client || !direction.sends {
+            text += &self.line(received, direction.sends, Line::Summary, "receiver");
+        } else {
+            text += &unknown("receiver");
+        }
+        text
+    }
+
+    fn cpu(self, end: &End) -> String {
+        let line = |here: &str, there: &str| {
+            let (local, remote) = (end.local_cpu, end.remote_cpu.unwrap_or_default());
+            let share = |cpu: CpuShare| format!("{:.1}% ({:.1}%u/{:.1}%s)", cpu.total, cpu.user, cpu.system);
+            format!("CPU Utilization: local/{here} {}, remote/{there} {}\n", share(local), share(remote))
+        };
+        let mut text = line("sender", "receiver");
+        if self.bidir {
+            text += &line("receiver", "sender");
+        }
+        text
+    }
+}
+
+/// The line of `-V` that says what begins.
+pub(super) fn starting(test: &Test) -> String {
+    let protocol = if test.udp { "UDP" } else { "TCP" };
+    let goal = if test.bytes > 0 {
+        format!("{} bytes to send", test.bytes)
+    } else if test.blocks > 0 {
+        format!("{} blocks to send", test.blocks)
+    } else {
+        format!("{} second test", test.seconds)
+    };
+    format!(
+        "Starting Test: protocol: {protocol}, {} streams, {} byte blocks, omitting {} seconds, {goal}, tos {}\n",
+        test.streams, test.block_bytes, test.omit, test.tos
+    )
+}
+
+/// Puts a title or a time stamp before each line.
+#[must_use]
+pub fn prefixed(text: &str, prefix: &str) -> String {
+    text.split_inclusive('\n').map(|line| format!("{prefix}{line}")).collect()
+}

@@ -1,0 +1,434 @@
+//! iperf3's server.
+
+mod door;
+mod ending;
+mod run;
+mod test;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use linerate_units::{Span, Timestamp};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::auth::Gate;
+use super::errors::{Number, Trouble};
+use super::plan;
+use super::report::{Host, Report, Words};
+use super::settings::Settings;
+use super::state::State;
+use super::wire::{Cookie, server_error};
+use crate::ServantConfig;
+use crate::stand_in::{FlowId, Input, Link, Opened, Output, Reason, RunId, StandIn, Transport};
+use door::Door;
+use test::{Phase, Test};
+
+/// Longest wait for a cookie, and between the pieces of a message (as iperf3 since 3.15).
+const SILENCE: Span = Span::from_secs(10);
+/// How long a connection that was turned away may stay half open.
+const PARTING: Span = Span::from_secs(2);
+/// Connections at once that have not shown a cookie; the next are reset.
+const MOST_ARRIVING: usize = 512;
+
+/// What a server is told beside its command line.
+#[derive(Debug)]
+pub struct ServerConfig {
+    /// The command line.
+    pub settings: Settings,
+    /// This host.
+    pub host: Host,
+    /// Milliseconds since the Unix epoch at [`Timestamp::START`].
+    pub unix_ms: u64,
+    /// Randomness for logins; nobody may guess it.
+    pub seed: [u8; 32],
+    /// Who may test; absent for everybody.
+    pub gate: Option<Gate>,
+    /// Several tests at once, told apart by their cookies.
+    pub shared: bool,
+}
+
+/// The server of iperf3: tests, one after another or side by side.
+#[derive(Debug)]
+pub struct Server {
+    desk: Desk,
+    random: StdRng,
+    gate: Option<Gate>,
+    shared: bool,
+    listener: Link,
+    door: Option<Door>,
+    visitors: BTreeMap<Link, Visitor>,
+    tests: BTreeMap<RunId, Test>,
+    next_run: RunId,
+    /// Report of the next test.
+    lobby: Option<Report>,
+    /// Number of the next test, as it is printed.
+    number: u64,
+    /// Since when nothing happens; absent while there is a test.
+    idle_since: Option<Timestamp>,
+    /// The program ends as soon as nobody is there any more.
+    leaving: bool,
+    over: bool,
+}
+
+/// What the server and its tests share.
+#[derive(Debug)]
+struct Desk {
+    settings: Settings,
+    host: Host,
+    unix_ms: u64,
+    out: VecDeque<Output>,
+    next_flow: FlowId,
+    next_link: u32,
+}
+
+/// A connection that was accepted.
+#[derive(Debug)]
+enum Visitor {
+    /// Its cookie has not come yet.
+    Arriving { bytes: Vec<u8>, until: Timestamp, opened: Opened },
+    /// The control connection of a test.
+    Control(RunId),
+    /// A stream of a test.
+    Stream(RunId),
+    /// It was turned away, or its test is over; what it still sends is ignored.
+    Parting { until: Timestamp },
+}
+
+impl Server {
+    /// A server that has not begun.
+    #[must_use]
+    pub fn new(config: ServerConfig) -> Self {
+        let ServerConfig { settings, host, unix_ms, seed, gate, shared } = config;
+        let desk = Desk { settings, host, unix_ms, out: VecDeque::new(), next_flow: 0, next_link: 1 };
+        Self {
+            desk,
+            random: StdRng::from_seed(seed),
+            gate,
+            shared,
+            listener: Link(0),
+            door: None,
+            visitors: BTreeMap::new(),
+            tests: BTreeMap::new(),
+            next_run: 0,
+            lobby: None,
+            number: 1,
+            idle_since: None,
+            leaving: false,
+            over: false,
+        }
+    }
+
+    /// A server behind a port that other protocols share: it prints for nobody and knows no logins.
+    #[must_use]
+    pub fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
+        let mut settings = Settings::default();
+        settings.common.port = config.port;
+        let seed = StdRng::seed_from_u64(config.seed).random();
+        let shared = config.shared;
+        let host = Host::default();
+        let unix_ms = config.wall.as_ns() / 1_000_000;
+        Box::new(Self::new(ServerConfig { settings, host, unix_ms, seed, gate: None, shared }))
+    }
+
+    fn begin(&mut self) {
+        let mut report = Report::new(&self.desk.settings, &self.desk.host);
+        let opening = report.opening();
+        self.desk.print(opening);
+        self.lobby = Some(report);
+        self.listen();
+    }
+
+    fn listen(&mut self) {
+        let options = plan::control_options(&self.desk.settings.common);
+        // A listener that knows MPTCP serves plain TCP clients as plain TCP.
+        let options = crate::stand_in::LinkOptions { transport: Transport::Mptcp, ..options };
+        self.listener = self.desk.link();
+        let port = self.desk.settings.common.port;
+        self.desk.out.push_back(Output::Listen { link: self.listener, port, options });
+    }
+
+    fn opened(&mut self, now: Timestamp, link: Link, opened: &Opened) {
+        if link == self.listener {
+            self.desk.settings.common.port = opened.local.port();
+            if self.idle_since.replace(now).is_none() {
+                self.announce();
+            }
+        } else {
+            self.door_open(now, link);
+        }
+    }
+
+    fn not_opened(&mut self, now: Timestamp, link: Link, reason: &Reason) {
+        if link == self.listener {
+            let trouble = Trouble::because(Number::LISTEN, reason.errno, reason.text.clone());
+            let words = self.report().failed(&trouble);
+            self.desk.speak(words);
+            self.exit(1);
+        } else {
+            self.door_failed(now, link, reason);
+        }
+    }
+
+    /// Prints that the server waits.
+    fn announce(&mut self) {
+        let mut report = self.report();
+        let text = report.listening(self.number);
+        self.desk.print(text);
+        self.lobby = Some(report);
+    }
+
+    /// The report that waits for a test, or another one.
+    fn report(&mut self) -> Report {
+        self.lobby.take().unwrap_or_else(|| Report::new(&self.desk.settings, &self.desk.host))
+    }
+
+    /// Whether another test keeps the server from taking one.
+    fn is_busy(&self) -> bool {
+        !self.shared && self.tests.values().any(Test::is_admitted)
+    }
+
+    fn accepted(&mut self, now: Timestamp, listener: Link, link: Link, opened: Opened) {
+        if listener != self.listener {
+            return self.adopted(now, link, opened);
+        }
+        let arriving = |visitor: &&Visitor| matches!(visitor, Visitor::Arriving { .. });
+        if self.leaving || self.visitors.values().filter(arriving).count() >= MOST_ARRIVING {
+            self.desk.out.push_back(Output::Reset { link });
+        } else if self.is_busy() && !self.tests.values().any(Test::awaits_streams) {
+            self.turn_away(now, link);
+        } else {
+            let arriving = Visitor::Arriving { bytes: Vec::new(), until: now + SILENCE, opened };
+            self.visitors.insert(link, arriving);
+        }
+    }
+
+    /// Says that the server is busy. The connection stays open for a moment: closing with bytes unread would reset it,
+    /// and the word could be lost.
+    fn turn_away(&mut self, now: Timestamp, link: Link) {
+        self.desk.out.push_back(Output::Send { link, bytes: vec![State::AccessDenied.byte()] });
+        self.part(now, link);
+    }
+
+    /// Lets a connection go when its peer has read the last word, or in a moment.
+    fn part(&mut self, now: Timestamp, link: Link) {
+        self.desk.out.push_back(Output::FinishWriting { link });
+        self.visitors.insert(link, Visitor::Parting { until: now + PARTING });
+    }
+
+    fn bytes(&mut self, now: Timestamp, link: Link, new: &[u8]) {
+        match self.visitors.get_mut(&link) {
+            Some(Visitor::Arriving { bytes, opened, .. }) => {
+                bytes.extend_from_slice(new);
+                let Some((cookie, rest)) = Cookie::split(bytes) else { return };
+                let (rest, opened) = (rest.to_vec(), opened.clone());
+                self.welcome(now, link, opened, cookie, &rest);
+            }
+            Some(Visitor::Control(run)) => {
+                let run = *run;
+                self.control_bytes(now, run, new);
+            }
+            _ => {}
+        }
+    }
+
+    /// A cookie is there: it tells whether this is a stream of a test or a new client.
+    fn welcome(&mut self, now: Timestamp, link: Link, opened: Opened, cookie: Cookie, rest: &[u8]) {
+        let busy = self.is_busy();
+        let known = self.tests.iter_mut().find(|(_, test)| test.cookie.matches(&cookie));
+        match known {
+            Some((run, test)) if test.awaits_streams() && !test.is_udp() => {
+                self.visitors.insert(link, Visitor::Stream(*run));
+                test.add_stream(now, link, opened, &mut self.desk);
+            }
+            Some(_) => self.turn_away(now, link),
+            None if busy => self.turn_away(now, link),
+            None => {
+                let run = self.next_run;
+                self.next_run = self.next_run.wrapping_add(1);
+                let report = self.report();
+                self.idle_since = None;
+                self.visitors.insert(link, Visitor::Control(run));
+                let test = Test::new(now, run, link, &opened, cookie, report, &mut self.desk);
+                self.tests.insert(run, test);
+                self.control_bytes(now, run, rest);
+            }
+        }
+    }
+
+    fn control_bytes(&mut self, now: Timestamp, run: RunId, bytes: &[u8]) {
+        let Some(test) = self.tests.get_mut(&run) else { return };
+        test.hear(now, bytes, &mut self.desk);
+        if test.phase == Phase::Negotiating
+            && let Some(params) = test.take_params(&mut self.desk)
+        {
+            self.consider(now, run, params);
+        }
+    }
+
+    fn closed(&mut self, now: Timestamp, link: Link) {
+        match self.visitors.get(&link) {
+            Some(Visitor::Arriving { .. }) => {
+                self.desk.out.push_back(Output::Close { link });
+                self.visitors.remove(&link);
+                self.complain_of_cookie(0, "");
+            }
+            Some(Visitor::Parting { .. }) => {
+                self.desk.out.push_back(Output::Close { link });
+                self.visitors.remove(&link);
+            }
+            Some(Visitor::Control(run)) => {
+                if let Some(test) = self.tests.get_mut(run) {
+                    test.control_closed(now, &mut self.desk);
+                }
+            }
+            Some(Visitor::Stream(_)) | None => {}
+        }
+    }
+
+    fn tick(&mut self, now: Timestamp) {
+        let late = |visitor: &Visitor| match visitor {
+            Visitor::Arriving { until, .. } | Visitor::Parting { until } => *until <= now,
+            Visitor::Control(_) | Visitor::Stream(_) => false,
+        };
+        let late: Vec<Link> =
+            self.visitors.iter().filter(|(_, visitor)| late(visitor)).map(|(link, _)| *link).collect();
+        for link in late {
+            if let Some(Visitor::Arriving { .. }) = self.visitors.remove(&link) {
+                const ETIMEDOUT: i32 = 110;
+                let bytes = server_error(Number::RECV_COOKIE.0, ETIMEDOUT);
+                self.desk.out.push_back(Output::Send { link, bytes });
+                self.part(now, link);
+                self.complain_of_cookie(ETIMEDOUT, "Connection timed out");
+            } else {
+                self.desk.out.push_back(Output::Close { link });
+            }
+        }
+        for test in self.tests.values_mut() {
+            test.tick(now, &mut self.desk);
+        }
+        self.look();
+        if self.idle_end().is_some_and(|end| end <= now) {
+            self.end_idling(now);
+        }
+    }
+
+    /// Asks for counts once for all tests that want them.
+    fn look(&mut self) {
+        let asking = self.tests.values_mut().map(Test::starts_looking).filter(|starts| *starts).count();
+        if asking > 0 {
+            self.desk.out.push_back(Output::Look);
+        }
+    }
+
+    /// A connection that shows no cookie is worth a word only when nobody else is served.
+    fn complain_of_cookie(&mut self, errno: i32, text: &str) {
+        if self.tests.is_empty() {
+            let words = self.report().failed(&Trouble::because(Number::RECV_COOKIE, errno, text));
+            self.desk.speak(words);
+        }
+    }
+
+    /// When the server has waited long enough for a client.
+    fn idle_end(&self) -> Option<Timestamp> {
+        let patience = self.desk.settings.server.idle_timeout?;
+        Some(self.idle_since? + patience)
+    }
+
+    fn end_idling(&mut self, now: Timestamp) {
+        if self.desk.settings.server.one_off {
+            return self.exit(0);
+        }
+        self.idle_since = Some(now);
+        self.desk.out.push_back(Output::Close { link: self.listener });
+        self.listen();
+    }
+
+    fn exit(&mut self, code: i32) {
+        self.desk.out.push_back(Output::Exit(code));
+        self.over = true;
+    }
+}
+
+impl Desk {
+    fn print(&mut self, text: String) {
+        if !text.is_empty() {
+            self.out.push_back(Output::Print(text));
+        }
+    }
+
+    fn speak(&mut self, words: Words) {
+        self.print(words.out);
+        if !words.err.is_empty() {
+            self.out.push_back(Output::Complain(words.err));
+        }
+    }
+
+    fn link(&mut self) -> Link {
+        let link = Link(self.next_link % Link::FIRST_ACCEPTED.0);
+        self.next_link = self.next_link.wrapping_add(1);
+        link
+    }
+
+    fn flow(&mut self) -> FlowId {
+        let flow = self.next_flow;
+        self.next_flow = self.next_flow.wrapping_add(1);
+        flow
+    }
+}
+
+impl StandIn for Server {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        if self.over {
+            return;
+        }
+        match input {
+            Input::Begin => self.begin(),
+            Input::Opened { link, opened } => self.opened(now, link, &opened),
+            Input::NotOpened { link, reason } => self.not_opened(now, link, &reason),
+            Input::Accepted { listener, link, opened } => self.accepted(now, listener, link, opened),
+            Input::Bytes { link, bytes } => self.bytes(now, link, bytes),
+            Input::Datagram { link, from, .. } => self.datagram(link, from),
+            Input::Closed { link, .. } => self.closed(now, link),
+            Input::Admitted { run } => self.admitted(now, run),
+            Input::Refused { run, .. } => self.refused(run),
+            Input::NotStarted { flow, reason } => {
+                for test in self.tests.values_mut() {
+                    test.not_started(flow, &reason, &mut self.desk);
+                }
+            }
+            Input::Counts { cpu, flows } => {
+                for test in self.tests.values_mut() {
+                    test.counts(now, cpu, flows, &mut self.desk);
+                }
+            }
+            Input::Ended { counts } => {
+                for test in self.tests.values_mut() {
+                    test.flow_ended(now, counts, &mut self.desk);
+                }
+                self.desk.out.push_back(Output::Forget { flow: counts.flow });
+            }
+            Input::Tick => self.tick(now),
+            Input::Signal(signal) => self.interrupt(signal),
+            _ => {}
+        }
+        self.look();
+        self.sweep(now);
+        self.leave();
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.desk.out.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        if self.over {
+            return None;
+        }
+        let visitors = self.visitors.values().filter_map(|visitor| match visitor {
+            Visitor::Arriving { until, .. } | Visitor::Parting { until } => Some(*until),
+            Visitor::Control(_) | Visitor::Stream(_) => None,
+        });
+        let tests = self.tests.values().filter_map(|test| test.deadline(&self.desk.settings));
+        visitors.chain(tests).chain(self.idle_end()).min()
+    }
+}

@@ -1,0 +1,159 @@
+//! Admission, and the socket at which datagram streams arrive.
+
+use std::net::SocketAddr;
+
+use linerate_units::Timestamp;
+
+use super::{Server, Visitor};
+use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::params::{Limits, Params};
+use crate::iperf3::plan;
+use crate::iperf3::server::test::{Phase, Test};
+use crate::iperf3::wire::HELLO_REPLY;
+use crate::stand_in::{Link, LinkOptions, Opened, Output, Reason, RunId, Transport};
+
+/// The socket at which datagram streams arrive: open while a test awaits some.
+#[derive(Debug)]
+pub(super) struct Door {
+    link: Link,
+    open: bool,
+}
+
+impl Server {
+    /// The parameters are there: may this test be made?
+    pub(super) fn consider(&mut self, now: Timestamp, run: RunId, params: Params) {
+        let seconds = self.unix_seconds(now);
+        let server = &self.desk.settings.server;
+        let limits = Limits {
+            bitrate: server.bitrate_limit.filter(|limit| *limit > 0),
+            seconds: server.max_duration.map(|most| most.as_ns() / 1_000_000_000),
+            file: self.desk.settings.common.file.is_some(),
+        };
+        let busy = self.is_busy();
+        let Some(test) = self.tests.get_mut(&run) else { return };
+        if let Some(gate) = &mut self.gate {
+            let token = params.authtoken.as_deref().unwrap_or_default();
+            if gate.admits(token, seconds, &mut self.random).is_none() {
+                return test.fail(&Trouble::new(Number::AUTH), &mut self.desk);
+            }
+        }
+        if params.sctp {
+            const EPROTONOSUPPORT: i32 = 93;
+            let why = Trouble::because(Number::STREAM_LISTEN, EPROTONOSUPPORT, "Protocol not supported");
+            return test.fail(&why, &mut self.desk);
+        }
+        if let Err(number) = params.check(&limits) {
+            return test.fail(&Trouble::new(number), &mut self.desk);
+        }
+        if busy {
+            return test.deny(&mut self.desk);
+        }
+        test.ask(params, &mut self.desk);
+    }
+
+    pub(super) fn admitted(&mut self, now: Timestamp, run: RunId) {
+        let unix_ms = self.desk.unix_ms.saturating_add(now.as_ns() / 1_000_000);
+        let Some(test) = self.tests.get_mut(&run).filter(|test| test.phase == Phase::Asking) else { return };
+        test.accept(now, unix_ms, &mut self.desk);
+        self.open_door(now);
+    }
+
+    pub(super) fn refused(&mut self, run: RunId) {
+        if let Some(test) = self.tests.get_mut(&run).filter(|test| test.phase == Phase::Asking) {
+            test.deny(&mut self.desk);
+        }
+    }
+
+    /// Lets the tests in that wait for the door. Datagrams carry no cookie, so that two tests of one host open their
+    /// streams one after the other.
+    pub(super) fn open_door(&mut self, now: Timestamp) {
+        if !self.tests.values().any(|test| test.phase == Phase::AtDoor) {
+            return;
+        }
+        match &self.door {
+            None => {
+                let common = &self.desk.settings.common;
+                let options = LinkOptions { transport: Transport::Udp, ..LinkOptions::default() };
+                let (options, port) = (plan::located(options, common), common.port);
+                let link = self.desk.link();
+                self.desk.out.push_back(Output::Listen { link, port, options });
+                self.door = Some(Door { link, open: false });
+            }
+            Some(door) if door.open => {
+                let awaited = |test: &&Test| test.is_udp() && test.awaits_streams();
+                let mut hosts: Vec<_> =
+                    self.tests.values().filter(awaited).map(|test| test.peer.ip()).collect();
+                for test in self.tests.values_mut().filter(|test| test.phase == Phase::AtDoor) {
+                    if !hosts.contains(&test.peer.ip()) {
+                        hosts.push(test.peer.ip());
+                        test.create_streams(now, &mut self.desk);
+                    }
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Closes the door when nobody is expected.
+    pub(super) fn close_door(&mut self) {
+        let awaited = |test: &Test| test.phase == Phase::AtDoor || test.is_udp() && test.awaits_streams();
+        if let Some(door) = self.door.take_if(|_| !self.tests.values().any(awaited)) {
+            self.desk.out.push_back(Output::Close { link: door.link });
+        }
+    }
+
+    pub(super) fn door_open(&mut self, now: Timestamp, link: Link) {
+        if let Some(door) = self.door.as_mut().filter(|door| door.link == link) {
+            door.open = true;
+            self.open_door(now);
+        }
+    }
+
+    pub(super) fn door_failed(&mut self, now: Timestamp, link: Link, reason: &Reason) {
+        if self.door.as_ref().is_none_or(|door| door.link != link) {
+            return;
+        }
+        let opened = self.door.take().is_some_and(|door| door.open);
+        let number = if opened { Number::STREAM_ACCEPT } else { Number::STREAM_LISTEN };
+        let trouble = Trouble::because(number, reason.errno, reason.text.clone());
+        for test in self.tests.values_mut().filter(|test| test.is_udp()) {
+            if test.phase == Phase::AtDoor || test.awaits_streams() {
+                test.fail(&trouble, &mut self.desk);
+            }
+        }
+        self.open_door(now);
+    }
+
+    /// Any first datagram of a peer opens a stream, whatever it says.
+    pub(super) fn datagram(&mut self, link: Link, from: SocketAddr) {
+        if self.door.as_ref().is_none_or(|door| door.link != link) {
+            return;
+        }
+        let expects = |test: &&mut Test| test.is_udp() && test.awaits_streams();
+        let many = self.tests.values_mut().filter(expects).count() > 1;
+        // A host with several addresses may not send from that of its control connection.
+        let mut tests = self.tests.values_mut().filter(expects);
+        let Some(test) = tests.find(|test| !many || test.peer.ip() == from.ip()) else { return };
+        if let Some(options) = test.adopt(from) {
+            self.desk.out.push_back(Output::Adopt { listener: link, peer: from, options });
+        }
+    }
+
+    /// A datagram stream has its socket.
+    pub(super) fn adopted(&mut self, now: Timestamp, link: Link, opened: Opened) {
+        let Some(peer) = opened.remote else { return };
+        let found = self.tests.iter_mut().find(|(_, test)| test.adopting == Some(peer));
+        let Some((run, test)) = found else {
+            return self.desk.out.push_back(Output::Close { link });
+        };
+        self.visitors.insert(link, Visitor::Stream(*run));
+        self.desk.out.push_back(Output::Send { link, bytes: HELLO_REPLY.to_vec() });
+        test.adopting = None;
+        test.add_stream(now, link, opened, &mut self.desk);
+        self.open_door(now);
+    }
+
+    fn unix_seconds(&self, now: Timestamp) -> u64 {
+        self.desk.unix_ms.saturating_add(now.as_ns() / 1_000_000) / 1000
+    }
+}

@@ -1,0 +1,299 @@
+//! One test of a server, while its timers run and until both ends know the results.
+
+use linerate_units::{Span, Timestamp};
+
+use super::test::{Break, Drain, Looking, MESSAGE_PATIENCE, Phase, Test};
+use super::{Desk, SILENCE};
+use crate::iperf3::course::Course;
+use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::params::{Params, natural};
+use crate::iperf3::plan;
+use crate::iperf3::report::Stream;
+use crate::iperf3::results::Results;
+use crate::iperf3::settings::Settings;
+use crate::iperf3::state::State;
+use crate::iperf3::wire::{RESULTS_LIMIT, frame, take_message};
+use crate::stand_in::{Cpu, FlowCounts, FlowId, Opened, Output, Reason, Stop};
+
+/// How much longer than asked a client may take to end its test (as iperf3 since 3.7).
+const SAFETY: Span = Span::from_secs(40);
+/// Longest wait for flows that were told to stop.
+const STOP_PATIENCE: Span = Span::from_secs(2);
+/// Longest wait for the rest of a goal, how long it may pause, and how often it is looked at.
+const DRAIN: (Span, Span, Span) = (Span::from_secs(1), Span::from_ms(50), Span::from_ms(5));
+
+impl Test {
+    /// Acts on what the client has said.
+    pub(super) fn listen(&mut self, now: Timestamp, desk: &mut Desk) {
+        loop {
+            match self.phase {
+                // The parameters are the server's to judge; before the streams are open there is nothing to say.
+                Phase::Negotiating | Phase::Asking | Phase::AtDoor | Phase::Over(_) => return,
+                Phase::Draining | Phase::Stopping => return,
+                Phase::Exchanging => match take_message(&mut self.held, RESULTS_LIMIT) {
+                    Ok(Some(message)) => self.take_results(now, &message, desk),
+                    Ok(None) => return,
+                    Err(_) => self.fail(&Trouble::new(Number::RECV_RESULTS), desk),
+                },
+                Phase::Creating | Phase::Running | Phase::Showing => {
+                    let Some(byte) = self.held.first().copied() else { return };
+                    self.held.remove(0);
+                    self.obey(now, State::of(byte), desk);
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, now: Timestamp, state: Option<State>, desk: &mut Desk) {
+        match (state, self.phase) {
+            (Some(State::TestStart), _) => {}
+            (Some(State::TestEnd), Phase::Running) => self.test_end(now),
+            (Some(State::IperfDone), Phase::Showing) => self.done(desk),
+            (Some(State::ClientTerminate), Phase::Running) => self.look(Looking::BreakOff(Break::Client)),
+            (Some(State::ClientTerminate), _) => self.terminated(desk),
+            (Some(State::IperfDone), _) => self.vanished(desk),
+            _ => self.fail(&Trouble::new(Number::MESSAGE), desk),
+        }
+    }
+
+    pub(super) fn look(&mut self, why: Looking) {
+        self.looking = (why, false);
+    }
+
+    /// Whether counts are wanted that were not asked for yet; from now on they are.
+    pub(super) fn starts_looking(&mut self) -> bool {
+        let starts = self.looking.0 != Looking::No && !self.looking.1;
+        self.looking.1 = true;
+        starts
+    }
+
+    /// Every stream is there: timers and data start.
+    pub(super) fn start(&mut self, now: Timestamp, desk: &mut Desk) {
+        let Some(params) = &self.params else { return };
+        let opened: Vec<Opened> = self.streams.iter().map(|(_, opened)| opened.clone()).collect();
+        for (at, opened) in opened.iter().enumerate() {
+            let text = self.report.stream(Stream {
+                socket: opened.descriptor,
+                local: opened.local,
+                remote: opened.remote.unwrap_or(opened.local),
+                sends: params.server_sends(at),
+                snd_buf: opened.snd_buf,
+                rcv_buf: opened.rcv_buf,
+            });
+            desk.print(text);
+        }
+        let cpu = params.server_affinity.and_then(|cpu| u32::try_from(cpu).ok());
+        let cpu = cpu.or(desk.settings.common.affinity);
+        let mut course = Course::new(params, self.linked_groups(), &opened, desk.settings.common.interval);
+        course.begin(now);
+        // Receivers read before the client is told that it may send.
+        let (senders, receivers): (Vec<_>, Vec<_>) = course.groups.clone().into_iter().partition(|g| g.sends);
+        for group in receivers {
+            course.started(group.flow);
+            let task = plan::task(params, &group, self.run, false, cpu);
+            desk.out.push_back(Output::Start(Box::new(task)));
+        }
+        let text = self.report.started();
+        desk.print(text);
+        let states = vec![State::TestStart.byte(), State::TestRunning.byte()];
+        desk.out.push_back(Output::Send { link: self.control, bytes: states });
+        for group in senders {
+            course.started(group.flow);
+            let task = plan::task(params, &group, self.run, false, cpu);
+            desk.out.push_back(Output::Start(Box::new(task)));
+        }
+        self.course = Some(course);
+        self.set_limits(now, &desk.settings);
+        self.enter(Phase::Running, None);
+        self.look(Looking::Begin);
+    }
+
+    fn set_limits(&mut self, now: Timestamp, settings: &Settings) {
+        let Some(params) = &self.params else { return };
+        let length = Span::from_secs(natural(params.time).saturating_add(natural(params.omit)));
+        self.safety_end = (params.time > 0).then(|| now + length + SAFETY);
+        let averaged = settings.server.bitrate_limit_interval;
+        let limited = settings.server.bitrate_limit.is_some_and(|limit| limit > 0) && averaged > Span::ZERO;
+        self.rate_check = limited.then(|| (now + averaged, 0));
+    }
+
+    pub(super) fn deadline(&self, settings: &Settings) -> Option<Timestamp> {
+        let timers = if self.phase == Phase::Running { self.timer(settings) } else { None };
+        let drain = self.draining.map(|drain| drain.next);
+        [self.patience, timers, drain].into_iter().flatten().min()
+    }
+
+    fn timer(&self, settings: &Settings) -> Option<Timestamp> {
+        let course = self.course.as_ref()?;
+        let silent = course.silent_at(settings.common.rcv_timeout);
+        let rate = self.rate_check.map(|(at, _)| at);
+        [course.deadline(), silent, self.safety_end, rate].into_iter().flatten().min()
+    }
+
+    pub(super) fn tick(&mut self, now: Timestamp, desk: &mut Desk) {
+        if self.patience.is_some_and(|patience| patience <= now) {
+            self.patience = None;
+            return self.give_up(now, desk);
+        }
+        let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
+        let timer = self.phase == Phase::Running && due(self.timer(&desk.settings));
+        if self.looking.0 == Looking::No && (timer || due(self.draining.map(|drain| drain.next))) {
+            self.look(Looking::Timer);
+        }
+    }
+
+    /// What was waited for has not come.
+    fn give_up(&mut self, now: Timestamp, desk: &mut Desk) {
+        const ETIMEDOUT: i32 = 110;
+        let late = |number| Trouble::because(number, ETIMEDOUT, "Connection timed out");
+        match self.phase {
+            Phase::Negotiating => self.fail(&late(Number::RECV_PARAMS), desk),
+            Phase::AtDoor | Phase::Creating => self.fail(&Trouble::new(Number::IDLE_TIMEOUT), desk),
+            Phase::Stopping => self.finish(now, desk),
+            Phase::Exchanging => self.fail(&late(Number::RECV_RESULTS), desk),
+            Phase::Showing => self.done(desk),
+            Phase::Asking | Phase::Running | Phase::Draining | Phase::Over(_) => {}
+        }
+    }
+
+    pub(super) fn counts(&mut self, now: Timestamp, cpu: Cpu, flows: &[FlowCounts], desk: &mut Desk) {
+        let (why, asked) = std::mem::replace(&mut self.looking, (Looking::No, false));
+        let Some(course) = self.course.as_mut().filter(|_| asked && why != Looking::No) else { return };
+        let ending = why != Looking::Timer || self.phase != Phase::Running;
+        let text = course.count(now, cpu, flows, &mut self.report, ending);
+        desk.print(text);
+        match why {
+            Looking::No | Looking::Begin => {}
+            Looking::Timer if self.phase == Phase::Draining => self.drain(now, desk),
+            Looking::Timer => self.judge(now, desk),
+            Looking::Last => self.stop(now, desk),
+            Looking::BreakOff(by) => self.show_broken_off(now, by, desk),
+        }
+    }
+
+    /// Whether the test goes on.
+    fn judge(&mut self, now: Timestamp, desk: &mut Desk) {
+        let Some(course) = self.course.as_ref().filter(|_| self.phase == Phase::Running) else { return };
+        let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
+        if due(course.silent_at(desk.settings.common.rcv_timeout)) {
+            return self.fail(&Trouble::new(Number::IDLE_TIMEOUT), desk);
+        }
+        if due(self.safety_end) {
+            return self.fail(&Trouble::new(Number::DURATION_EXPIRED), desk);
+        }
+        if let Some((_, before)) = self.rate_check.filter(|(at, _)| *at <= now) {
+            let averaged = desk.settings.server.bitrate_limit_interval;
+            let bytes = course.meter.all_bytes();
+            let bps = bytes.saturating_sub(before) as f64 * 8.0 / averaged.as_secs_f64();
+            self.rate_check = Some((now + averaged, bytes));
+            if desk.settings.server.bitrate_limit.is_some_and(|limit| bps > limit as f64) {
+                self.fail(&Trouble::new(Number::TOTAL_RATE), desk);
+            }
+        }
+    }
+
+    /// The client has ended the test. With a goal it has sent a known number of bytes, and the last of them may still
+    /// be on their way.
+    fn test_end(&mut self, now: Timestamp) {
+        let receives = self.course.as_ref().is_some_and(|course| course.groups.iter().any(|g| !g.sends));
+        let goal = self.params.as_ref().is_some_and(|params| params.goal().is_some());
+        self.enter(Phase::Draining, None);
+        if receives && goal {
+            let (longest, _, step) = DRAIN;
+            self.draining = Some(Drain { bytes: 0, grew_at: now, next: now + step, until: now + longest });
+            self.look(Looking::Timer);
+        } else {
+            self.look(Looking::Last);
+        }
+    }
+
+    fn drain(&mut self, now: Timestamp, desk: &mut Desk) {
+        let (Some(drain), Some(course)) = (&mut self.draining, &self.course) else { return };
+        let (_, pause, step) = DRAIN;
+        let goal = self.params.as_ref().and_then(Params::goal).unwrap_or(0);
+        let bytes = course.meter.bytes(false);
+        if bytes > drain.bytes {
+            (drain.bytes, drain.grew_at) = (bytes, now);
+        }
+        drain.next = now + step;
+        if bytes >= goal || now.since(drain.grew_at) >= pause || now >= drain.until {
+            self.stop(now, desk);
+        }
+    }
+
+    /// The last counts are there: what is received from now on is not the test's. Of what was sent, the last datagram may
+    /// have left and not be counted yet: the client must never have more than that.
+    fn stop(&mut self, now: Timestamp, desk: &mut Desk) {
+        self.draining = None;
+        self.ended_at = now;
+        self.enter(Phase::Stopping, Some(now + STOP_PATIENCE));
+        let Some(course) = &mut self.course else { return };
+        course.meter.freeze();
+        let stops = course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
+        desk.out.extend(stops);
+        if course.running().is_empty() {
+            self.finish(now, desk);
+        }
+    }
+
+    /// A flow has ended. One that ends alone is left to the client, which also sees it and decides.
+    pub(super) fn flow_ended(&mut self, now: Timestamp, counts: &FlowCounts, desk: &mut Desk) {
+        let Some(course) = &mut self.course else { return };
+        if !course.ended(counts.flow) {
+            return;
+        }
+        course.meter.take_flow(counts);
+        if self.phase == Phase::Stopping && course.running().is_empty() {
+            self.finish(now, desk);
+        }
+    }
+
+    pub(super) fn not_started(&mut self, flow: FlowId, reason: &Reason, desk: &mut Desk) {
+        if self.course.as_mut().is_some_and(|course| course.ended(flow)) {
+            let trouble = Trouble::because(Number::INIT_STREAM, reason.errno, reason.text.clone());
+            self.fail(&trouble, desk);
+        }
+    }
+
+    /// The flows have ended: the server prints what it knows, then asks for the client's results.
+    fn finish(&mut self, now: Timestamp, desk: &mut Desk) {
+        let Some(course) = &mut self.course else { return };
+        let interval = course.close(self.ended_at, &mut self.report);
+        let summary = self.report.summary(&course.end(self.ended_at, None));
+        desk.print(interval + &summary);
+        self.close_streams(desk);
+        self.say(State::ExchangeResults, desk);
+        self.message_end = now + MESSAGE_PATIENCE;
+        self.enter(Phase::Exchanging, Some(self.message_end));
+        self.listen(now, desk);
+    }
+
+    /// The client's results: ours follow.
+    fn take_results(&mut self, now: Timestamp, message: &[u8], desk: &mut Desk) {
+        let (Some(course), Some(params)) = (&self.course, &self.params) else { return };
+        let Some(peer) = Results::read(message, course.meter.elapsed(self.ended_at)) else {
+            return self.fail(&Trouble::new(Number::RECV_RESULTS), desk);
+        };
+        if !course.knows(&peer) {
+            return self.fail(&Trouble::new(Number::STREAM_ID), desk);
+        }
+        for (flow, tally) in course.peer_tallies(&peer, params.udp) {
+            desk.out.push_back(Output::PeerCounted { flow, tally: Box::new(tally) });
+        }
+        let mut own = course.results(self.ended_at);
+        for (stream, (id, sends)) in own.streams.iter_mut().zip(course.meter.ids()) {
+            // Jitter is the receiver's: iperf3 says it back to the client that measured it.
+            if let Some(theirs) = peer.stream(id).filter(|_| sends) {
+                stream.jitter = theirs.jitter;
+            }
+        }
+        own.output = params.get_server_output.then(|| self.report.for_client());
+        desk.out.push_back(Output::Send { link: self.control, bytes: frame(&own.write()) });
+        self.say(State::DisplayResults, desk);
+        self.enter(Phase::Showing, Some(now + SILENCE));
+    }
+
+    pub(super) fn close_streams(&mut self, desk: &mut Desk) {
+        desk.out.extend(self.streams.drain(..).map(|(link, _)| Output::Close { link }));
+    }
+}

@@ -1,0 +1,280 @@
+//! One test of a server, from the cookie to the streams.
+
+use std::net::SocketAddr;
+
+use linerate_units::{Span, Timestamp};
+
+use super::{Desk, SILENCE};
+use crate::iperf3::course::Course;
+use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::params::Params;
+use crate::iperf3::plan::{self, Group};
+use crate::iperf3::report::{Control, Report};
+use crate::iperf3::state::State;
+use crate::iperf3::wire::{BadLength, Cookie, PARAMS_LIMIT, take_message};
+use crate::stand_in::{Link, LinkOptions, Opened, Output, RunId};
+
+/// Longest time for a whole message (as iperf3 since 3.15).
+pub(super) const MESSAGE_PATIENCE: Span = Span::from_secs(30);
+/// Longest unread input of a control connection outside a message: states are single bytes.
+const MOST_HELD: usize = 4096;
+
+/// One test.
+#[derive(Debug)]
+pub(super) struct Test {
+    pub(super) run: RunId,
+    pub(super) control: Link,
+    pub(super) peer: SocketAddr,
+    pub(super) cookie: Cookie,
+    pub(super) report: Report,
+    pub(super) phase: Phase,
+    /// When this phase is given up.
+    pub(super) patience: Option<Timestamp>,
+    /// When the whole message must be there.
+    pub(super) message_end: Timestamp,
+    /// Bytes of the control connection that wait for their turn.
+    pub(super) held: Vec<u8>,
+    pub(super) params: Option<Params>,
+    pub(super) streams: Vec<(Link, Opened)>,
+    /// The peer whose socket is being made.
+    pub(super) adopting: Option<SocketAddr>,
+    /// Its flows; links are the places of the streams until they are open.
+    pub(super) groups: Vec<Group>,
+    pub(super) course: Option<Course>,
+    /// Why counts are wanted, and whether they were asked for.
+    pub(super) looking: (Looking, bool),
+    /// When the client has to have ended the test.
+    pub(super) safety_end: Option<Timestamp>,
+    /// End of the time over which the bit rate is averaged, and the bytes at its start.
+    pub(super) rate_check: Option<(Timestamp, u64)>,
+    /// While what was sent before the end still arrives.
+    pub(super) draining: Option<Drain>,
+    pub(super) ended_at: Timestamp,
+}
+
+/// Where the dialogue stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The parameters come.
+    Negotiating,
+    /// Whoever drives this server is asked.
+    Asking,
+    /// The socket for datagram streams is not open yet, or another test of this host uses it.
+    AtDoor,
+    /// The streams come.
+    Creating,
+    /// The timers run.
+    Running,
+    /// The client has ended the test: the last counts are read, once what it sent before has arrived.
+    Draining,
+    /// The flows were told to stop.
+    Stopping,
+    /// The client's results come.
+    Exchanging,
+    /// Both know everything; the client says farewell.
+    Showing,
+    /// Nothing more.
+    Over(Ending),
+}
+
+/// What was sent before the end still arrives.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Drain {
+    /// Bytes so far.
+    pub(super) bytes: u64,
+    /// When the last of them were seen.
+    pub(super) grew_at: Timestamp,
+    /// When counts are read next.
+    pub(super) next: Timestamp,
+    /// When it is over at the latest.
+    pub(super) until: Timestamp,
+}
+
+/// How a test is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ending {
+    /// It counts as the one test of a server that makes one.
+    pub(super) counts: bool,
+    /// The client may still have to read a last word.
+    pub(super) last_word: bool,
+}
+
+/// Why counts are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Looking {
+    /// They are not.
+    No,
+    /// The timers start.
+    Begin,
+    /// A timer is due.
+    Timer,
+    /// The client has ended the test.
+    Last,
+    /// The test is broken off.
+    BreakOff(Break),
+}
+
+/// Who breaks a test off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Break {
+    /// The client, and it says so.
+    Client,
+    /// The client, without a word.
+    Vanished,
+    /// A signal.
+    Signal(i32),
+}
+
+impl Test {
+    pub(super) fn new(
+        now: Timestamp,
+        run: RunId,
+        control: Link,
+        opened: &Opened,
+        cookie: Cookie,
+        report: Report,
+        desk: &mut Desk,
+    ) -> Self {
+        desk.out.push_back(Output::Send { link: control, bytes: vec![State::ParamExchange.byte()] });
+        Self {
+            run,
+            control,
+            peer: opened.remote.unwrap_or(opened.local),
+            cookie,
+            report,
+            phase: Phase::Negotiating,
+            patience: Some(now + SILENCE),
+            message_end: now + MESSAGE_PATIENCE,
+            held: Vec::new(),
+            params: None,
+            streams: Vec::new(),
+            adopting: None,
+            groups: Vec::new(),
+            course: None,
+            looking: (Looking::No, false),
+            safety_end: None,
+            rate_check: None,
+            draining: None,
+            ended_at: now,
+        }
+    }
+
+    /// Whether this test keeps others from the server.
+    pub(super) fn is_admitted(&self) -> bool {
+        !matches!(self.phase, Phase::Negotiating | Phase::Over(_))
+    }
+
+    pub(super) fn awaits_streams(&self) -> bool {
+        self.phase == Phase::Creating
+    }
+
+    pub(super) fn is_udp(&self) -> bool {
+        self.params.as_ref().is_some_and(|params| params.udp)
+    }
+
+    pub(super) fn say(&self, state: State, desk: &mut Desk) {
+        desk.out.push_back(Output::Send { link: self.control, bytes: vec![state.byte()] });
+    }
+
+    pub(super) fn enter(&mut self, phase: Phase, patience: Option<Timestamp>) {
+        self.phase = phase;
+        self.patience = patience;
+    }
+
+    /// Bytes of the control connection.
+    pub(super) fn hear(&mut self, now: Timestamp, bytes: &[u8], desk: &mut Desk) {
+        self.held.extend_from_slice(bytes);
+        if matches!(self.phase, Phase::Negotiating | Phase::Exchanging) {
+            self.patience = Some(self.message_end.min(now + SILENCE));
+        }
+        self.listen(now, desk);
+        let waits = matches!(self.phase, Phase::Asking | Phase::AtDoor | Phase::Draining | Phase::Stopping);
+        if waits && self.held.len() > MOST_HELD {
+            self.fail(&Trouble::new(Number::MESSAGE), desk);
+        }
+    }
+
+    /// The parameters, once they are complete.
+    pub(super) fn take_params(&mut self, desk: &mut Desk) -> Option<Params> {
+        let params = match take_message(&mut self.held, PARAMS_LIMIT) {
+            Ok(None) => return None,
+            Ok(Some(message)) => Params::read(&message),
+            Err(BadLength(_)) => None,
+        };
+        if params.is_none() {
+            self.fail(&Trouble::new(Number::RECV_PARAMS), desk);
+        }
+        params
+    }
+
+    /// The parameters are good: asks whoever drives this server.
+    pub(super) fn ask(&mut self, params: Params, desk: &mut Desk) {
+        let places: Vec<Link> = (0..).map(Link).take(params.streams()).collect();
+        let groups = plan::groups(&params, false, &places, || desk.flow());
+        let flows = groups.iter().map(|group| (group.flow, group.direction)).collect();
+        let interval = desk.settings.common.interval;
+        let planned = plan::planned(&params, flows, self.run, self.control, false, interval);
+        desk.out.push_back(Output::Ask(Box::new(planned)));
+        self.groups = groups;
+        self.params = Some(params);
+        self.enter(Phase::Asking, None);
+    }
+
+    /// The test may be made.
+    pub(super) fn accept(&mut self, now: Timestamp, unix_ms: u64, desk: &mut Desk) {
+        let Some(params) = &self.params else { return };
+        let control = Control {
+            host: self.peer.ip().to_string(),
+            port: self.peer.port(),
+            cookie: self.cookie.text(),
+            mss: 0,
+            unix_ms,
+        };
+        let text = self.report.connected(&control, plan::test(params));
+        desk.print(text);
+        if params.udp {
+            self.enter(Phase::AtDoor, Some(now + desk.settings.common.rcv_timeout));
+        } else {
+            self.create_streams(now, desk);
+        }
+    }
+
+    /// The streams may come.
+    pub(super) fn create_streams(&mut self, now: Timestamp, desk: &mut Desk) {
+        self.say(State::CreateStreams, desk);
+        self.enter(Phase::Creating, Some(now + desk.settings.common.rcv_timeout));
+    }
+
+    /// How the socket of a datagram stream is set up; absent when this peer has one.
+    pub(super) fn adopt(&mut self, from: SocketAddr) -> Option<LinkOptions> {
+        let known = self.streams.iter().any(|(_, opened)| opened.remote == Some(from));
+        if known || self.adopting.is_some() {
+            return None;
+        }
+        self.adopting = Some(from);
+        self.params.as_ref().map(plan::stream_options)
+    }
+
+    /// A stream has come.
+    pub(super) fn add_stream(&mut self, now: Timestamp, link: Link, opened: Opened, desk: &mut Desk) {
+        let Some(params) = &self.params else { return };
+        self.streams.push((link, opened));
+        if self.streams.len() >= params.streams() {
+            self.start(now, desk);
+        }
+    }
+
+    /// The groups of the flows, now that their links are known.
+    pub(super) fn linked_groups(&self) -> Vec<Group> {
+        let mut groups = self.groups.clone();
+        for group in &mut groups {
+            for link in &mut group.links {
+                let at = usize::try_from(link.0).unwrap_or(usize::MAX);
+                if let Some((stream, _)) = self.streams.get(at) {
+                    *link = *stream;
+                }
+            }
+        }
+        groups
+    }
+}

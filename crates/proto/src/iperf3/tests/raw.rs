@@ -1,0 +1,470 @@
+//! Peers that no iperf3 is, and peers of other versions.
+
+use linerate_units::Span;
+
+use super::world::{SERVER, World, client, message, server};
+use crate::iperf3::settings::{EndCondition, Settings};
+
+const COOKIE: [u8; 37] = *b"abcdefghijklmnopqrstuvwxyz2345672345\0";
+
+/// What a server answers to a client that sends its cookie and then this; it must stay up.
+fn answer(settings: Settings, after_cookie: &[u8]) -> Vec<u8> {
+    let mut world = World::new(server(settings), vec![]);
+    let end = world.stranger();
+    world.connect(end, 1);
+    world.say(end, 1, &COOKIE);
+    world.say(end, 1, after_cookie);
+    world.pass(Span::from_secs(35));
+    assert_eq!(world.ends[SERVER].exit, None);
+    world.heard(end, 1).to_vec()
+}
+
+fn refusal(number: u8) -> Vec<u8> {
+    vec![9, 0xfe, 0, 0, 0, number, 0, 0, 0, 0]
+}
+
+fn one_off() -> Settings {
+    let mut settings = Settings::default();
+    settings.server.one_off = true;
+    settings
+}
+
+#[test]
+fn bad_parameters_are_refused_by_number() {
+    let long = format!("{{\"tcp\":true,\"title\":\"{}\"}}", "x".repeat(9100));
+    for (json, number) in [
+        (long.as_str(), 114),
+        ("{\"tcp\":true,\"parallel\":200}", 6),
+        ("{\"udp\":true,\"len\":8}", 20),
+        ("{\"udp\":true}", 20),
+        ("{\"tcp\":tr", 114),
+        ("[]", 114),
+        ("{\"omit\":601}", 12),
+        ("{\"time\":86401}", 5),
+        ("{\"num\":-1}", 114),
+        ("{\"num\":18446744073709551615}", 114),
+        ("{\"MSS\":32768}", 10),
+        ("{\"window\":536870913}", 8),
+        ("{\"len\":0}", 7),
+        ("{\"len\":1048577}", 7),
+        ("{\"burst\":0}", 15),
+        ("{\"TOS\":256}", 21),
+        ("{\"flowlabel\":0}", 127),
+        ("{\"server_affinity\":1025}", 132),
+        // Of several troubles the one that is checked last is told.
+        ("{\"omit\":601,\"TOS\":256}", 21),
+    ] {
+        assert_eq!(answer(one_off(), &message(json)), refusal(number), "{json:.60}");
+    }
+}
+
+#[test]
+fn lengths_beyond_reason_are_refused_at_once() {
+    for length in [[0x80, 0, 0, 0], [0, 0, 0, 0], [0xff; 4], [0, 0, 0x20, 1]] {
+        assert_eq!(answer(one_off(), &length), refusal(114));
+    }
+}
+
+#[test]
+fn a_server_has_limits_of_its_own() {
+    let limited = |change: fn(&mut Settings)| {
+        let mut settings = Settings::default();
+        change(&mut settings);
+        settings
+    };
+    let rate = |s: &mut Settings| s.server.bitrate_limit = Some(1_000_000);
+    let asked = message("{\"tcp\":true,\"parallel\":2,\"bandwidth\":600000}");
+    assert_eq!(answer(limited(rate), &asked), refusal(27));
+    let duration = |s: &mut Settings| s.server.max_duration = Some(Span::from_secs(3));
+    assert_eq!(answer(limited(duration), &message("{\"time\":2,\"omit\":2}")), refusal(37));
+    assert_eq!(answer(limited(duration), &message("{\"time\":0,\"num\":1000}")), refusal(37));
+}
+
+#[test]
+fn the_smallest_parameters_make_a_test() {
+    // The client never opens its streams, and the server gives up after two minutes.
+    assert_eq!(answer(Settings::default(), &message("{}")), [9, 10]);
+    let mut patient = Settings::default();
+    patient.common.rcv_timeout = Span::from_secs(20);
+    let heard = answer(patient, &message("{\"TCP\":1,\"reverse\":false}"));
+    assert_eq!(heard, [9, 10, 0xfe, 0, 0, 0, 144, 0, 0, 0, 0]);
+}
+
+#[test]
+fn silence_is_bounded_and_the_server_stays_up() {
+    let mut world = World::new(server(one_off()), vec![]);
+    let (dumb, half) = (world.stranger(), world.stranger());
+    world.connect(dumb, 1);
+    world.say(dumb, 1, b"abcd");
+    world.connect(half, 1);
+    world.say(half, 1, &COOKIE);
+    world.pass(Span::from_secs(12));
+    assert_eq!(&world.heard(dumb, 1)[..5], [0xfe, 0, 0, 0, 106]);
+    assert_eq!(&world.heard(half, 1)[..6], [9, 0xfe, 0, 0, 0, 114]);
+    world.pass(Span::from_secs(3));
+    assert_eq!(world.ends[SERVER].exit, None);
+    // Neither was the one client that this server is for.
+    let mut settings = Settings::client("server");
+    settings.client.end = EndCondition::Time(1);
+    assert_eq!(world.ends[SERVER].over.len(), 0);
+}
+
+/// A stranger with a test under way: the world and the stranger's end; link 1 is control, link 2 the stream.
+fn running(json: &str, one_off: bool) -> (World, usize) {
+    let mut settings = Settings::default();
+    settings.server.one_off = one_off;
+    let mut world = World::new(server(settings), vec![]);
+    let end = world.stranger();
+    world.connect(end, 1);
+    world.say(end, 1, &COOKIE);
+    world.say(end, 1, &message(json));
+    world.pass(Span::from_ms(100));
+    assert_eq!(world.heard(end, 1), [9, 10]);
+    world.connect(end, 2);
+    world.say(end, 2, &COOKIE);
+    world.pass(Span::from_ms(100));
+    assert_eq!(world.heard(end, 1), [9, 10, 1, 2]);
+    (world, end)
+}
+
+const ONE_SECOND: &str = "{\"tcp\":true,\"time\":1,\"len\":4096}";
+const RESULTS: &str = "{\"cpu_util_total\":1,\"cpu_util_user\":1,\"cpu_util_system\":0,\"sender_has_retransmits\":1,\
+    \"streams\":[{\"id\":1,\"bytes\":4096,\"retransmits\":0,\"jitter\":0,\"errors\":0,\"packets\":0}]}";
+
+#[test]
+fn a_busy_server_says_so_without_waiting_for_a_cookie() {
+    let (mut world, end) = running(ONE_SECOND, false);
+    world.connect(end, 9);
+    world.pass(Span::from_ms(100));
+    assert_eq!(world.heard(end, 9), [0xff]);
+}
+
+#[test]
+fn an_unknown_state_ends_the_test_and_not_the_server() {
+    let (mut world, end) = running(ONE_SECOND, true);
+    world.say(end, 1, &[0x63]);
+    world.pass(Span::from_secs(3));
+    assert_eq!(world.heard(end, 1)[4..9], [0xfe, 0, 0, 0, 110]);
+    assert_eq!(world.ends[SERVER].exit, None);
+    assert_eq!(world.ends[SERVER].over.len(), 1);
+}
+
+#[test]
+fn results_of_old_clients_are_taken() {
+    let (mut world, end) = running(ONE_SECOND, true);
+    world.pass(Span::from_secs(1));
+    world.say(end, 1, &[4]);
+    world.pass(Span::from_ms(100));
+    assert_eq!(world.heard(end, 1)[4..], [13]);
+    world.say(end, 1, &message(RESULTS));
+    world.pass(Span::from_ms(100));
+    assert_eq!(world.heard(end, 1).last(), Some(&14));
+    world.say(end, 1, &[16]);
+    world.close(end, 1);
+    world.pass(Span::from_ms(100));
+    assert_eq!(world.ends[SERVER].exit, Some(0));
+    assert_eq!(world.ends[SERVER].over, [None]);
+    assert_eq!(world.ends[SERVER].peer_bytes, [4096]);
+}
+
+#[test]
+fn results_of_streams_that_do_not_exist_fail_the_test() {
+    for (json, number) in [(RESULTS.replace("\"id\":1", "\"id\":2"), 208), ("{}".to_owned(), 117)] {
+        let (mut world, end) = running(ONE_SECOND, false);
+        world.say(end, 1, &[4]);
+        world.pass(Span::from_ms(100));
+        world.say(end, 1, &message(&json));
+        world.pass(Span::from_ms(100));
+        assert_eq!(world.heard(end, 1)[5..10], [0xfe, 0, 0, 0, number]);
+    }
+}
+
+#[test]
+fn a_stream_with_another_cookie_or_too_many_is_turned_away() {
+    let mut world = World::new(server(Settings::default()), vec![]);
+    let end = world.stranger();
+    world.connect(end, 1);
+    world.say(end, 1, &COOKIE);
+    world.say(end, 1, &message(ONE_SECOND));
+    world.pass(Span::from_ms(100));
+    world.connect(end, 2);
+    world.say(end, 2, &[b'x'; 37]);
+    world.pass(Span::from_ms(100));
+    assert_eq!((world.heard(end, 2), world.heard(end, 1)), (&[0xff][..], &[9, 10][..]));
+    world.connect(end, 3);
+    world.say(end, 3, &COOKIE);
+    world.pass(Span::from_ms(100));
+    assert_eq!(world.heard(end, 1), [9, 10, 1, 2]);
+    world.connect(end, 4);
+    world.say(end, 4, &COOKIE);
+    world.pass(Span::from_ms(100));
+    assert_eq!(world.heard(end, 4), [0xff]);
+}
+
+#[test]
+fn a_client_may_vanish_in_every_state() {
+    for until in 0..6 {
+        let mut world = World::new(server(Settings::default()), vec![]);
+        let end = world.stranger();
+        world.connect(end, 1);
+        let params = message(ONE_SECOND);
+        let steps: [(u32, &[u8]); 5] = [(1, &COOKIE), (1, &params), (2, &COOKIE), (1, &[4]), (1, &params)];
+        for (link, bytes) in steps.iter().take(until) {
+            if *link == 2 {
+                world.connect(end, 2);
+            }
+            world.say(end, *link, bytes);
+            world.pass(Span::from_ms(100));
+        }
+        world.close(end, 1);
+        world.pass(Span::from_secs(3));
+        // The next one is served.
+        let next = world.stranger();
+        world.connect(next, 1);
+        world.say(next, 1, &COOKIE);
+        world.say(next, 1, &message(ONE_SECOND));
+        world.pass(Span::from_ms(100));
+        assert_eq!(world.heard(next, 1), [9, 10], "after {until} steps");
+    }
+}
+
+#[test]
+fn a_client_that_does_not_end_its_test_is_ended() {
+    let (mut world, end) = running("{\"tcp\":true,\"time\":1,\"len\":4096,\"reverse\":true}", false);
+    world.pass(Span::from_secs(40));
+    assert_eq!(world.heard(end, 1).len(), 4);
+    world.pass(Span::from_secs(2));
+    assert_eq!(world.heard(end, 1)[4..9], [0xfe, 0, 0, 0, 160]);
+}
+
+#[test]
+fn a_client_that_is_told_to_end_gets_the_number_back() {
+    let (mut world, end) = running(ONE_SECOND, false);
+    world.say(end, 1, &[12]);
+    world.pass(Span::from_ms(100));
+    assert_eq!(world.heard(end, 1)[4..9], [0xfe, 0, 0, 0, 119]);
+    assert!(world.ends[SERVER].printed.contains("receiver"));
+}
+
+#[test]
+fn an_idle_server_ends_or_listens_anew() {
+    let idle = |one_off| {
+        let mut settings = Settings::default();
+        (settings.server.one_off, settings.server.idle_timeout) = (one_off, Some(Span::from_secs(2)));
+        let mut world = World::new(server(settings), vec![]);
+        world.pass(Span::from_secs(3));
+        world.ends[SERVER].exit
+    };
+    assert_eq!((idle(true), idle(false)), (Some(0), None));
+}
+
+mod clients {
+    //! Our client against servers that are none of ours.
+
+    use std::net::SocketAddr;
+
+    use linerate_units::{Span, Timestamp};
+
+    use super::{client, message};
+    use crate::iperf3::settings::{EndCondition, Settings};
+    use crate::stand_in::{Cpu, FlowCounts, Input, Link, Opened, Output, Reason, StandIn, StreamCounts};
+
+    /// A client and what it has done.
+    struct Played {
+        client: Box<dyn StandIn>,
+        now: Timestamp,
+        sent: Vec<u8>,
+        out: String,
+        err: String,
+        exit: Option<i32>,
+    }
+
+    impl Played {
+        fn new(change: impl FnOnce(&mut Settings)) -> Self {
+            let mut settings = Settings::client("server");
+            settings.client.end = EndCondition::Time(1);
+            change(&mut settings);
+            let now = Timestamp::START;
+            let (sent, out, err) = (Vec::new(), String::new(), String::new());
+            let mut played = Self { client: client(settings), now, sent, out, err, exit: None };
+            played.feed(Input::Begin);
+            played
+        }
+
+        fn feed(&mut self, input: Input<'_>) {
+            self.client.input(self.now, input);
+            while let Some(output) = self.client.output() {
+                match output {
+                    Output::Connect { link, .. } => {
+                        let opened = opened();
+                        self.feed(Input::Opened { link, opened });
+                    }
+                    Output::Send { link: Link(1), bytes } => self.sent.extend(bytes),
+                    Output::Look => {
+                        let streams = vec![StreamCounts { bytes: 4096, ..StreamCounts::default() }];
+                        let counts = FlowCounts { streams, ..FlowCounts::default() };
+                        self.feed(Input::Counts { cpu: Cpu::default(), flows: &[counts] });
+                    }
+                    Output::Stop { flow, .. } => {
+                        let counts = FlowCounts { flow, ..FlowCounts::default() };
+                        self.feed(Input::Ended { counts: &counts });
+                    }
+                    Output::Print(text) => self.out += &text,
+                    Output::Complain(text) => self.err += &text,
+                    Output::Exit(code) => self.exit = Some(code),
+                    _ => {}
+                }
+            }
+        }
+
+        fn hear(&mut self, bytes: &[u8]) {
+            self.feed(Input::Bytes { link: Link(1), bytes });
+        }
+
+        fn pass(&mut self, span: Span) {
+            let until = self.now + span;
+            while let Some(due) = self.client.deadline().filter(|due| *due <= until && self.exit.is_none()) {
+                self.now = due;
+                self.feed(Input::Tick);
+            }
+            self.now = until;
+        }
+    }
+
+    fn opened() -> Opened {
+        let at: SocketAddr = "10.0.0.1:5201".parse().unwrap();
+        let congestion = Some("cubic".to_owned());
+        Opened {
+            local: at,
+            remote: Some(at),
+            mss: Some(1448),
+            handshake: None,
+            snd_buf: 1 << 20,
+            rcv_buf: 1 << 20,
+            congestion,
+            descriptor: 5,
+        }
+    }
+
+    fn results(wrapped: &str) -> Vec<u8> {
+        message(&format!(
+            "{{\"cpu_util_total\":1,\"cpu_util_user\":1,\"cpu_util_system\":0,\"sender_has_retransmits\":{wrapped},\
+             \"streams\":[{{\"id\":1,\"bytes\":4096,\"retransmits\":{wrapped},\"jitter\":0,\"errors\":0,\"packets\":0}}]}}"
+        ))
+    }
+
+    #[test]
+    fn states_may_come_in_one_segment_and_negatives_wrapped() {
+        let mut played = Played::new(|s| s.common.json = true);
+        played.hear(&[9]);
+        played.hear(&[10, 1, 2]);
+        played.pass(Span::from_secs(2));
+        assert_eq!(played.sent.last(), Some(&4));
+        let reply = [&[13][..], &results("18446744073709551615"), &[14]].concat();
+        for byte in reply {
+            played.hear(&[byte]);
+        }
+        assert_eq!(played.sent.last(), Some(&16));
+        played.feed(Input::Closed { link: Link(1), reason: None });
+        assert_eq!((played.exit, played.err.as_str()), (Some(0), ""));
+        let json: serde_json::Value = serde_json::from_str(&played.out).unwrap();
+        assert_eq!(json["end"]["sum_received"]["bytes"], 4096);
+        assert!(json["end"]["streams"][0]["receiver"].get("retransmits").is_none());
+    }
+
+    #[test]
+    fn a_server_that_fails_says_why_in_two_words_one_or_none() {
+        for (words, text) in [
+            (&[0, 0, 0, 27, 0, 0, 0, 0][..], "total required bandwidth is larger than server limit"),
+            (&[0, 0, 0, 142][..], "test authorization failed"),
+            (&[][..], "int_errno=0"),
+        ] {
+            let mut played = Played::new(|_| {});
+            played.hear(&[9]);
+            played.hear(&[&[0xfe], words].concat());
+            played.feed(Input::Closed { link: Link(1), reason: None });
+            assert_eq!(played.exit, Some(1));
+            assert!(played.err.contains(&format!("error - {text}")), "{}", played.err);
+        }
+    }
+
+    #[test]
+    fn the_words_of_a_failed_server_are_not_waited_for_without_end() {
+        let mut played = Played::new(|_| {});
+        played.hear(&[9, 0xfe, 0, 0, 0, 142]);
+        played.pass(Span::from_secs(10));
+        assert_eq!(played.exit, Some(1));
+        assert!(played.err.contains("test authorization failed"));
+    }
+
+    #[test]
+    fn a_busy_server_whose_word_was_lost_resets_the_connection() {
+        let mut played = Played::new(|_| {});
+        let reason = Reason { errno: 104, text: "Connection reset by peer".to_owned() };
+        played.feed(Input::Closed { link: Link(1), reason: Some(reason) });
+        assert_eq!(played.exit, Some(1));
+        assert!(played.err.contains("unable to receive control message"), "{}", played.err);
+        assert!(played.err.contains("Connection reset by peer"));
+    }
+
+    #[test]
+    fn a_server_that_closes_or_talks_nonsense_is_an_error() {
+        let mut played = Played::new(|_| {});
+        played.hear(&[9]);
+        played.feed(Input::Closed { link: Link(1), reason: None });
+        assert!(played.err.contains("control socket has closed unexpectedly"));
+        let mut played = Played::new(|_| {});
+        played.hear(&[0x63]);
+        assert!(played.err.contains("received an unknown control message"));
+        assert_eq!(played.exit, Some(1));
+    }
+
+    #[test]
+    fn a_silent_server_is_given_up() {
+        let mut played = Played::new(|_| {});
+        played.pass(Span::from_secs(60));
+        assert_eq!(played.exit, Some(1));
+        assert!(played.err.contains("unable to receive control message"));
+    }
+
+    #[test]
+    fn a_hello_is_answered_by_any_version_and_data_may_overtake_it() {
+        for reply in [*b"6789", [0xb1, 0x68, 0xde, 0x3a]] {
+            let mut played = Played::new(|s| (s.client.udp, s.client.reverse) = (true, true));
+            played.hear(&[9]);
+            played.hear(&[10]);
+            let from = "10.0.0.1:5201".parse().unwrap();
+            played.feed(Input::Datagram { link: Link(2), from, bytes: &[0; 1448] });
+            played.hear(&[1, 2]);
+            assert_eq!(played.exit, None);
+            played.feed(Input::Datagram { link: Link(2), from, bytes: &reply });
+            played.pass(Span::from_secs(2));
+            assert_eq!(played.sent.last(), Some(&4), "the test has run and ended");
+        }
+    }
+
+    #[test]
+    fn a_hello_without_an_answer_is_given_up() {
+        let mut played = Played::new(|s| s.client.udp = true);
+        played.hear(&[9]);
+        played.hear(&[10]);
+        played.pass(Span::from_secs(31));
+        assert_eq!(played.exit, Some(1));
+        assert!(played.err.contains("unable to read from stream socket"), "{}", played.err);
+    }
+
+    #[test]
+    fn a_receiver_that_hears_nothing_gives_up() {
+        let mut played = Played::new(|s| {
+            (s.client.reverse, s.client.end) = (true, EndCondition::Time(60));
+            s.common.rcv_timeout = Span::from_secs(5);
+        });
+        played.hear(&[9]);
+        played.hear(&[10, 1, 2]);
+        played.pass(Span::from_secs(4));
+        assert_eq!(played.exit, None);
+        played.pass(Span::from_secs(2));
+        assert_eq!(played.exit, Some(1));
+        assert!(played.err.contains("idle timeout for receiving data"));
+    }
+}

@@ -1,0 +1,296 @@
+//! The command line of NPtcp 3.7.2.
+
+use std::ffi::OsString;
+
+use lexopt::{Arg, Parser};
+use linerate_model::TestSpec;
+use linerate_units::Bytes;
+
+use super::PORT;
+use crate::stand_in::LinkOptions;
+
+/// Who sends when.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// In turn.
+    #[default]
+    PingPong,
+    /// Only the transmitter (`-s`).
+    Stream,
+    /// Both at once (`-2`).
+    Both,
+}
+
+/// What both ends must be given alike, and where the result goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Who sends when.
+    pub mode: Mode,
+    /// First size, bytes (`-l`).
+    pub start: u64,
+    /// Last base of sizes, bytes (`-u`).
+    pub upper: u64,
+    /// Distance of the neighbours of each base, bytes (`-p`).
+    pub perturbation: u64,
+    /// Messages in each trial; absent to take what fills 0.1 s (`-n`).
+    pub repeats: Option<u32>,
+    /// Socket buffers, bytes (`-b`).
+    pub buffers: Option<u64>,
+    /// A new connection after each trial (`-r`).
+    pub reset: bool,
+    /// Look at what arrives instead of the time (`-i`).
+    pub integrity: bool,
+    /// Keep messages out of the cache (`-I`).
+    pub cold: bool,
+    /// Port (`-P`).
+    pub port: u16,
+    /// Name of the file with the result (`-o`).
+    pub output: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            mode: Mode::PingPong,
+            start: 1,
+            upper: 10_000_000,
+            perturbation: 3,
+            repeats: None,
+            buffers: None,
+            reset: false,
+            integrity: false,
+            cold: false,
+            port: PORT,
+            output: "np.out".to_owned(),
+        }
+    }
+}
+
+impl Options {
+    /// Whether every trial has a connection of its own.
+    #[must_use]
+    pub fn resets(&self) -> bool {
+        self.reset || self.mode == Mode::Stream
+    }
+
+    pub(super) fn link(&self) -> LinkOptions {
+        LinkOptions { no_delay: true, snd_buf: self.buffers, rcv_buf: self.buffers, ..LinkOptions::default() }
+    }
+
+    pub(super) fn spec(&self) -> TestSpec {
+        let mut spec = TestSpec::default();
+        spec.traffic.upload = self.mode == Mode::Stream;
+        spec.traffic.bidir = self.mode != Mode::Stream;
+        spec.traffic.length = Some(Bytes::new(self.upper));
+        spec.socket.no_delay = true;
+        spec.socket.window = self.buffers.map(Bytes::new);
+        spec
+    }
+}
+
+/// A command line that was understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The receiver's host; absent at the receiver itself.
+    pub host: Option<String>,
+    /// The options.
+    pub options: Options,
+    /// What is printed first, on standard output.
+    pub banner: String,
+}
+
+/// A command line that ends the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Usage {
+    /// For standard output.
+    pub output: String,
+    /// For standard error.
+    pub error: String,
+    /// Exit code.
+    pub code: i32,
+}
+
+const USAGE: &str = "
+ NETPIPE USAGE \n
+  NPtcp [OPTIONS]           wait for the transmitter
+  NPtcp -h HOST [OPTIONS]   measure the way to the receiver; both take the same options
+
+  -l SIZE   first message size [1]        -u SIZE   last one [10000000]
+  -p N      also N bytes below and above each size, 0 for none [3]
+  -n N      messages of every trial, instead of as many as fill a tenth of a second
+  -s        one direction only            -2        both directions at once
+  -r        a new connection for every trial
+  -I        messages from memory that no cache holds
+  -i        look at every byte instead of the clock
+  -b BYTES  send and receive buffers      -P PORT   port [5002]
+  -o FILE   where the points go [np.out]  -O N[,M]  offsets of the buffers
+
+ -a, -A and -B are not there: TCP as everybody has it, one message at a time.
+
+";
+
+impl Command {
+    /// Reads the arguments behind the program's name.
+    ///
+    /// # Errors
+    /// What the tool prints and its exit code, when it would not begin.
+    pub fn parse(arguments: &[OsString]) -> Result<Self, Usage> {
+        let mut reader = Reader {
+            command: Self { host: None, options: Options::default(), banner: String::new() },
+            both: 0,
+        };
+        let mut parser = Parser::from_args(arguments);
+        loop {
+            match parser.next() {
+                Ok(None) => break,
+                Ok(Some(Arg::Value(_))) => {}
+                Ok(Some(Arg::Short(option))) => reader.option(option, &mut parser)?,
+                Ok(Some(Arg::Long(name))) => return Err(reader.usage(&format!("invalid option -- '{name}'"))),
+                Err(error) => return Err(reader.usage(&error.to_string())),
+            }
+        }
+        reader.finish()
+    }
+}
+
+struct Reader {
+    command: Command,
+    /// How many of `-s` and `-2` were given.
+    both: u8,
+}
+
+impl Reader {
+    fn option(&mut self, option: char, parser: &mut Parser) -> Result<(), Usage> {
+        match option {
+            's' => self.mode(Mode::Stream, STREAM),
+            '2' => self.mode(Mode::Both, BOTH),
+            'I' => {
+                self.command.options.cold = true;
+                self.say("Performance measured without cache effects\n\n");
+            }
+            'i' => {
+                // The original sets them here: a later -l or -p still wins.
+                let options = &mut self.command.options;
+                (options.integrity, options.start, options.perturbation) = (true, 5, 0);
+                self.say("Doing an integrity check instead of measuring performance\n");
+            }
+            'r' => {
+                self.command.options.reset = true;
+                self.say("Resetting connection after every trial\n");
+            }
+            'B' => self.say(
+                "Preposting all receives before a timed run.\nSome would consider this cheating,\nbut it is needed to match some vendor tests.\n",
+            ),
+            'A' => {
+                self.say("Using AF_INET_SDP (27) socket family\nNetPIPE: can't open stream socket! errno=97\n");
+                return Err(self.end(String::new(), 252));
+            }
+            'l' | 'u' | 'p' | 'n' | 'b' | 'P' | 'o' | 'O' | 'h' => {
+                let Ok(value) = parser.value() else {
+                    return Err(self.usage(&format!("option requires an argument -- '{option}'")));
+                };
+                return self.value(option, value.to_string_lossy().into_owned());
+            }
+            _ => return Err(self.usage(&format!("invalid option -- '{option}'"))),
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, option: char, text: String) -> Result<(), Usage> {
+        let number = whole(&text);
+        let positive = u64::try_from(number).unwrap_or(0);
+        let options = &mut self.command.options;
+        match option {
+            'l' if positive == 0 => return Err(self.end("Need a starting value >= 1\n".to_owned(), 0)),
+            'l' => options.start = positive,
+            'u' => options.upper = positive,
+            'n' => options.repeats = u32::try_from(number).ok().filter(|repeats| *repeats > 0),
+            'b' => options.buffers = (positive > 0).then_some(positive),
+            'P' => options.port = number as u16,
+            'o' => {
+                self.say(&format!("Sending output to {text}\n"));
+                self.command.options.output = text;
+            }
+            'O' => {
+                // Where a buffer begins in memory is the engine's own affair.
+                let receive = text.split_once(',').map_or(number, |(_, receive)| whole(receive));
+                self.say(&format!("Transmit buffer offset: {number}\nReceive buffer offset: {receive}\n"));
+            }
+            'h' => self.command.host = Some(text),
+            _ => {
+                options.perturbation = positive;
+                if positive > 0 {
+                    self.say(&format!("Using a perturbation value of {positive}\n\n"));
+                } else {
+                    self.say("Using no perturbations\n\n");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn mode(&mut self, mode: Mode, text: &str) {
+        if self.command.options.mode != mode {
+            self.both += 1;
+        }
+        self.command.options.mode = mode;
+        self.say(text);
+    }
+
+    fn say(&mut self, text: &str) {
+        self.command.banner.push_str(text);
+    }
+
+    fn finish(mut self) -> Result<Command, Usage> {
+        let options = &self.command.options;
+        if options.start > options.upper {
+            return Err(self.end("Start MUST be LESS than end\n".to_owned(), 36));
+        }
+        if self.both > 1 {
+            self.say("\nYou can't use -s and -2 together\n");
+            return Err(self.end(String::new(), 0));
+        }
+        Ok(self.command)
+    }
+
+    fn usage(&mut self, error: &str) -> Usage {
+        self.say(USAGE);
+        self.end(format!("NPtcp: {error}\n"), 244)
+    }
+
+    fn end(&mut self, error: String, code: i32) -> Usage {
+        Usage { output: std::mem::take(&mut self.command.banner), error, code }
+    }
+}
+
+/// The whole number at the start of a text as C's atoi(3) reads it, 0 where there is none.
+fn whole(text: &str) -> i32 {
+    let text = text.trim_start();
+    let (negative, digits) = match text.as_bytes().first() {
+        Some(b'-') => (true, text.get(1..).unwrap_or_default()),
+        Some(b'+') => (false, text.get(1..).unwrap_or_default()),
+        _ => (false, text),
+    };
+    let digits = digits.bytes().take_while(u8::is_ascii_digit);
+    let value = digits.fold(0_i32, |value, digit| {
+        value.saturating_mul(10).saturating_add(i32::from(digit.wrapping_sub(b'0')))
+    });
+    if negative { -value } else { value }
+}
+
+const STREAM: &str = "Streaming in one direction only.
+
+Sockets are reset between trials to avoid
+degradation from a collapsing window size.
+
+Streaming does not provide an accurate
+measurement of the latency since small
+messages may get bundled together.
+
+";
+
+const BOTH: &str = "Passing data in both directions simultaneously.
+Output is for the combined bandwidth.
+The socket buffer size limits the maximum test size.
+
+";

@@ -1,0 +1,240 @@
+//! The end that listens and answers.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use linerate_units::{Span, Timestamp};
+
+use super::argv::Options;
+use super::report;
+use super::series::{Series, Standing};
+use super::transmitter::planned;
+use crate::stand_in::{Input, Link, Opened, Output, Reason, RunId, StandIn};
+
+const LISTENER: Link = Link(0);
+
+/// How long the transmitter may take to connect again.
+const RECONNECT: Span = Span::from_secs(30);
+
+/// More bytes than these before the receiver has said anything are not NetPIPE.
+const MOST_EARLY: usize = 64;
+
+/// NPtcp without `-h`: one series, or as a server one after the other and beside each other.
+///
+/// The listener stays open: a transmitter that connects again never meets one that is about to close.
+pub struct Receiver {
+    options: Options,
+    serves: bool,
+    outputs: VecDeque<Output>,
+    /// Send and receive buffer of the listener together.
+    buffers: u64,
+    runs: Vec<Running>,
+    next_run: RunId,
+    over: bool,
+}
+
+struct Running {
+    run: RunId,
+    peer: Option<IpAddr>,
+    admitted: bool,
+    series: Series,
+    /// The connection of the series, while it has one.
+    link: Option<Link>,
+    /// What was read before it was asked for: from this connection, or from the next.
+    early: Vec<u8>,
+    /// The connection after the reset that is under way.
+    next: Option<Link>,
+    connect_until: Option<Timestamp>,
+}
+
+impl Receiver {
+    /// A receiver for one series, or, if it `serves`, for any number; then it prints nothing that matters and ends
+    /// only when it is told.
+    #[must_use]
+    pub fn new(options: Options, serves: bool) -> Self {
+        Self {
+            options,
+            serves,
+            outputs: VecDeque::new(),
+            buffers: u64::MAX,
+            runs: Vec::new(),
+            next_run: 0,
+            over: false,
+        }
+    }
+
+    fn listening(&mut self, opened: &Opened) {
+        self.buffers = opened.snd_buf.saturating_add(opened.rcv_buf);
+        self.outputs.push_back(Output::Complain(report::buffers(opened.snd_buf, opened.rcv_buf)));
+    }
+
+    fn accepted(&mut self, link: Link, opened: &Opened) {
+        let peer = opened.remote.map(|remote| remote.ip());
+        if let (false, Some(running)) = (self.serves, self.runs.first_mut()) {
+            let expected = self.options.resets() && running.next.is_none() && running.peer == peer;
+            if expected && running.admitted {
+                running.next = Some(link);
+                running.early.clear();
+            } else {
+                self.outputs.push_back(Output::Reset { link });
+            }
+            return;
+        }
+        let run = self.next_run;
+        self.next_run = self.next_run.wrapping_add(1);
+        let mut series = Series::new(false, run, self.options.clone());
+        series.hold(self.buffers);
+        self.outputs.push_back(Output::Ask(Box::new(planned(run, link, false, &self.options))));
+        let (link, early) = (Some(link), Vec::new());
+        self.runs.push(Running {
+            run,
+            peer,
+            admitted: false,
+            series,
+            link,
+            early,
+            next: None,
+            connect_until: None,
+        });
+    }
+
+    /// Bytes that were read before the series asked for them.
+    fn early(&mut self, link: Link, bytes: &[u8]) {
+        let waits = |running: &&mut Running| {
+            running.next == Some(link) || (running.link == Some(link) && !running.admitted)
+        };
+        let Some(running) = self.runs.iter_mut().find(waits) else {
+            return;
+        };
+        running.early.extend_from_slice(bytes);
+        if running.early.len() > MOST_EARLY {
+            running.series.give_up("NetPIPE: the peer does not speak NetPIPE\n", 3);
+        }
+    }
+
+    fn closed(&mut self, link: Link, reason: Option<Reason>) {
+        let Some(running) = self.runs.iter_mut().find(|running| running.is_on(link)) else {
+            return;
+        };
+        let why = reason.map_or_else(|| "connection closed by the peer".to_owned(), |reason| reason.text);
+        let text = format!("NetPIPE: error writing or reading synchronization string: {why}\n");
+        running.series.give_up(&text, 3);
+    }
+
+    fn admitted(&mut self, now: Timestamp, run: RunId) {
+        if let Some(running) = self.runs.iter_mut().find(|running| running.run == run && !running.admitted) {
+            running.admitted = true;
+            running.go_on(now);
+        }
+    }
+
+    fn refused(&mut self, run: RunId, why: &str) {
+        if let Some(running) = self.runs.iter_mut().find(|running| running.run == run && !running.admitted) {
+            running.series.give_up(&format!("NetPIPE: {why}\n"), 1);
+        }
+    }
+
+    fn end(&mut self, code: i32, trouble: Option<&str>) {
+        while let Some(running) = self.runs.pop() {
+            self.forget(&running, trouble.map(str::to_owned));
+        }
+        self.outputs.push_back(Output::Close { link: LISTENER });
+        self.outputs.push_back(Output::Exit(code));
+        self.over = true;
+    }
+
+    fn forget(&mut self, running: &Running, trouble: Option<String>) {
+        for link in running.link.iter().chain(&running.next) {
+            self.outputs.push_back(Output::Close { link: *link });
+        }
+        if running.admitted {
+            self.outputs.push_back(Output::RunOver { run: running.run, trouble });
+        }
+    }
+
+    /// Does what each series has come to.
+    fn follow(&mut self, now: Timestamp) {
+        for mut running in std::mem::take(&mut self.runs) {
+            if running.series.standing == Standing::Reconnect {
+                running.reconnect(now, &mut self.outputs);
+            }
+            self.outputs.append(&mut running.series.outputs);
+            let Standing::Over(code) = running.series.standing else {
+                self.runs.push(running);
+                continue;
+            };
+            let trouble = (code != 0).then_some("the series was not finished");
+            self.forget(&running, trouble.map(str::to_owned));
+            if !self.serves {
+                return self.end(code, trouble);
+            }
+        }
+    }
+}
+
+impl Running {
+    fn is_on(&self, link: Link) -> bool {
+        self.link == Some(link) || self.next == Some(link)
+    }
+
+    fn go_on(&mut self, now: Timestamp) {
+        if let Some(link) = self.link {
+            self.connect_until = None;
+            self.series.connected(now, link, std::mem::take(&mut self.early));
+        }
+    }
+
+    fn reconnect(&mut self, now: Timestamp, outputs: &mut VecDeque<Output>) {
+        if let Some(link) = self.link.take() {
+            outputs.push_back(Output::Close { link });
+            self.connect_until = Some(now + RECONNECT);
+        }
+        if let Some(link) = self.next.take() {
+            self.link = Some(link);
+            self.go_on(now);
+        } else if self.connect_until.is_some_and(|until| now >= until) {
+            self.series.give_up("NetPIPE: the peer did not connect again\n", 3);
+        }
+    }
+}
+
+impl StandIn for Receiver {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        if self.over {
+            return;
+        }
+        match input {
+            Input::Begin => {
+                let (port, options) = (self.options.port, self.options.link());
+                self.outputs.push_back(Output::Listen { link: LISTENER, port, options });
+            }
+            Input::Opened { link: LISTENER, opened } => self.listening(&opened),
+            Input::NotOpened { link: LISTENER, reason } => {
+                let text = format!("NetPIPE: server: bind on local address failed! errno={}\n", reason.errno);
+                self.outputs.push_back(Output::Print(text));
+                return self.end(250, None);
+            }
+            Input::Accepted { link, opened, .. } => self.accepted(link, &opened),
+            Input::Bytes { link, bytes } => self.early(link, bytes),
+            Input::Closed { link, reason } => self.closed(link, reason),
+            Input::Admitted { run } => self.admitted(now, run),
+            Input::Refused { run, why } => self.refused(run, &why),
+            Input::Exchanged { link, result } => {
+                if let Some(running) = self.runs.iter_mut().find(|running| running.link == Some(link)) {
+                    running.series.exchanged(now, result);
+                }
+            }
+            Input::Signal(number) => return self.end(128 + number, Some("interrupted")),
+            _ => {}
+        }
+        self.follow(now);
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        self.runs.iter().filter_map(|running| running.connect_until).min()
+    }
+}

@@ -1,0 +1,441 @@
+//! The dialogue of one series over its connections, the same steps at both ends.
+
+mod asking;
+
+use std::collections::VecDeque;
+
+use linerate_units::{Bitrate, Bytes, Span, Timestamp};
+
+use super::argv::{Mode, Options};
+use super::report::{self, Measured};
+use super::sizes::{Sizes, repeats};
+use super::wire::{self, QUIT, SYNC};
+use crate::stand_in::{Exchange, Exchanged, Link, Output, Reason, RunId, SizePoint};
+
+/// Messages of the calibration.
+const CALIBRATION: u32 = 100;
+
+/// Connections in a row that may die before anything is exchanged.
+const MOST_WASTED: u32 = 20;
+
+/// From this time on the other end may have found the series over while this one has not.
+const NEARLY_OVER: f64 = 0.9;
+
+pub(super) const OTHER_MODE: &str =
+    "NetPIPE: the peer speaks another mode: give both ends the same -s -2 -i -I -r -l -u -p and -n\n";
+
+/// Connection reset by peer.
+const RESET: i32 = 104;
+/// Broken pipe.
+const BROKEN_PIPE: i32 = 32;
+
+/// Where the series stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It waits for what it has asked for.
+    Going,
+    /// It needs a new connection.
+    Reconnect,
+    /// It is over, with this exit code.
+    Over(i32),
+}
+
+/// What an exchange is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Sync(Place),
+    /// The receiver looks whether another size comes or the end.
+    Head,
+    Calibrate,
+    Repeats,
+    Trial,
+    /// One message of an integrity check.
+    Checked,
+    Time,
+    Quit(Place),
+    /// The receiver's answer to the end.
+    Bye,
+}
+
+/// Where a synchronization or a reset stands in the series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Connected,
+    Calibrated,
+    Size,
+    Trial,
+    End,
+}
+
+/// One series at one end.
+pub(super) struct Series {
+    transmits: bool,
+    run: RunId,
+    options: Options,
+    /// What shall be done, in order.
+    pub(super) outputs: VecDeque<Output>,
+    pub(super) standing: Standing,
+    link: Link,
+    /// Bytes that were read from the connection before the series asked.
+    early: Vec<u8>,
+    /// What the step has read so far.
+    got: Vec<u8>,
+    step: Step,
+    /// The exchange under way, and what it is given.
+    exchange: Option<Exchange>,
+    asked_at: Timestamp,
+    /// Nothing has been exchanged on this connection.
+    fresh: bool,
+    /// Connections in a row on which nothing could be exchanged.
+    wasted: u32,
+    resume: Option<Place>,
+    sizes: Sizes,
+    point: u32,
+    size: u64,
+    /// The receiver knows no further size.
+    complete: bool,
+    previous: u64,
+    repeats: u32,
+    trial: u32,
+    /// Messages of this trial that were checked.
+    checked: u32,
+    /// Time of one message in this trial, and in the best one, in seconds.
+    sum: f64,
+    best: f64,
+    last: f64,
+}
+
+impl Series {
+    pub(super) fn new(transmits: bool, run: RunId, options: Options) -> Self {
+        let sizes = Sizes::new(options.start, options.upper, options.perturbation);
+        Self {
+            transmits,
+            run,
+            outputs: VecDeque::new(),
+            standing: Standing::Going,
+            link: Link(0),
+            early: Vec::new(),
+            got: Vec::new(),
+            step: Step::Sync(Place::Connected),
+            exchange: None,
+            asked_at: Timestamp::START,
+            fresh: true,
+            wasted: 0,
+            resume: None,
+            sizes,
+            point: 0,
+            size: options.start,
+            complete: false,
+            previous: options.start,
+            repeats: 0,
+            trial: 0,
+            checked: 0,
+            sum: 0.0,
+            best: 0.0,
+            last: 0.0,
+            options,
+        }
+    }
+
+    /// Both ends write before they read: nothing larger may be sent than the buffers hold.
+    pub(super) fn hold(&mut self, buffers: u64) {
+        if self.options.mode != Mode::Both || buffers >= self.options.upper {
+            return;
+        }
+        self.sizes.limit(buffers);
+        if self.transmits {
+            self.outputs.push_back(Output::Print(format!(
+                "The upper limit is being set to {buffers} Bytes\ndue to socket buffer size limitations\n\n"
+            )));
+        }
+    }
+
+    /// Goes on over a connection, from which `early` was read already.
+    pub(super) fn connected(&mut self, now: Timestamp, link: Link, early: Vec<u8>) {
+        (self.link, self.early, self.fresh) = (link, early, true);
+        self.standing = Standing::Going;
+        if let Some(exchange) = self.exchange.take() {
+            return self.ask(now, Exchange { link, ..exchange });
+        }
+        match self.resume.take() {
+            None => self.sync(now, Place::Connected),
+            Some(Place::Calibrated) => self.next_size(now),
+            Some(_) => self.after_trial(now),
+        }
+    }
+
+    /// Takes in how an exchange went.
+    pub(super) fn exchanged(&mut self, now: Timestamp, result: Result<Exchanged, Reason>) {
+        if self.standing != Standing::Going || self.exchange.is_none() {
+            return;
+        }
+        match result {
+            Ok(exchanged) => {
+                self.exchange = None;
+                (self.fresh, self.wasted) = (false, 0);
+                self.got.extend_from_slice(&exchanged.last);
+                self.done(now, exchanged.elapsed.as_secs_f64());
+            }
+            Err(reason) if self.fresh && self.may_reconnect(&reason) => {
+                self.wasted += 1;
+                self.standing = Standing::Reconnect;
+            }
+            Err(reason) => self.failed(now, &reason),
+        }
+    }
+
+    /// The original closes its listener only after the answer that sends us to it: a connection that it takes then is
+    /// reset at once.
+    fn may_reconnect(&self, reason: &Reason) -> bool {
+        let may = self.transmits && self.last > 0.0 && self.wasted < MOST_WASTED;
+        may && [RESET, BROKEN_PIPE].contains(&reason.errno)
+    }
+
+    fn failed(&mut self, now: Timestamp, reason: &Reason) {
+        let patience = self.exchange.as_ref().map_or(Span::ZERO, |exchange| exchange.patience);
+        if now.since(self.asked_at) >= patience {
+            let text = format!(
+                "NetPIPE: no answer within {patience}: the peer is gone, or the path slower than expected\n"
+            );
+            self.outputs.push_back(Output::Complain(text));
+            return self.give_up(OTHER_MODE, 3);
+        }
+        match self.step {
+            Step::Sync(Place::Size) if self.transmits && self.last >= NEARLY_OVER => self.over(0),
+            Step::Bye | Step::Quit(Place::End) if self.transmits => self.over(0),
+            Step::Sync(_) | Step::Head => {
+                let text =
+                    format!("NetPIPE: error writing or reading synchronization string: {}\n", reason.text);
+                self.give_up(&text, 3);
+            }
+            _ => {
+                let text = format!("NetPIPE: read: error encountered, errno={}\n", reason.errno);
+                self.outputs.push_back(Output::Print(text));
+                if reason.errno == 0 {
+                    self.outputs.push_back(Output::Complain(format!("NetPIPE: {}\n", reason.text)));
+                }
+                self.over(145);
+            }
+        }
+    }
+
+    /// A step has come to its end; `seconds` is what its exchange took.
+    fn done(&mut self, now: Timestamp, seconds: f64) {
+        let got = std::mem::take(&mut self.got);
+        match self.step {
+            Step::Sync(place) if got == SYNC => self.synced(now, place),
+            Step::Sync(_) => self.wrong_sync(&got),
+            Step::Head => self.head(now, got),
+            Step::Calibrate => {
+                self.last = per_message(seconds, CALIBRATION * 2);
+                self.sync(now, Place::Calibrated);
+            }
+            Step::Repeats => {
+                if !self.transmits {
+                    let Some(repeats) = wire::decode_repeats(&got) else {
+                        return self.give_up(OTHER_MODE, 3);
+                    };
+                    self.repeats = repeats;
+                }
+                self.trial = 0;
+                self.best = f64::INFINITY;
+                self.sync(now, Place::Trial);
+            }
+            Step::Trial => self.trial_over(now, seconds),
+            Step::Checked => self.checked(now, &got, seconds),
+            Step::Time => {
+                if let Some(told) = wire::decode_time(&got).filter(|_| self.transmits) {
+                    self.best = told;
+                }
+                self.size_over(now);
+            }
+            Step::Quit(place) if got == QUIT => self.quit(place),
+            Step::Quit(_) => self.give_up(OTHER_MODE, 3),
+            Step::Bye => self.over(0),
+        }
+    }
+
+    fn synced(&mut self, now: Timestamp, place: Place) {
+        match place {
+            Place::Connected => {
+                let size = self.options.start;
+                self.turns(now, Step::Calibrate, Mode::PingPong, size, CALIBRATION);
+            }
+            Place::Calibrated => {
+                self.begin_file();
+                if self.options.resets() {
+                    self.say_quit(now, Place::Calibrated);
+                } else {
+                    self.next_size(now);
+                }
+            }
+            Place::Size if self.transmits => {
+                let repeats = self.repeats.to_be_bytes().to_vec();
+                self.once(now, Step::Repeats, repeats, 0, true);
+            }
+            Place::Size => self.once(now, Step::Repeats, Vec::new(), 4, false),
+            Place::Trial | Place::End => {
+                (self.checked, self.sum) = (0, 0.0);
+                if self.options.integrity {
+                    self.check_one(now);
+                } else {
+                    self.turns(now, Step::Trial, self.options.mode, self.size, self.repeats);
+                }
+            }
+        }
+    }
+
+    fn wrong_sync(&mut self, got: &[u8]) {
+        let text = String::from_utf8_lossy(got);
+        let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
+        let incorrect = format!("NetPIPE: Synchronization string incorrect! |{text}|\n");
+        self.outputs.push_back(Output::Complain(incorrect));
+        self.give_up(OTHER_MODE, 3);
+    }
+
+    fn next_size(&mut self, now: Timestamp) {
+        // The receiver follows: the transmitter's clock says when a series is over.
+        let last = if self.transmits { self.last } else { 0.0 };
+        let size = self.sizes.next(last);
+        self.complete = size.is_none();
+        if let Some(size) = size {
+            let step = self.sizes.step();
+            (self.previous, self.size) = (self.size, size);
+            self.repeats = self.options.repeats.unwrap_or_else(|| repeats(self.previous, step, self.last));
+        }
+        if !self.transmits {
+            return self.once(now, Step::Head, Vec::new(), QUIT.len(), false);
+        }
+        if size.is_none() {
+            return self.say_quit(now, Place::End);
+        }
+        self.outputs.push_back(Output::Complain(report::begins(self.point, self.size, self.repeats)));
+        self.sync(now, Place::Size);
+    }
+
+    fn begin_file(&mut self) {
+        if !self.transmits {
+            return;
+        }
+        self.outputs.push_back(Output::Complain("Now starting the main loop\n".to_owned()));
+        let name = self.options.output.clone();
+        self.outputs.push_back(Output::WriteFile { name, text: String::new(), append: false });
+    }
+
+    /// The receiver has read what comes between two sizes.
+    fn head(&mut self, now: Timestamp, got: Vec<u8>) {
+        if got == QUIT {
+            if self.point == 0 && self.last < NEARLY_OVER {
+                // The transmitter closes after the calibration: it wants a connection for each trial.
+                return self.give_up(OTHER_MODE, 3);
+            }
+            return self.once(now, Step::Bye, QUIT.to_vec(), 0, true);
+        }
+        if SYNC.starts_with(&got) && !self.complete {
+            self.got = got;
+            return self.once(now, Step::Sync(Place::Size), SYNC.to_vec(), 1, true);
+        }
+        self.wrong_sync(&got);
+    }
+
+    fn trials(&self) -> u32 {
+        if self.options.integrity { 1 } else { 3 }
+    }
+
+    fn trial_over(&mut self, now: Timestamp, seconds: f64) {
+        let halves = if self.options.mode == Mode::PingPong { 2 } else { 1 };
+        let each = per_message(seconds, self.repeats.saturating_mul(halves));
+        self.best = self.best.min(each);
+        self.trial += 1;
+        if self.options.resets() {
+            return self.say_quit(now, Place::Trial);
+        }
+        self.after_trial(now);
+    }
+
+    fn after_trial(&mut self, now: Timestamp) {
+        if self.trial < self.trials() {
+            return self.sync(now, Place::Trial);
+        }
+        if self.options.mode != Mode::Stream {
+            return self.size_over(now);
+        }
+        if self.transmits {
+            self.once(now, Step::Time, Vec::new(), 4, false);
+        } else {
+            let told = wire::encode_time(self.best).to_vec();
+            self.once(now, Step::Time, told, 0, true);
+        }
+    }
+
+    fn size_over(&mut self, now: Timestamp) {
+        // The original's clock can stand still over a trial.
+        self.last = if self.best > 0.0 { self.best } else { 1e-6 };
+        if self.transmits {
+            self.tell();
+        }
+        self.point += 1;
+        self.next_size(now);
+    }
+
+    fn tell(&mut self) {
+        let measured = Measured { size: self.size, repeats: self.repeats, seconds: self.last };
+        let mode = self.options.mode;
+        let (line, text) = if self.options.integrity {
+            (" Integrity check passed\n".to_owned(), measured.integrity_row())
+        } else {
+            (measured.line(mode), measured.row(mode))
+        };
+        self.outputs.push_back(Output::Complain(line));
+        self.outputs.push_back(Output::WriteFile { name: self.options.output.clone(), text, append: true });
+        if !self.options.integrity {
+            self.outputs.push_back(Output::Point(Box::new(SizePoint {
+                run: self.run,
+                message: Bytes::new(self.size),
+                repeats: self.repeats,
+                one_way: Span::from_secs_f64(self.last).unwrap_or_default(),
+                bitrate: Bitrate::from_bps(measured.bits(mode) / self.last),
+            })));
+        }
+    }
+
+    /// Sends and reads one message that is looked at.
+    fn check_one(&mut self, now: Timestamp) {
+        if self.checked >= self.repeats {
+            return self.trial_over(now, self.sum);
+        }
+        self.turns(now, Step::Checked, self.options.mode, self.size, 1);
+    }
+
+    fn checked(&mut self, now: Timestamp, got: &[u8], seconds: f64) {
+        if let Err((expected, found)) = wire::check_integrity(got) {
+            let text = format!("Integrity check failed: Expecting {expected} but received {found}\n");
+            return self.give_up(&text, 255);
+        }
+        self.checked += 1;
+        self.sum += seconds;
+        self.check_one(now);
+    }
+
+    fn quit(&mut self, place: Place) {
+        if place == Place::End {
+            return self.over(0);
+        }
+        self.resume = Some(place);
+        self.standing = Standing::Reconnect;
+    }
+
+    pub(super) fn give_up(&mut self, text: &str, code: i32) {
+        self.outputs.push_back(Output::Complain(text.to_owned()));
+        self.over(code);
+    }
+
+    fn over(&mut self, code: i32) {
+        self.standing = Standing::Over(code);
+    }
+}
+
+/// The time of one of so many messages, in seconds.
+fn per_message(seconds: f64, messages: u32) -> f64 {
+    seconds / f64::from(messages.max(1))
+}

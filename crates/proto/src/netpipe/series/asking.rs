@@ -1,0 +1,104 @@
+//! What the steps of a series ask for, and how long they wait.
+
+use linerate_units::{Bytes, Span, Timestamp};
+
+use super::super::argv::Mode;
+use super::super::wire::{self, QUIT, SYNC};
+use super::{OTHER_MODE, Place, Series, Step};
+use crate::stand_in::{Exchange, Output};
+
+/// Every step may take so long beside what its messages are expected to take.
+const PATIENCE: Span = Span::from_secs(30);
+
+/// No step is waited for longer, whatever it is expected to take.
+const LONGEST_PATIENCE: Span = Span::from_secs(7_200);
+
+/// The slowest path for which a calibration is waited, in seconds a byte (80 kb/s).
+const SLOW: f64 = 1e-4;
+
+impl Series {
+    pub(super) fn sync(&mut self, now: Timestamp, place: Place) {
+        self.once(now, Step::Sync(place), SYNC.to_vec(), SYNC.len(), true);
+    }
+
+    pub(super) fn say_quit(&mut self, now: Timestamp, place: Place) {
+        self.once(now, Step::Quit(place), QUIT.to_vec(), QUIT.len(), self.transmits);
+    }
+
+    /// One short message each way, as far as there is one.
+    pub(super) fn once(
+        &mut self,
+        now: Timestamp,
+        step: Step,
+        send: Vec<u8>,
+        receive: usize,
+        sends_first: bool,
+    ) {
+        self.step = step;
+        let known = self.early.len().min(receive);
+        self.got.extend(self.early.drain(..known));
+        if send.is_empty() && known == receive {
+            return self.done(now, 0.0);
+        }
+        let exchange = Exchange {
+            link: self.link,
+            send: Bytes::new(send.len() as u64),
+            receive: Bytes::new((receive - known) as u64),
+            sends_first,
+            repeats: 1,
+            patience: self.patience(0.0),
+            head: send,
+            cold: false,
+        };
+        self.ask(now, exchange);
+    }
+
+    /// Messages of the measured kind.
+    pub(super) fn turns(&mut self, now: Timestamp, step: Step, mode: Mode, size: u64, repeats: u32) {
+        if !self.early.is_empty() {
+            return self.give_up(OTHER_MODE, 3);
+        }
+        self.step = step;
+        let (sends, receives) = match mode {
+            Mode::Stream => (self.transmits, !self.transmits),
+            Mode::PingPong | Mode::Both => (true, true),
+        };
+        let bytes = |moves: bool| Bytes::new(if moves { size } else { 0 });
+        let slow = if step == Step::Calibrate { size as f64 * SLOW } else { self.last * self.growth() };
+        let head = if step == Step::Checked {
+            wire::integrity(usize::try_from(size).unwrap_or(0))
+        } else {
+            Vec::new()
+        };
+        let exchange = Exchange {
+            link: self.link,
+            send: bytes(sends),
+            receive: bytes(receives),
+            sends_first: self.transmits || mode == Mode::Both,
+            repeats,
+            patience: self.patience(slow * f64::from(repeats)),
+            head,
+            cold: self.options.cold,
+        };
+        self.ask(now, exchange);
+    }
+
+    fn growth(&self) -> f64 {
+        (self.size as f64 / (self.previous as f64).max(1.0)).max(1.0)
+    }
+
+    /// How long a step is waited for whose messages should take so many seconds one way.
+    fn patience(&self, seconds: f64) -> Span {
+        let expected = Span::from_secs_f64(seconds * 8.0).unwrap_or(LONGEST_PATIENCE);
+        // A stream's receiver may still be reading when the sender asks for the next step.
+        let trial =
+            Span::from_secs_f64(self.last * f64::from(self.repeats) * 8.0).unwrap_or(LONGEST_PATIENCE);
+        (PATIENCE + expected + trial).min(LONGEST_PATIENCE)
+    }
+
+    pub(super) fn ask(&mut self, now: Timestamp, exchange: Exchange) {
+        self.asked_at = now;
+        self.outputs.push_back(Output::Exchange(Box::new(exchange.clone())));
+        self.exchange = Some(exchange);
+    }
+}

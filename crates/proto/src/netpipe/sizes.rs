@@ -1,0 +1,86 @@
+//! The sizes of a series and how often each is sent: both ends must come to the same.
+
+/// No more sizes than these in a series (the original's table of results).
+const MOST_POINTS: u32 = 8_000;
+
+/// Time that a trial shall take, in seconds.
+const TRIAL_SECONDS: f64 = 0.10;
+
+/// Fewest messages of a trial.
+const FEWEST_REPEATS: f64 = 3.0;
+
+/// The series ends with the message that takes so long, in seconds.
+const LONGEST_SECONDS: f64 = 1.0;
+
+/// Sizes in turn: a base that grows by a step which doubles every other time, and its neighbours.
+#[derive(Debug, Clone)]
+pub struct Sizes {
+    upper: u64,
+    perturbation: u64,
+    base: u64,
+    step: u64,
+    round: u32,
+    /// Sizes of this round that are still to come, the next one last.
+    rest: Vec<u64>,
+    points: u32,
+}
+
+impl Sizes {
+    /// The series from `start` bytes on, as long as the base is not above `upper`; each with its neighbours at the
+    /// distance `perturbation` unless that is 0 or the step too small for it.
+    #[must_use]
+    pub fn new(start: u64, upper: u64, perturbation: u64) -> Self {
+        let start = start.max(1);
+        let (step, round) = if start == 1 { (1, 0) } else { (start / 2, 1) };
+        Self { upper, perturbation, base: start, step, round, rest: Vec::new(), points: 0 }
+    }
+
+    /// The step that holds for the size handed out last.
+    #[must_use]
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// Allows no base above this from now on.
+    pub fn limit(&mut self, upper: u64) {
+        self.upper = self.upper.min(upper);
+    }
+
+    /// The next size; `last` is the time of the message before, in seconds.
+    pub fn next(&mut self, last: f64) -> Option<u64> {
+        if self.rest.is_empty() {
+            if self.points > 0 {
+                self.base = self.base.saturating_add(self.step);
+                self.round += 1;
+            }
+            if self.points >= MOST_POINTS || last >= LONGEST_SECONDS || self.base > self.upper {
+                return None;
+            }
+            if self.round > 2 && self.round % 2 == 1 {
+                self.step = self.step.saturating_mul(2);
+            }
+            self.rest = self.neighbours();
+        }
+        self.points += 1;
+        self.rest.pop()
+    }
+
+    fn neighbours(&self) -> Vec<u64> {
+        let (base, away) = (self.base, self.perturbation);
+        if away > 0 && self.step > away + 1 {
+            vec![base.saturating_add(away), base, base.saturating_sub(away).max(1)]
+        } else {
+            vec![base]
+        }
+    }
+}
+
+/// How many messages a trial has, from the size before (or the first), the step now, and the time of one message at
+/// the size before, in seconds.
+#[must_use]
+pub fn repeats(previous: u64, step: u64, last: f64) -> u32 {
+    let (previous, step) = (previous as f64, step as f64);
+    let growth = previous / (previous - step + 1.0).max(1.0);
+    // A cast from a float stays within the bounds of the integer.
+    (TRIAL_SECONDS / (growth * last)).max(FEWEST_REPEATS) as u32
+}

@@ -1,0 +1,230 @@
+//! The command line of NTttcp for Linux 1.4.3.
+
+use std::ffi::OsString;
+
+use lexopt::{Arg, Parser};
+use linerate_units::Bitrate;
+
+use super::options::{Options, Role};
+
+/// Connections of one sender at most.
+const MOST_STREAMS: u32 = 16_000;
+
+/// Data ports at most.
+const MOST_PORTS: u16 = 512;
+
+/// A command line that ends the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Usage {
+    /// For standard output.
+    pub output: String,
+    /// For standard error.
+    pub error: String,
+    /// Exit code.
+    pub code: i32,
+}
+
+const BAD: i32 = 255;
+const HELP: i32 = 23;
+
+const USAGE: &str = "Usage: ntttcp -r[ADDRESS] | -s[ADDRESS] [OPTIONS]
+
+  -r, --receiver [ADDRESS]   receive; listen on this address
+  -s, --sender [ADDRESS]     send to this address
+  -m N,CPU,ADDRESS           N ports with one thread each, on this CPU (* for any), to this address
+  -P N                       data ports [16]
+  -n N                       sender: threads for each port [4]
+  -l N                       sender: connections for each thread [1]
+  -p PORT                    first data port [5001]; the one below is for the sync connection
+  -f[PORT]                   sender: source ports from this one on [25001]
+  -a ADDRESS                 sender: source address
+  -t SECONDS                 measured time [60]; 0 has no end
+  -W, -C SECONDS             warm-up before it, cool-down after it
+  -b BYTES                   bytes of a read or write (K, M, G are binary)
+  -B RATE                    sender: bit rate of all connections together (K, M, G are decimal)
+  -u                         datagrams
+  -6                         IPv6
+  -N                         no sync connection, on both sides
+  -M / -L                    receiver: wait for several senders / sender: the last of them
+  -H                         receiver: begin anew after each test
+  -e                         receiver: use epoll (always so here)
+  -V, -Q                     more lines, or none while it runs
+  -x, -j, -O FILE            result as XML, as JSON, lines of the console
+      --no-delay, --fq-rate-limit RATE
+      --show-tcp-retrans, --show-nic-packets INTERFACE, --show-dev-interrupts NAME
+      --windows              first of all: the dialogue and the options of NTttcp for Windows
+";
+
+/// Reads the arguments behind the program's name.
+///
+/// # Errors
+/// What is printed and the exit code, when the program would not begin.
+pub fn parse(arguments: &[OsString]) -> Result<Options, Usage> {
+    if let Some((first, rest)) = arguments.split_first()
+        && first == "--windows"
+    {
+        return super::windows::parse(rest);
+    }
+    let mut options = Options::default();
+    let mut role = None;
+    let mut parser = Parser::from_args(arguments);
+    loop {
+        let argument = match parser.next() {
+            Ok(None) => break,
+            Ok(Some(argument)) => argument,
+            Err(error) => return Err(wrong(&error.to_string())),
+        };
+        let name = match argument {
+            Arg::Short(letter) => letter.to_string(),
+            Arg::Long(name) => name.to_owned(),
+            Arg::Value(value) => {
+                return Err(wrong(&format!("unexpected argument '{}'", value.to_string_lossy())));
+            }
+        };
+        match name.as_str() {
+            "r" | "receiver" => role = Some((Role::Receiver, address(&mut parser, &mut options))),
+            "s" | "sender" => role = Some((Role::Sender, address(&mut parser, &mut options))),
+            "h" | "help" => {
+                return Err(Usage { output: USAGE.to_owned(), error: String::new(), code: HELP });
+            }
+            name if flag(name, &mut options) => {}
+            "f" => {
+                let port = parser.optional_value().map(|value| value.to_string_lossy().into_owned());
+                options.source_port = Some(number(name.as_str(), port.as_deref().unwrap_or("25001"))?);
+            }
+            _ => {
+                let Ok(value) = parser.value() else {
+                    return Err(wrong(&format!("unknown option or missing value: '{name}'")));
+                };
+                valued(&name, &value.to_string_lossy(), &mut options)?;
+            }
+        }
+    }
+    let Some((role, ())) = role else {
+        return Err(wrong("give -r for the receiver or -s for the sender"));
+    };
+    options.role = role;
+    checked(options)
+}
+
+/// The address behind `-r` and `-s`, glued or apart.
+fn address(parser: &mut Parser, options: &mut Options) {
+    let glued = parser.optional_value();
+    let value = glued.or_else(|| {
+        let mut raw = parser.try_raw_args()?;
+        let next = raw.peek()?.to_string_lossy().into_owned();
+        if next.starts_with('-') { None } else { raw.next() }
+    });
+    if let Some(value) = value {
+        options.address = Some(value.to_string_lossy().into_owned());
+    }
+}
+
+/// Options without value; whether this is one.
+fn flag(name: &str, options: &mut Options) -> bool {
+    match name {
+        "N" | "no-synch" => options.sync = false,
+        "M" => options.many = true,
+        "L" => options.last = true,
+        "H" => options.again = true,
+        "u" => options.udp = true,
+        "6" => options.ipv6 = true,
+        "V" | "verbose" => options.verbose = true,
+        "Q" => options.quiet = true,
+        "e" => {}
+        "no-delay" => options.no_delay = true,
+        "show-tcp-retrans" => options.by_kind = true,
+        _ => return false,
+    }
+    true
+}
+
+fn valued(name: &str, value: &str, options: &mut Options) -> Result<(), Usage> {
+    let text = || Some(value.to_owned());
+    match name {
+        "m" => mapping(value, options)?,
+        "P" => options.ports = number(name, value)?,
+        "n" => options.threads = number(name, value)?,
+        "l" => options.connections = number(name, value)?,
+        "p" => options.base = number(name, value)?,
+        "t" => options.seconds = number(name, value)?,
+        "W" => options.omit = number(name, value)?,
+        "C" => options.cooldown = number(name, value)?,
+        "b" => options.length = Some(scaled(name, value, 1024.0)? as u64),
+        "B" => options.rate = Bitrate::from_bps(scaled(name, value, 1000.0)?).filter(|rate| rate.bps() > 0.0),
+        "fq-rate-limit" => options.fq_rate = Bitrate::from_bps(scaled(name, value, 1000.0)?),
+        "a" => options.source = Some(number(name, value)?),
+        "x" => options.xml = text(),
+        "j" => options.json = text(),
+        "O" => options.log = text(),
+        "show-nic-packets" => options.interface = text(),
+        "show-dev-interrupts" => options.interrupts = text(),
+        _ => return Err(wrong(&format!("unknown option '{name}'"))),
+    }
+    Ok(())
+}
+
+/// `threads,cpu,address`.
+fn mapping(value: &str, options: &mut Options) -> Result<(), Usage> {
+    let mut fields = value.split(',');
+    let (Some(threads), Some(cpu), Some(address), None) =
+        (fields.next(), fields.next(), fields.next(), fields.next())
+    else {
+        return Err(wrong(&format!("-m takes threads,cpu,address, not '{value}'")));
+    };
+    options.ports = number("m", threads)?;
+    options.threads = 1;
+    options.affinity = if cpu == "*" { None } else { Some(number("m", cpu)?) };
+    options.address = Some(address.to_owned());
+    Ok(())
+}
+
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Usage> {
+    value.parse().map_err(|_| wrong(&format!("'{value}' is no value for -{name}")))
+}
+
+/// A number with an optional K, M or G of this base.
+fn scaled(name: &str, value: &str, base: f64) -> Result<f64, Usage> {
+    let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = value.get(digits.len()..).unwrap_or_default().to_ascii_uppercase();
+    let power = match unit.as_str() {
+        "" => 0,
+        "K" => 1,
+        "M" => 2,
+        "G" => 3,
+        _ => return Err(wrong(&format!("'{value}' is no value for -{name}: units are K, M and G"))),
+    };
+    let count: f64 = number(name, digits)?;
+    if !count.is_finite() || count < 0.0 {
+        return Err(wrong(&format!("'{value}' is no value for -{name}")));
+    }
+    Ok(count * base.powi(power))
+}
+
+fn checked(options: Options) -> Result<Options, Usage> {
+    if options.ports == 0 || options.ports > MOST_PORTS {
+        return Err(wrong(&format!("give 1 to {MOST_PORTS} ports, not {}", options.ports)));
+    }
+    if options.threads == 0 || options.connections == 0 {
+        return Err(wrong("a sender needs at least one thread and one connection for each port"));
+    }
+    let streams = u64::from(options.ports) * u64::from(options.threads) * u64::from(options.connections);
+    if options.role == Role::Sender && streams > u64::from(MOST_STREAMS) {
+        return Err(wrong(&format!("{streams} connections are more than {MOST_STREAMS}")));
+    }
+    if options.base < 2 || options.base.checked_add(options.ports - 1).is_none() {
+        return Err(wrong(&format!("no {} ports begin at {}", options.ports, options.base)));
+    }
+    if options.role == Role::Sender && options.address.is_none() {
+        return Err(wrong("a sender needs the receiver's address: -s ADDRESS or -m N,CPU,ADDRESS"));
+    }
+    let longest = [options.seconds, options.omit, options.cooldown].into_iter().max();
+    if longest.is_some_and(|seconds| seconds > 1 << 28) {
+        return Err(wrong("a time of more than eight years is no test"));
+    }
+    Ok(options)
+}
+
+pub(super) fn wrong(text: &str) -> Usage {
+    Usage { output: String::new(), error: format!("ntttcp: {text}\n"), code: BAD }
+}

@@ -1,0 +1,265 @@
+//! What is counted when: warm-up, measured part, cool-down, by one end's own timer.
+
+use std::collections::BTreeMap;
+
+use linerate_units::{Span, Timestamp};
+
+use crate::stand_in::{Cpu, FlowCounts, FlowId, HostCounts};
+
+/// Between two lines of progress.
+const PROGRESS: Span = Span::from_ms(500);
+
+/// How long each part takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Schedule {
+    pub(super) warmup: Span,
+    /// Absent for a test without end.
+    pub(super) measured: Option<Span>,
+    pub(super) cooldown: Span,
+}
+
+impl Schedule {
+    /// The parts of a test for which `agreed` seconds were found: what one end did not ask for is cool-down, and a
+    /// receiver of several senders may cut its test short.
+    pub(super) fn new(warmup: u32, wished: u32, agreed: u32) -> Self {
+        let secs = |seconds: u32| Span::from_secs(u64::from(seconds));
+        if agreed == 0 {
+            return Self { warmup: secs(warmup), measured: None, cooldown: Span::ZERO };
+        }
+        let warmup = warmup.min(agreed - 1);
+        let rest = agreed - warmup;
+        let measured = if wished == 0 { rest } else { wished.min(rest) };
+        Self { warmup: secs(warmup), measured: Some(secs(measured)), cooldown: secs(rest - measured) }
+    }
+}
+
+/// What has just begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// The measured part, after a warm-up.
+    Measured,
+    /// The measured part is over; whether a cool-down follows.
+    Done { cooldown: bool },
+    /// The whole test is over.
+    Finished,
+    /// Nothing but a line of progress.
+    Progress,
+}
+
+/// Why the host is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Before,
+    After,
+    Progress,
+}
+
+/// The host and the flows at one instant.
+#[derive(Debug, Clone, Default)]
+struct Reading {
+    at: Timestamp,
+    bytes: BTreeMap<(FlowId, usize), u64>,
+    process: Span,
+    rtt: Vec<Span>,
+}
+
+/// What a test came to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outcome {
+    pub(super) seconds: f64,
+    /// Bytes by thread.
+    pub(super) threads: Vec<u64>,
+    pub(super) connections: usize,
+    /// CPU time of this process.
+    pub(super) process: Span,
+    pub(super) before: HostCounts,
+    pub(super) after: HostCounts,
+    /// Mean of the connections' smoothed round-trip times at the end.
+    pub(super) rtt: Option<Span>,
+}
+
+/// One test by its clock.
+#[derive(Debug)]
+pub(super) struct Meter {
+    schedule: Schedule,
+    began: Timestamp,
+    /// How many of the three ends have passed.
+    passed: usize,
+    progress_at: Timestamp,
+    /// What the next counts of the flows are for and when they were asked, and the next ones of the host.
+    looks: Vec<(Look, Timestamp)>,
+    hosts: Vec<Look>,
+    host_before: HostCounts,
+    host_after: HostCounts,
+    before: Reading,
+    after: Option<Reading>,
+    seen: (Timestamp, u64),
+}
+
+impl Meter {
+    /// A test that begins now, of which the first part is the warm-up unless it is empty.
+    pub(super) fn new(now: Timestamp, schedule: Schedule) -> Self {
+        let mut meter = Self {
+            schedule,
+            began: now,
+            passed: 0,
+            progress_at: now + PROGRESS,
+            looks: Vec::new(),
+            hosts: Vec::new(),
+            host_before: HostCounts::default(),
+            host_after: HostCounts::default(),
+            before: Reading { at: now, ..Reading::default() },
+            after: None,
+            seen: (now, 0),
+        };
+        if schedule.warmup == Span::ZERO {
+            meter.passed = 1;
+            meter.edge(Look::Before, now);
+        }
+        meter
+    }
+
+    fn end_of(&self, part: usize) -> Option<Timestamp> {
+        let measured_from = self.began + self.schedule.warmup;
+        match part {
+            0 => Some(measured_from),
+            1 => Some(measured_from + self.schedule.measured?),
+            2 => Some(measured_from + self.schedule.measured? + self.schedule.cooldown),
+            _ => None,
+        }
+    }
+
+    /// When the whole test is over.
+    pub(super) fn end(&self) -> Option<Timestamp> {
+        self.end_of(2)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.passed > 2
+    }
+
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        if self.is_over() {
+            return None;
+        }
+        Some(self.end_of(self.passed).map_or(self.progress_at, |end| end.min(self.progress_at)))
+    }
+
+    /// What has begun by now, one at a time; flows and host must be looked at for all but the last of a test.
+    pub(super) fn turn(&mut self, now: Timestamp) -> Option<Turn> {
+        if self.is_over() {
+            return None;
+        }
+        if self.end_of(self.passed).is_some_and(|end| now >= end) {
+            self.passed += 1;
+            return Some(match self.passed {
+                1 => {
+                    self.edge(Look::Before, now);
+                    Turn::Measured
+                }
+                2 => {
+                    self.edge(Look::After, now);
+                    Turn::Done { cooldown: self.schedule.cooldown > Span::ZERO }
+                }
+                _ => Turn::Finished,
+            });
+        }
+        if now < self.progress_at {
+            return None;
+        }
+        self.progress_at = now + PROGRESS;
+        self.looks.push((Look::Progress, now));
+        Some(Turn::Progress)
+    }
+
+    /// The test is broken off: what was measured so far is the result.
+    pub(super) fn break_off(&mut self, now: Timestamp) {
+        if self.passed == 0 {
+            self.before.at = now;
+        }
+        if self.passed < 2 {
+            self.edge(Look::After, now);
+        }
+        self.passed = 3;
+    }
+
+    /// Flows and host are looked at.
+    fn edge(&mut self, look: Look, now: Timestamp) {
+        self.looks.push((look, now));
+        self.hosts.push(look);
+    }
+
+    pub(super) fn host(&mut self, host: &HostCounts) {
+        if self.hosts.is_empty() {
+            return;
+        }
+        match self.hosts.remove(0) {
+            Look::Before => self.host_before = host.clone(),
+            Look::After | Look::Progress => self.host_after = host.clone(),
+        }
+    }
+
+    /// Takes in what the flows have counted; the bit rate since the line before when it is for a line.
+    pub(super) fn counts(&mut self, cpu: Cpu, flows: &[FlowCounts]) -> Option<f64> {
+        if self.looks.is_empty() {
+            return None;
+        }
+        let (look, at) = self.looks.remove(0);
+        let reading = Reading {
+            at,
+            bytes: flows.iter().flat_map(streams).collect(),
+            process: cpu.user + cpu.system,
+            rtt: flows.iter().flat_map(|flow| flow.streams.iter().filter_map(|stream| stream.rtt)).collect(),
+        };
+        let total = reading.bytes.values().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
+        match look {
+            Look::Before => self.before = reading,
+            Look::After => self.after = Some(reading),
+            Look::Progress => {
+                let (before, bytes) = std::mem::replace(&mut self.seen, (at, total));
+                let seconds = at.since(before).as_secs_f64();
+                return Some(total.saturating_sub(bytes) as f64 * 8.0 / seconds.max(1e-9));
+            }
+        }
+        None
+    }
+
+    /// What the test came to; `thread_of` names the thread of each stream, of which there are `threads`.
+    pub(super) fn outcome(&self, threads: usize, thread_of: &BTreeMap<(FlowId, usize), usize>) -> Outcome {
+        let after = self.after.clone().unwrap_or_default();
+        let mut bytes = vec![0_u64; threads];
+        for (stream, counted) in &after.bytes {
+            let counted = counted.saturating_sub(self.before.bytes.get(stream).copied().unwrap_or(0));
+            let thread = thread_of.get(stream).copied().unwrap_or(0);
+            if let Some(sum) = bytes.get_mut(thread) {
+                *sum = sum.saturating_add(counted);
+            }
+        }
+        let times = after.rtt.len() as u64;
+        let total = after.rtt.iter().fold(Span::ZERO, |sum, rtt| sum + *rtt);
+        Outcome {
+            seconds: after.at.since(self.before.at).as_secs_f64(),
+            threads: bytes,
+            connections: thread_of.len(),
+            process: after.process.saturating_sub(self.before.process),
+            before: self.host_before.clone(),
+            after: self.host_after.clone(),
+            rtt: total.as_ns().checked_div(times).map(Span::from_ns),
+        }
+    }
+}
+
+fn streams(flow: &FlowCounts) -> impl Iterator<Item = ((FlowId, usize), u64)> + '_ {
+    flow.streams.iter().enumerate().map(|(at, stream)| ((flow.flow, at), stream.bytes))
+}
+
+impl Outcome {
+    pub(super) fn bytes(&self) -> u64 {
+        self.threads.iter().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes))
+    }
+
+    /// Bytes a second, 0 for a test that has lasted no time.
+    pub(super) fn rate(&self, bytes: u64) -> f64 {
+        if self.seconds > 0.0 { bytes as f64 / self.seconds } else { 0.0 }
+    }
+}

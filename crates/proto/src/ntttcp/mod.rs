@@ -1,0 +1,74 @@
+//! NTttcp for Linux 1.4.3, and the dialogue of NTttcp for Windows 5.40 between our own ends.
+//!
+//! The sender opens a sync connection to the port below the data ports, both ends agree on a time, and all data
+//! connections are up before the start; then each end counts by its own timer. Data has no framing at all. Facts on
+//! the Linux tool are from captures and from its sources (MIT); on the Windows tool from its sources (MIT) alone.
+//!
+//! Where the original decodes a number by its value, this receiver goes by the place in the dialogue, and this sender
+//! avoids the times that an original would take for another request. A test whose other end has gone ends at once,
+//! with what was measured.
+
+mod argv;
+mod console;
+mod meter;
+mod options;
+mod receiver;
+mod report;
+mod run;
+mod sender;
+mod windows;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use argv::{Usage, parse};
+pub use options::{Options, Role, Windows};
+pub use receiver::Receiver;
+pub use sender::Sender;
+pub use windows::{WindowsReceiver, WindowsSender};
+pub use wire::Numbers;
+
+use linerate_units::Span;
+
+use crate::stand_in::StandIn;
+use crate::{Match, Protocol, ServantConfig};
+
+/// Port of the sync connection when none is given; the data ports are the 16 above it.
+pub const SYNC_PORT: u16 = 5000;
+
+/// NTttcp, as the table of protocols sees it.
+pub static NTTTCP: Protocol =
+    Protocol { name: "ntttcp", default_port: SYNC_PORT, sniff, servant: Some(servant) };
+
+/// The end that these options describe, in the dialogue that they name.
+#[must_use]
+pub fn stand_in(options: Options, time_of_day: Span) -> Box<dyn StandIn> {
+    match (options.windows.is_some(), options.role) {
+        (false, Role::Sender) => Box::new(Sender::new(options, time_of_day)),
+        (false, Role::Receiver) => Box::new(Receiver::new(options, false, time_of_day)),
+        (true, Role::Sender) => Box::new(WindowsSender::new(options, time_of_day)),
+        (true, Role::Receiver) => Box::new(WindowsReceiver::new(options, time_of_day)),
+    }
+}
+
+/// The request that begins a sync connection, or the data of a test without one.
+fn sniff(bytes: &[u8]) -> Match {
+    let begins = [[0, 0, 0, b'X'], [b'A'; 4]];
+    let known = bytes.get(..4).unwrap_or(bytes);
+    if !begins.iter().any(|begin| begin.starts_with(known)) {
+        Match::No
+    } else if known.len() == 4 {
+        Match::Yes
+    } else {
+        Match::More
+    }
+}
+
+/// A receiver for any number of senders, one after the other; they say how long a test takes.
+fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
+    let base = config.port.saturating_add(1).max(2);
+    let ports = Options::default().ports.min((u16::MAX - base).saturating_add(1));
+    let options = Options { base, ports, seconds: 1, quiet: true, ..Options::default() };
+    Box::new(Receiver::new(options, true, Span::ZERO))
+}

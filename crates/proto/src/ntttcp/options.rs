@@ -1,0 +1,210 @@
+//! What the command line of the Linux tool says.
+
+use std::net::IpAddr;
+
+use linerate_model::{SocketKnobs, TestSpec};
+use linerate_units::{Bitrate, Bytes, Span};
+
+use crate::stand_in::{LinkOptions, Transport};
+
+/// Largest payload of a datagram over IPv4.
+const LARGEST_DATAGRAM: u64 = 65_507;
+
+/// Which end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Role {
+    /// It listens.
+    #[default]
+    Receiver,
+    /// It connects and sends.
+    Sender,
+}
+
+/// The options of one end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Which end.
+    pub role: Role,
+    /// The receiver's address; at the receiver the one to listen on.
+    pub address: Option<String>,
+    /// Data ports (`-P`).
+    pub ports: u16,
+    /// Threads of the sender at each port (`-n`).
+    pub threads: u16,
+    /// Connections of each thread (`-l`).
+    pub connections: u16,
+    /// First data port (`-p`); the sync port is the one below.
+    pub base: u16,
+    /// Whether there is a sync connection (not with `-N`).
+    pub sync: bool,
+    /// The receiver waits for several senders (`-M`).
+    pub many: bool,
+    /// The sender is the last of several (`-L`).
+    pub last: bool,
+    /// The receiver begins anew after each test (`-H`).
+    pub again: bool,
+    /// Datagrams (`-u`).
+    pub udp: bool,
+    /// Bytes of a write or read (`-b`).
+    pub length: Option<u64>,
+    /// Rate of all connections together (`-B`).
+    pub rate: Option<Bitrate>,
+    /// Rate to which the kernel paces each connection (`--fq-rate-limit`).
+    pub fq_rate: Option<Bitrate>,
+    /// Measured time in seconds, 0 for no end (`-t`).
+    pub seconds: u32,
+    /// Seconds of data before it that are left out (`-W`).
+    pub omit: u32,
+    /// Seconds after it (`-C`).
+    pub cooldown: u32,
+    /// Source port of the first connection (`-f`).
+    pub source_port: Option<u16>,
+    /// Source address (`-a`).
+    pub source: Option<IpAddr>,
+    /// IPv6 (`-6`).
+    pub ipv6: bool,
+    /// Small segments leave at once (`--no-delay`).
+    pub no_delay: bool,
+    /// CPU of the first field of `-m`.
+    pub affinity: Option<u32>,
+    /// More lines (`-V`).
+    pub verbose: bool,
+    /// No line while it runs (`-Q`).
+    pub quiet: bool,
+    /// File for the result as XML (`-x`).
+    pub xml: Option<String>,
+    /// File for the result as JSON (`-j`).
+    pub json: Option<String>,
+    /// File for the lines of the console (`-O`).
+    pub log: Option<String>,
+    /// Show retransmissions by kind (`--show-tcp-retrans`).
+    pub by_kind: bool,
+    /// Show packets of this interface (`--show-nic-packets`).
+    pub interface: Option<String>,
+    /// Show interrupts of this name (`--show-dev-interrupts`).
+    pub interrupts: Option<String>,
+    /// The dialogue of the Windows tool, and what only it has; absent for the Linux tool.
+    pub windows: Option<Windows>,
+}
+
+/// What only the Windows tool has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Windows {
+    /// Whether every thread waits for its peer before data flows (not with `-ns`).
+    pub tokens: bool,
+    /// Whether the receiver tells each thread its port (`-sp`).
+    pub told_ports: bool,
+    /// Buffers that each thread sends instead of for a time (`-n`).
+    pub buffers: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            role: Role::Receiver,
+            address: None,
+            ports: 16,
+            threads: 4,
+            connections: 1,
+            base: 5001,
+            sync: true,
+            many: false,
+            last: false,
+            again: false,
+            udp: false,
+            length: None,
+            rate: None,
+            fq_rate: None,
+            seconds: 60,
+            omit: 0,
+            cooldown: 0,
+            source_port: None,
+            source: None,
+            ipv6: false,
+            no_delay: false,
+            affinity: None,
+            verbose: false,
+            quiet: false,
+            xml: None,
+            json: None,
+            log: None,
+            by_kind: false,
+            interface: None,
+            interrupts: None,
+            windows: None,
+        }
+    }
+}
+
+impl Options {
+    /// Bytes that are written or read at once.
+    #[must_use]
+    pub fn block(&self) -> u64 {
+        let usual = match (&self.windows, self.role) {
+            (Some(_), _) if self.udp => 128,
+            (None, Role::Sender) => 128 << 10,
+            _ => 64 << 10,
+        };
+        let block = self.length.unwrap_or(usual).max(1);
+        if self.udp { block.min(LARGEST_DATAGRAM) } else { block }
+    }
+
+    /// Connections of a sender, all threads together.
+    #[must_use]
+    pub fn streams(&self) -> u32 {
+        self.sender_threads() * u32::from(self.connections)
+    }
+
+    /// Threads of a sender.
+    pub(super) fn sender_threads(&self) -> u32 {
+        u32::from(self.ports) * u32::from(self.threads)
+    }
+
+    /// Buffers of each thread, when they are counted instead of the time.
+    pub(super) fn buffers(&self) -> Option<u64> {
+        self.windows.as_ref()?.buffers
+    }
+
+    pub(super) fn transport(&self) -> Transport {
+        if self.udp { Transport::Udp } else { Transport::Tcp }
+    }
+
+    pub(super) fn sync_link(&self) -> LinkOptions {
+        LinkOptions { ipv4: !self.ipv6, ipv6: self.ipv6, local: self.local(), ..LinkOptions::default() }
+    }
+
+    pub(super) fn data_link(&self) -> LinkOptions {
+        LinkOptions { transport: self.transport(), no_delay: self.no_delay, ..self.sync_link() }
+    }
+
+    fn local(&self) -> Option<IpAddr> {
+        match self.role {
+            Role::Sender => self.source,
+            Role::Receiver => self.address.as_deref().and_then(|address| address.parse().ok()),
+        }
+    }
+
+    /// In our own words.
+    pub(super) fn spec(&self, measured: Option<Span>, streams: u32) -> TestSpec {
+        let mut spec = TestSpec::default();
+        spec.traffic.upload = true;
+        spec.traffic.udp = self.udp;
+        spec.traffic.duration = measured;
+        spec.traffic.omit = (self.omit > 0).then(|| Span::from_secs(u64::from(self.omit)));
+        spec.traffic.streams = streams;
+        spec.traffic.length = Some(Bytes::new(self.block()));
+        spec.traffic.rate = self.each(self.rate);
+        spec.traffic.fq_rate = self.fq_rate;
+        spec.socket = self.knobs();
+        spec
+    }
+
+    pub(super) fn knobs(&self) -> SocketKnobs {
+        SocketKnobs { no_delay: self.no_delay, ..SocketKnobs::default() }
+    }
+
+    /// The share of one connection in a rate for all.
+    pub(super) fn each(&self, rate: Option<Bitrate>) -> Option<Bitrate> {
+        Bitrate::from_bps(rate?.bps() / f64::from(self.streams().max(1)))
+    }
+}

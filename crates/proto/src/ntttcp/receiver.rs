@@ -1,0 +1,517 @@
+//! The end that listens and counts.
+
+mod clients;
+
+use linerate_model::Direction;
+use linerate_units::{Span, Timestamp};
+
+use self::clients::{Clients, Said};
+use super::console::Console;
+use super::meter::Schedule;
+use super::options::Options;
+use super::run::{self, Due, Run};
+use super::sender::{FAILED, SETTLING};
+use super::wire::{END, FINISHED, IDLE, READY, RUNNING, WAIT};
+use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn, Stop};
+
+const SYNC: Link = Link(0);
+
+/// Connections that wait for a test at most; more are turned away.
+const MOST_WAITING: usize = 20_000;
+
+/// Without a sync connection the test begins so long after the first connection: the others follow at once.
+const GATHERING: Span = Span::from_ms(50);
+
+/// How long flows may take to end.
+const ENDING: Span = Span::from_secs(5);
+
+/// How long a sender may still ask after the test.
+const LINGER: Span = Span::from_secs(1);
+
+/// Senders may leave so long before this end's timer: theirs is their own.
+const EARLY: Span = Span::from_ms(500);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    /// The driver has been asked whether the test may begin.
+    Asked,
+    Running,
+    Ending,
+    /// The result is said; senders may still ask.
+    Lingering,
+    Over,
+}
+
+/// NTttcp with `-r`.
+pub struct Receiver {
+    options: Options,
+    serves: bool,
+    console: Console,
+    state: State,
+    clients: Clients,
+    /// Connections that no flow has, and their ports, counted from 0.
+    waiting: Vec<(Link, usize)>,
+    /// Connections that flows had.
+    used: Vec<Link>,
+    listening: u32,
+    deadline: Option<Timestamp>,
+    agreed: u32,
+    schedule: Schedule,
+    run: Option<Run>,
+    next_run: RunId,
+    next_flow: FlowId,
+    code: i32,
+}
+
+impl Receiver {
+    /// A receiver; if it `serves`, the senders say how long a test takes, and it goes on after each. `time_of_day` is
+    /// the local time at which the driver began.
+    #[must_use]
+    pub fn new(options: Options, serves: bool, time_of_day: Span) -> Self {
+        Self {
+            console: Console::new(time_of_day, options.log.clone()),
+            agreed: options.seconds,
+            schedule: Schedule::new(options.omit, options.seconds, options.seconds),
+            options,
+            serves,
+            state: State::Idle,
+            clients: Clients::default(),
+            waiting: Vec::new(),
+            used: Vec::new(),
+            listening: 0,
+            deadline: None,
+            run: None,
+            next_run: 0,
+            next_flow: 0,
+            code: 0,
+        }
+    }
+
+    fn listeners(&self) -> u32 {
+        u32::from(self.options.ports) + u32::from(self.options.sync)
+    }
+
+    fn data_listeners(&self) -> impl Iterator<Item = (Link, usize)> + use<> {
+        (0..self.options.ports).map(|at| (Link(u32::from(at) + 1), usize::from(at)))
+    }
+
+    fn begin(&mut self, now: Timestamp) {
+        run::banner(&mut self.console, &self.options);
+        self.console.info(now, &format!("{} threads created", self.listeners()));
+        if self.options.sync {
+            self.listen(SYNC, self.options.base - 1, self.options.sync_link());
+        }
+        for (link, at) in self.data_listeners() {
+            let port = self.options.base.saturating_add(u16::try_from(at).unwrap_or(0));
+            self.listen(link, port, self.options.data_link());
+        }
+    }
+
+    fn listen(&mut self, link: Link, port: u16, options: LinkOptions) {
+        self.console.outputs.push_back(Output::Listen { link, port, options });
+    }
+
+    fn listening(&mut self, now: Timestamp, opened: &Opened) {
+        if self.options.verbose {
+            self.console.debug(now, &format!("ntttcp server is listening on {}", opened.local));
+        }
+        self.listening += 1;
+        let all = self.listening == self.listeners();
+        if all && self.options.udp && !self.options.sync && self.state == State::Idle {
+            self.ask(now, Link(1));
+        }
+    }
+
+    fn not_listening(&mut self, now: Timestamp, link: Link, reason: &Reason) {
+        let port = u32::from(self.options.base) + link.0 - 1;
+        let text = format!("failed to listen on port {port}: {}. errno = {}", reason.text, reason.errno);
+        self.console.error(now, &text);
+        self.code = FAILED;
+        self.end();
+    }
+
+    fn accepted(&mut self, now: Timestamp, listener: Link, link: Link, opened: &Opened) {
+        let remote = opened.remote.map_or_else(String::new, |remote| remote.to_string());
+        let (port, socket) = (opened.local.port(), opened.descriptor);
+        if self.options.verbose {
+            let kind = if listener == SYNC { "Sync" } else { "New" };
+            let text = format!("{kind} connection: {remote} --> local:{port} [socket {socket}]");
+            self.console.debug(now, &text);
+        }
+        if listener == SYNC && self.options.sync {
+            if !self.clients.add(now, link) {
+                self.console.outputs.push_back(Output::Reset { link });
+            }
+            return;
+        }
+        let at = usize::try_from(listener.0.saturating_sub(1)).unwrap_or(0);
+        match self.state {
+            State::Idle | State::Asked if self.waiting.len() < MOST_WAITING => {
+                self.waiting.push((link, at));
+                if !self.options.sync && self.state == State::Idle && self.deadline.is_none() {
+                    self.deadline = Some(now + GATHERING);
+                }
+            }
+            State::Running => {
+                if let Some(run) = &mut self.run {
+                    run.start(&[(link, at)], &self.options, &mut self.console);
+                    self.used.push(link);
+                }
+            }
+            _ => self.console.outputs.push_back(Output::Reset { link }),
+        }
+    }
+
+    fn bytes(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {
+        if self.options.sync && self.state == State::Idle && !self.clients.is_one_agreed(link) {
+            self.unasked(now, link);
+        }
+        for said in self.clients.push(now, link, bytes) {
+            self.said(now, link, said);
+        }
+    }
+
+    /// Data without a start: the sender does not use a sync connection.
+    fn unasked(&mut self, now: Timestamp, link: Link) {
+        let before = self.waiting.len();
+        self.waiting.retain(|(other, _)| *other != link);
+        if self.waiting.len() < before {
+            self.console
+                .error(now, "data came before any sender asked for a test: give -N to both ends or to none");
+            self.console.outputs.push_back(Output::Reset { link });
+        }
+    }
+
+    fn said(&mut self, now: Timestamp, link: Link, said: Said) {
+        match said {
+            Said::Query => {
+                let number = match self.state {
+                    State::Lingering => FINISHED,
+                    State::Idle if self.options.many || !self.clients.is_one_agreed(link) => IDLE,
+                    _ => RUNNING,
+                };
+                self.reply(link, number);
+            }
+            Said::Time(seconds) => {
+                let agreed = self.agree(seconds);
+                self.agreed = agreed;
+                self.reply(link, i32::try_from(agreed).unwrap_or(i32::MAX));
+                if agreed != self.options.seconds {
+                    self.console.info(now, &format!("Test cycle time negotiated is: {agreed} seconds"));
+                }
+            }
+            Said::Ready { last } => self.ready(now, link, last),
+            Said::End => self.ended_by_sender(now, link),
+            Said::Nonsense => {
+                self.console.outputs.push_back(Output::Close { link });
+                self.left(now, link);
+            }
+        }
+    }
+
+    fn reply(&mut self, link: Link, number: i32) {
+        self.console.outputs.push_back(Output::Send { link, bytes: super::wire::encode(number) });
+    }
+
+    /// Seconds of the whole test, from those that a sender proposes.
+    fn agree(&self, proposed: u32) -> u32 {
+        let own = self.options.seconds;
+        if self.options.many {
+            own
+        } else if own == 0 || proposed == 0 {
+            0
+        } else {
+            proposed.max(own)
+        }
+    }
+
+    fn ready(&mut self, now: Timestamp, link: Link, last: bool) {
+        match self.state {
+            State::Idle if self.options.many && !last => self.reply(link, WAIT),
+            State::Idle => self.ask(now, link),
+            State::Running => self.reply(link, READY),
+            State::Asked => {}
+            _ => self.reply(link, END),
+        }
+    }
+
+    fn ask(&mut self, now: Timestamp, link: Link) {
+        self.state = State::Asked;
+        self.deadline = None;
+        let wished = if self.serves { 0 } else { self.options.seconds };
+        self.schedule = Schedule::new(self.options.omit, wished, self.agreed);
+        let streams = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX).max(1);
+        let mut planned = run::planned(self.next_run, link, &self.options, &self.schedule, streams);
+        planned.flows = vec![(self.next_flow, Direction::Upload)];
+        self.console.outputs.push_back(Output::Ask(Box::new(planned)));
+        self.clients.start_time(now);
+    }
+
+    fn admitted(&mut self, now: Timestamp, run: RunId) {
+        if self.state != State::Asked || run != self.next_run {
+            return;
+        }
+        self.next_run = self.next_run.wrapping_add(1);
+        self.state = State::Running;
+        for link in self.clients.ready() {
+            self.reply(link, READY);
+        }
+        if self.options.sync {
+            self.console.info(now, "Network activity progressing...");
+        }
+        let ports = usize::from(self.options.ports);
+        let mut run = Run::new(now, run, self.schedule, ports, &self.options, &mut self.console);
+        run.number_from(self.next_flow);
+        if self.options.udp {
+            let links: Vec<(Link, usize)> = self.data_listeners().collect();
+            run.start(&links, &self.options, &mut self.console);
+        } else {
+            let links = std::mem::take(&mut self.waiting);
+            self.used.extend(links.iter().map(|(link, _)| *link));
+            run.start(&links, &self.options, &mut self.console);
+        }
+        self.run = Some(run);
+        if self.options.sync && self.clients.ready().is_empty() {
+            self.deserted(now);
+        }
+    }
+
+    fn refused(&mut self, now: Timestamp, why: &str) {
+        if self.state != State::Asked {
+            return;
+        }
+        self.state = State::Idle;
+        self.console.info(now, &format!("the test was refused: {why}"));
+        for link in self.clients.ready() {
+            self.reply(link, END);
+            self.console.outputs.push_back(Output::Close { link });
+            self.clients.remove(link);
+        }
+        self.drop_waiting();
+        if !self.serves {
+            self.code = FAILED;
+            self.end();
+        }
+    }
+
+    fn drop_waiting(&mut self) {
+        for (link, _) in self.waiting.drain(..) {
+            self.console.outputs.push_back(Output::Reset { link });
+        }
+    }
+
+    fn ended_by_sender(&mut self, now: Timestamp, link: Link) {
+        self.reply(link, FINISHED);
+        if self.state == State::Running {
+            self.console.info(now, "test exited because sender side was interrupted");
+            self.break_off(now);
+        }
+    }
+
+    fn closed(&mut self, now: Timestamp, link: Link) {
+        self.waiting.retain(|(other, _)| *other != link);
+        self.left(now, link);
+    }
+
+    /// A sync connection is gone.
+    fn left(&mut self, now: Timestamp, link: Link) {
+        if !self.clients.remove(link) {
+            return;
+        }
+        match self.state {
+            State::Idle if self.clients.is_empty() => self.drop_waiting(),
+            State::Running if self.clients.ready().is_empty() => self.deserted(now),
+            State::Lingering if self.clients.is_empty() => self.next(),
+            _ => {}
+        }
+    }
+
+    /// No sender is left.
+    fn deserted(&mut self, now: Timestamp) {
+        let end = self.run.as_ref().and_then(|run| run.meter.end());
+        if end.is_none_or(|end| now + EARLY < end) {
+            self.console.error(now, "sender has closed the connection before the end of the test");
+            self.code = FAILED;
+            self.break_off(now);
+        }
+    }
+
+    fn tick(&mut self, now: Timestamp) {
+        if let (State::Running, Some(run)) = (self.state, &mut self.run) {
+            if run.tick(now, &self.options, &mut self.console) == Due::Stop {
+                self.stop(now);
+            }
+            return;
+        }
+        for link in self.clients.overdue(now) {
+            self.console.outputs.push_back(Output::Close { link });
+            self.left(now, link);
+        }
+        if self.deadline.is_some_and(|deadline| now >= deadline) {
+            self.deadline = None;
+            match self.state {
+                State::Idle => self.gathered(now),
+                State::Ending => self.finish(now),
+                State::Lingering => self.next(),
+                _ => {}
+            }
+        }
+    }
+
+    /// Without a sync connection the first data connection begins the test.
+    fn gathered(&mut self, now: Timestamp) {
+        if let Some((link, _)) = self.waiting.first().copied() {
+            self.ask(now, link);
+        }
+    }
+
+    fn break_off(&mut self, now: Timestamp) {
+        if let (State::Running, Some(run)) = (self.state, &mut self.run) {
+            run.break_off(now, &self.options, &mut self.console);
+            self.stop(now);
+        }
+    }
+
+    fn stop(&mut self, now: Timestamp) {
+        self.state = State::Ending;
+        self.deadline = Some(now + ENDING);
+        for flow in self.run.iter().flat_map(Run::running) {
+            self.console.outputs.push_back(Output::Stop { flow: *flow, how: Stop::AtOnce });
+        }
+        self.finish_if_still(now);
+    }
+
+    fn finish_if_still(&mut self, now: Timestamp) {
+        if self.state == State::Ending && self.run.as_ref().is_none_or(|run| run.running().is_empty()) {
+            // The answers to the last looks come first.
+            self.deadline = Some(now + SETTLING);
+        }
+    }
+
+    fn ended(&mut self, now: Timestamp, flow: FlowId) {
+        let Some(run) = self.run.as_mut().filter(|run| run.has_flow(flow)) else {
+            // It took longer to end than its test waited for.
+            self.console.outputs.push_back(Output::Forget { flow });
+            return;
+        };
+        run.ended(flow);
+        let alone = !self.options.sync && run.running().is_empty() && self.state == State::Running;
+        if alone && !self.options.udp {
+            self.deserted(now);
+        }
+        self.finish_if_still(now);
+    }
+
+    fn finish(&mut self, now: Timestamp) {
+        if let Some(run) = self.run.take() {
+            run.report(now, &self.options, &mut self.console);
+            let trouble = run.was_broken_off().then(|| "the test was broken off".to_owned());
+            self.console.outputs.extend(run.forget());
+            self.next_flow = run.next_flow();
+            self.console.outputs.push_back(Output::RunOver { run: run.run, trouble });
+        }
+        // A sender whose timer runs a little longer shall not meet a reset.
+        self.console.outputs.extend(self.used.iter().map(|link| Output::Discard { link: *link }));
+        self.state = State::Lingering;
+        self.deadline = Some(now + LINGER);
+        if self.clients.is_empty() {
+            self.next();
+        }
+    }
+
+    /// After a test.
+    fn next(&mut self) {
+        self.console.outputs.extend(self.used.drain(..).map(|link| Output::Close { link }));
+        for link in self.clients.drain() {
+            self.console.outputs.push_back(Output::Close { link });
+        }
+        if self.serves || self.options.again {
+            self.drop_waiting();
+            (self.state, self.deadline, self.code) = (State::Idle, None, 0);
+            self.agreed = self.options.seconds;
+        } else {
+            self.end();
+        }
+    }
+
+    fn interrupted(&mut self, now: Timestamp) {
+        self.console.info(now, "Interrupted by Ctrl+C");
+        self.code = 1;
+        self.options.again = false;
+        self.serves = false;
+        match self.state {
+            State::Running => self.break_off(now),
+            State::Ending => {}
+            _ => self.end(),
+        }
+    }
+
+    fn end(&mut self) {
+        self.state = State::Over;
+        self.deadline = None;
+        for link in self.clients.drain() {
+            self.console.outputs.push_back(Output::Close { link });
+        }
+        self.drop_waiting();
+        self.console.outputs.extend(self.used.drain(..).map(|link| Output::Close { link }));
+        for (link, _) in self.data_listeners() {
+            self.console.outputs.push_back(Output::Close { link });
+        }
+        if self.options.sync {
+            self.console.outputs.push_back(Output::Close { link: SYNC });
+        }
+        self.console.outputs.push_back(Output::Exit(self.code));
+    }
+}
+
+impl StandIn for Receiver {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        if self.state == State::Over {
+            return;
+        }
+        match input {
+            Input::Begin => self.begin(now),
+            Input::Opened { opened, .. } => self.listening(now, &opened),
+            Input::NotOpened { link, reason } => self.not_listening(now, link, &reason),
+            Input::Accepted { listener, link, opened } => self.accepted(now, listener, link, &opened),
+            Input::Bytes { link, bytes } => self.bytes(now, link, bytes),
+            Input::Closed { link, .. } => self.closed(now, link),
+            Input::Admitted { run } => self.admitted(now, run),
+            Input::Refused { why, .. } => self.refused(now, &why),
+            Input::Host(host) => {
+                if let Some(run) = &mut self.run {
+                    run.host(host);
+                }
+            }
+            Input::Counts { cpu, flows } => {
+                if let Some(run) = &mut self.run {
+                    run.counts(cpu, flows, &self.options, &mut self.console);
+                }
+            }
+            Input::Ended { counts } => self.ended(now, counts.flow),
+            Input::NotStarted { flow, .. } => self.ended(now, flow),
+            Input::NotWritten { name, reason } => {
+                self.console.lose_log(&name);
+                self.console.error(now, &format!("cannot write {name}: {}", reason.text));
+            }
+            Input::Tick => self.tick(now),
+            Input::Signal(_) => self.interrupted(now),
+            _ => {}
+        }
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.console.outputs.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        if self.state == State::Over {
+            return None;
+        }
+        if let (State::Running, Some(run)) = (self.state, &self.run) {
+            return run.meter.deadline();
+        }
+        self.deadline.into_iter().chain(self.clients.deadline()).min()
+    }
+}

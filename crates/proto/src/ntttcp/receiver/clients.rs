@@ -1,0 +1,144 @@
+//! Senders on sync connections. What a number means is where it stands in the dialogue, not its value.
+
+use std::collections::BTreeMap;
+
+use linerate_units::{Span, Timestamp};
+
+use crate::ntttcp::wire::{END, LAST, Numbers, QUERY, READY};
+use crate::stand_in::Link;
+
+/// Senders at once at most.
+const MOST: usize = 64;
+
+/// How long a sender may take for its next number before it is ready.
+const PATIENCE: Span = Span::from_secs(60);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Fresh,
+    Queried,
+    Agreed,
+    Ready,
+}
+
+/// What a sender has said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    /// It asks how it is here.
+    Query,
+    /// It proposes a time in seconds.
+    Time(u32),
+    /// It is ready; whether no other will come.
+    Ready { last: bool },
+    /// It ends the test.
+    End,
+    /// It does not speak this protocol.
+    Nonsense,
+}
+
+#[derive(Debug)]
+struct Client {
+    numbers: Numbers,
+    step: Step,
+    since: Timestamp,
+}
+
+/// All senders.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    all: BTreeMap<Link, Client>,
+}
+
+impl Clients {
+    /// Whether there was room for it.
+    pub(super) fn add(&mut self, now: Timestamp, link: Link) -> bool {
+        let room = self.all.len() < MOST;
+        if room {
+            self.all.insert(link, Client { numbers: Numbers::default(), step: Step::Fresh, since: now });
+        }
+        room
+    }
+
+    pub(super) fn push(&mut self, now: Timestamp, link: Link, bytes: &[u8]) -> Vec<Said> {
+        let Some(client) = self.all.get_mut(&link) else {
+            return Vec::new();
+        };
+        let numbers = client.numbers.push(bytes);
+        let mut said = Vec::new();
+        for number in numbers {
+            client.since = now;
+            said.push(client.take(number));
+            if said.last() == Some(&Said::Nonsense) {
+                break;
+            }
+        }
+        said
+    }
+
+    pub(super) fn remove(&mut self, link: Link) -> bool {
+        self.all.remove(&link).is_some()
+    }
+
+    pub(super) fn drain(&mut self) -> Vec<Link> {
+        std::mem::take(&mut self.all).into_keys().collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Those that wait for the start, or have got it.
+    pub(super) fn ready(&self) -> Vec<Link> {
+        self.all.iter().filter(|(_, client)| client.step == Step::Ready).map(|(link, _)| *link).collect()
+    }
+
+    /// Whether another than this has agreed on a time.
+    pub(super) fn is_one_agreed(&self, but: Link) -> bool {
+        let agreed = |client: &Client| matches!(client.step, Step::Agreed | Step::Ready);
+        self.all.iter().any(|(link, client)| *link != but && agreed(client))
+    }
+
+    /// From now on only the end of the test is waited for.
+    pub(super) fn start_time(&mut self, now: Timestamp) {
+        for client in self.all.values_mut() {
+            client.since = now;
+        }
+    }
+
+    /// Those that have said nothing for too long and are not ready.
+    pub(super) fn overdue(&self, now: Timestamp) -> Vec<Link> {
+        let late = |client: &Client| client.until().is_some_and(|until| now >= until);
+        self.all.iter().filter(|(_, client)| late(client)).map(|(link, _)| *link).collect()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        self.all.values().filter_map(Client::until).min()
+    }
+}
+
+impl Client {
+    fn until(&self) -> Option<Timestamp> {
+        (self.step != Step::Ready).then(|| self.since + PATIENCE)
+    }
+
+    fn take(&mut self, number: i32) -> Said {
+        match (self.step, number) {
+            (Step::Fresh, QUERY) => {
+                self.step = Step::Queried;
+                Said::Query
+            }
+            // A sender that was interrupted opens a new connection only to say so.
+            (Step::Fresh | Step::Agreed | Step::Ready, END) => Said::End,
+            (Step::Queried, seconds) => {
+                self.step = Step::Agreed;
+                u32::try_from(seconds).map_or(Said::Nonsense, Said::Time)
+            }
+            (Step::Agreed | Step::Ready, READY | LAST) => {
+                self.step = Step::Ready;
+                Said::Ready { last: number == LAST }
+            }
+            (Step::Agreed | Step::Ready, QUERY) => Said::Query,
+            _ => Said::Nonsense,
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! What both ends do alike in a test: the clock, the lines, the result.
+
+use std::collections::BTreeMap;
+
+use linerate_model::{Direction, Side};
+use linerate_units::{Bytes, Span, Timestamp};
+
+use super::console::Console;
+use super::meter::{Meter, Schedule, Turn};
+use super::options::{Options, Role};
+use super::report::{self, Figures};
+use crate::stand_in::{
+    Cpu, EndMark, FlowCounts, FlowId, FlowTask, HostCounts, Link, Output, Pattern, Payload, Planned, RunId,
+};
+use crate::{SeqField, StampLayout};
+
+/// Nothing is written into data.
+const NO_STAMP: StampLayout =
+    StampLayout { tag_at: None, seq: SeqField::Absent, time: None, stream_at: None, length: 0 };
+
+/// One end's part in a test that moves data.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) run: RunId,
+    pub(super) meter: Meter,
+    schedule: Schedule,
+    /// Threads by their streams, and how many there are.
+    thread_of: BTreeMap<(FlowId, usize), usize>,
+    threads: usize,
+    /// Flows that move data.
+    flows: Vec<FlowId>,
+    next_flow: FlowId,
+    /// Flows that have ended.
+    over: Vec<FlowId>,
+    /// The test was broken off.
+    broken: bool,
+}
+
+/// What a turn of the clock brings beside its lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    Nothing,
+    /// The test is over: flows are to be stopped.
+    Stop,
+}
+
+impl Run {
+    pub(super) fn new(
+        now: Timestamp,
+        run: RunId,
+        schedule: Schedule,
+        threads: usize,
+        options: &Options,
+        console: &mut Console,
+    ) -> Self {
+        let meter = Meter::new(now, schedule);
+        let run = Self {
+            run,
+            meter,
+            schedule,
+            thread_of: BTreeMap::new(),
+            threads,
+            flows: Vec::new(),
+            next_flow: 0,
+            over: Vec::new(),
+            broken: false,
+        };
+        if schedule.warmup == Span::ZERO {
+            look(options, console, true);
+        }
+        run
+    }
+
+    /// Hands links to the engine; each with the number of its thread.
+    pub(super) fn start(&mut self, links: &[(Link, usize)], options: &Options, console: &mut Console) {
+        if links.is_empty() {
+            return;
+        }
+        let flow = self.next_flow;
+        self.next_flow = self.next_flow.wrapping_add(1);
+        self.flows.push(flow);
+        self.thread_of.extend(links.iter().enumerate().map(|(at, (_, thread))| ((flow, at), *thread)));
+        let sends = options.role == Role::Sender;
+        let pattern = Pattern::Byte(if options.udp { b'B' } else { b'A' });
+        console.outputs.push_back(Output::Start(Box::new(FlowTask {
+            flow,
+            run: self.run,
+            side: if sends { Side::Sender } else { Side::Receiver },
+            direction: Direction::Upload,
+            transport: options.transport(),
+            links: links.iter().map(|(link, _)| *link).collect(),
+            length: Bytes::new(options.block()),
+            payload: Payload { head: Vec::new(), pattern, first_length: None },
+            stamp: NO_STAMP,
+            bytes: options.buffers().filter(|_| sends).map(|buffers| {
+                let each = buffers.saturating_mul(options.block());
+                Bytes::new(each.saturating_mul(links.len() as u64))
+            }),
+            time: self.schedule.measured.filter(|_| !sends),
+            omit: self.schedule.warmup,
+            offered: options.each(options.rate).filter(|_| sends),
+            burst: None,
+            fq_rate: options.fq_rate.filter(|_| sends),
+            socket: options.knobs(),
+            affinity: options.affinity,
+            end_mark: EndMark::None,
+        })));
+    }
+
+    /// Says what the clock brings.
+    pub(super) fn tick(&mut self, now: Timestamp, options: &Options, console: &mut Console) -> Due {
+        while let Some(turn) = self.meter.turn(now) {
+            match turn {
+                Turn::Progress => look(options, console, false),
+                Turn::Measured => {
+                    console.info(now, "Test warmup completed.");
+                    look(options, console, true);
+                }
+                Turn::Done { cooldown } => {
+                    look(options, console, true);
+                    console.info(now, "Test run completed.");
+                    if cooldown {
+                        console.info(now, "Test cooldown is in progress...");
+                    }
+                }
+                Turn::Finished => {
+                    console.info(now, "Test cycle finished.");
+                    return Due::Stop;
+                }
+            }
+        }
+        Due::Nothing
+    }
+
+    /// Ends the test before its time.
+    pub(super) fn break_off(&mut self, now: Timestamp, options: &Options, console: &mut Console) {
+        self.broken |= !self.meter.is_over();
+        self.complete(now, options, console);
+    }
+
+    /// Ends a test that has no time.
+    pub(super) fn complete(&mut self, now: Timestamp, options: &Options, console: &mut Console) {
+        if self.meter.is_over() {
+            return;
+        }
+        self.meter.break_off(now);
+        look(options, console, true);
+        console.info(now, "Test run completed.");
+        console.info(now, "Test cycle finished.");
+    }
+
+    /// Numbers its flows from here on: those of a run before may still be in use.
+    pub(super) fn number_from(&mut self, flow: FlowId) {
+        self.next_flow = flow;
+    }
+
+    /// The number of the next flow.
+    pub(super) fn next_flow(&self) -> FlowId {
+        self.next_flow
+    }
+
+    /// Wishes that let go of the flows that have ended.
+    pub(super) fn forget(&self) -> impl Iterator<Item = Output> + '_ {
+        self.over.iter().map(|flow| Output::Forget { flow: *flow })
+    }
+
+    pub(super) fn was_broken_off(&self) -> bool {
+        self.broken
+    }
+
+    pub(super) fn host(&mut self, host: &HostCounts) {
+        self.meter.host(host);
+    }
+
+    pub(super) fn counts(
+        &mut self,
+        cpu: Cpu,
+        flows: &[FlowCounts],
+        options: &Options,
+        console: &mut Console,
+    ) {
+        if let Some(bps) = self.meter.counts(cpu, flows).filter(|_| !options.quiet) {
+            console.plain(&format!("Real-time throughput: {}", report::rate(bps)));
+        }
+    }
+
+    /// The flows that are still with the engine.
+    pub(super) fn running(&self) -> &[FlowId] {
+        &self.flows
+    }
+
+    pub(super) fn has_flow(&self, flow: FlowId) -> bool {
+        self.flows.contains(&flow)
+    }
+
+    pub(super) fn ended(&mut self, flow: FlowId) {
+        if self.has_flow(flow) {
+            self.over.push(flow);
+        }
+        self.flows.retain(|other| *other != flow);
+    }
+
+    /// Prints the result and writes it into the files that were asked for.
+    pub(super) fn report(&self, now: Timestamp, options: &Options, console: &mut Console) {
+        let outcome = self.meter.outcome(self.threads, &self.thread_of);
+        let figures = Figures::new(options, &outcome);
+        if options.windows.is_some() {
+            console.plain(&report::tables(&figures));
+            return write_files(&figures, options, console);
+        }
+        if options.verbose {
+            for line in report::threads(&figures) {
+                console.info(now, &line);
+            }
+        }
+        if options.role == Role::Sender {
+            console.info(now, &format!("{} connections tested", outcome.connections));
+        }
+        for line in report::totals(&figures) {
+            console.info(now, &line);
+        }
+        console.rule();
+        write_files(&figures, options, console);
+    }
+}
+
+fn write_files(figures: &Figures<'_>, options: &Options, console: &mut Console) {
+    let write = |name: &Option<String>, text: String| {
+        name.clone().map(|name| Output::WriteFile { name, text, append: false })
+    };
+    console.outputs.extend(write(&options.xml, report::xml(figures)));
+    console.outputs.extend(write(&options.json, report::json(figures)));
+}
+
+/// Asks for the counts, and for the host's at the ends of the measured part.
+fn look(options: &Options, console: &mut Console, host: bool) {
+    console.outputs.push_back(Output::Look);
+    if host {
+        let (interrupts, interface) = (options.interrupts.clone(), options.interface.clone());
+        console.outputs.push_back(Output::LookHost { interrupts, interface });
+    }
+}
+
+pub(super) fn planned(
+    run: RunId,
+    link: Link,
+    options: &Options,
+    schedule: &Schedule,
+    streams: u32,
+) -> Planned {
+    let measured = schedule.measured;
+    Planned {
+        run,
+        tool: "ntttcp",
+        peer: None,
+        link,
+        client: options.role == Role::Sender,
+        spec: options.spec(measured, streams),
+        flows: vec![(0, Direction::Upload)],
+        expected: measured.map(|measured| schedule.warmup + measured + schedule.cooldown),
+    }
+}
+
+/// The lines of one end before anything happens.
+pub(super) fn banner(console: &mut Console, options: &Options) {
+    console.plain(if options.windows.is_some() {
+        "NTTTCP for Windows 5.40"
+    } else {
+        "NTTTCP for Linux 1.4.3"
+    });
+    console.rule();
+    if options.verbose {
+        console.plain(report::settings(options).trim_end());
+        console.rule();
+    }
+}

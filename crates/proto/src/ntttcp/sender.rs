@@ -1,0 +1,404 @@
+//! The end that connects and sends.
+
+use linerate_units::{Span, Timestamp};
+
+use super::console::Console;
+use super::meter::Schedule;
+use super::options::Options;
+use super::run::{self, Due, Run};
+use super::wire::{self, END, LAST, Numbers, QUERY, READY, RUNNING, WAIT};
+use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn, Stop};
+
+const SYNC: Link = Link(0);
+
+/// Data connections have the numbers from here on.
+const FIRST: u32 = 1;
+
+const RUN: RunId = 0;
+
+/// How long the receiver may take for an answer.
+const PATIENCE: Span = Span::from_secs(30);
+
+/// How long flows may take to end.
+const ENDING: Span = Span::from_secs(5);
+
+/// Between the end of the last flow and the result.
+pub(super) const SETTLING: Span = Span::from_ms(1);
+
+/// A receiver may end so much earlier: its timer is its own.
+const EARLY: Span = Span::from_ms(500);
+
+/// The exit code of the tool's general failure, -1000.
+pub(super) const FAILED: i32 = 24;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Connecting,
+    Asked,
+    Proposed,
+    Opening,
+    Ready,
+    Waiting,
+    Running,
+    Ending,
+    Over,
+}
+
+/// NTttcp with `-s`.
+pub struct Sender {
+    options: Options,
+    console: Console,
+    state: State,
+    numbers: Numbers,
+    deadline: Option<Timestamp>,
+    schedule: Schedule,
+    opened: u32,
+    opening_since: Timestamp,
+    run: Option<Run>,
+    planned: bool,
+    code: i32,
+}
+
+impl Sender {
+    /// A sender to the address in the options, of which the driver knows; `time_of_day` is the local time at which the
+    /// driver began.
+    #[must_use]
+    pub fn new(options: Options, time_of_day: Span) -> Self {
+        Self {
+            console: Console::new(time_of_day, options.log.clone()),
+            schedule: Schedule::new(options.omit, options.seconds, proposal(&options)),
+            options,
+            state: State::Connecting,
+            numbers: Numbers::default(),
+            deadline: None,
+            opened: 0,
+            opening_since: Timestamp::START,
+            run: None,
+            planned: false,
+            code: 0,
+        }
+    }
+
+    fn begin(&mut self, now: Timestamp) {
+        run::banner(&mut self.console, &self.options);
+        if self.options.rate.is_some() {
+            let text = "Warning! '-B' is specified and the network bandwidth may be limited";
+            self.console.info(now, text);
+        }
+        if self.options.sync {
+            let (port, options) = (self.options.base - 1, self.options.sync_link());
+            self.console.outputs.push_back(Output::Connect { link: SYNC, port, to: None, options });
+        } else {
+            self.console.info(now, "Starting sender activity (no sync) ...");
+            self.open_data(now);
+        }
+    }
+
+    fn opened(&mut self, now: Timestamp, link: Link, opened: &Opened) {
+        let remote = opened.remote.map_or_else(String::new, |remote| remote.to_string());
+        let (port, socket) = (opened.local.port(), opened.descriptor);
+        if link == SYNC {
+            if self.options.verbose {
+                let text = format!("Sync connection: local:{port} [socket:{socket}] --> {remote}");
+                self.console.debug(now, &text);
+            }
+            self.state = State::Asked;
+            return self.ask(now, QUERY);
+        }
+        if self.options.verbose {
+            let text = format!("New connection: local:{port} [socket:{socket}] --> {remote}");
+            self.console.debug(now, &text);
+        }
+        self.opened += 1;
+        if self.opened == self.options.streams() && self.state == State::Opening {
+            self.all_open(now);
+        }
+    }
+
+    fn not_opened(&mut self, now: Timestamp, link: Link, reason: &Reason) {
+        let host = self.options.address.clone().unwrap_or_default();
+        let (port, what) = if link == SYNC {
+            (self.options.base - 1, "sender: failed to create sync socket")
+        } else {
+            (self.port_of(link), "sender: failed to create a data connection")
+        };
+        let errno = reason.errno;
+        let text = format!("failed to connect to receiver: {host}:{port} on socket: 3. errno = {errno}");
+        self.console.error(now, &text);
+        self.fail(now, what);
+    }
+
+    fn thread_of(&self, link: Link) -> usize {
+        let at = link.0.saturating_sub(FIRST) / u32::from(self.options.connections.max(1));
+        usize::try_from(at).unwrap_or(0)
+    }
+
+    fn port_of(&self, link: Link) -> u16 {
+        let port = self.thread_of(link) / usize::from(self.options.threads.max(1));
+        self.options.base.saturating_add(u16::try_from(port).unwrap_or(0))
+    }
+
+    fn data_links(&self) -> impl Iterator<Item = Link> + use<> {
+        (FIRST..FIRST + self.options.streams()).map(Link)
+    }
+
+    fn open_data(&mut self, now: Timestamp) {
+        self.console.info(now, &format!("{} threads created", self.options.sender_threads()));
+        self.state = State::Opening;
+        self.opening_since = now;
+        self.deadline = Some(now + PATIENCE);
+        for link in self.data_links() {
+            let at = u16::try_from(link.0 - FIRST).unwrap_or(u16::MAX);
+            let local_port = self.options.source_port.map(|first| first.saturating_add(at));
+            let options = LinkOptions { local_port, ..self.options.data_link() };
+            let port = self.port_of(link);
+            self.console.outputs.push_back(Output::Connect { link, port, to: None, options });
+        }
+    }
+
+    fn all_open(&mut self, now: Timestamp) {
+        let microseconds = now.since(self.opening_since).as_ns() / 1000;
+        let text = format!("{} connections created in {microseconds} microseconds", self.opened);
+        self.console.info(now, &text);
+        if self.options.sync {
+            self.state = State::Ready;
+            self.ask(now, if self.options.last { LAST } else { READY });
+        } else {
+            self.start(now);
+        }
+    }
+
+    fn ask(&mut self, now: Timestamp, number: i32) {
+        self.console.outputs.push_back(Output::Send { link: SYNC, bytes: wire::encode(number) });
+        self.deadline = Some(now + PATIENCE);
+    }
+
+    /// A number of the receiver.
+    fn answer(&mut self, now: Timestamp, number: i32) {
+        match self.state {
+            State::Asked if number == RUNNING => {
+                self.fail(now, "receiver is busy with an existing test running")
+            }
+            State::Asked => {
+                self.state = State::Proposed;
+                self.ask(now, i32::try_from(proposal(&self.options)).unwrap_or(i32::MAX));
+            }
+            State::Proposed => self.agreed(now, number),
+            State::Ready | State::Waiting => match number {
+                READY => self.start(now),
+                WAIT => {
+                    self.console.info(now, "waiting for the last client to join the test");
+                    self.state = State::Waiting;
+                    self.deadline = None;
+                }
+                END => self.fail(now, "receiver refused to start the test"),
+                _ => self.fail(now, &format!("receiver answered {number}, which is no answer to a start")),
+            },
+            // A receiver answers the last of several senders twice.
+            _ => {}
+        }
+    }
+
+    fn agreed(&mut self, now: Timestamp, seconds: i32) {
+        let Ok(agreed) = u32::try_from(seconds) else {
+            return self.fail(now, "receiver answered a negative time");
+        };
+        if agreed != self.options.seconds {
+            self.console.info(now, &format!("Test cycle time negotiated is: {agreed} seconds"));
+        }
+        self.schedule = Schedule::new(self.options.omit, self.options.seconds, agreed);
+        self.open_data(now);
+    }
+
+    fn start(&mut self, now: Timestamp) {
+        if self.options.sync {
+            self.console.info(now, "Network activity progressing...");
+        }
+        self.state = State::Running;
+        self.deadline = None;
+        let links: Vec<(Link, usize)> = self.data_links().map(|link| (link, self.thread_of(link))).collect();
+        let Some((first, _)) = links.first().copied() else {
+            return;
+        };
+        let streams = self.options.streams();
+        let planned = run::planned(RUN, first, &self.options, &self.schedule, streams);
+        self.console.outputs.push_back(Output::Plan(Box::new(planned)));
+        self.planned = true;
+        let threads = usize::try_from(self.options.sender_threads()).unwrap_or(0);
+        let mut run = Run::new(now, RUN, self.schedule, threads, &self.options, &mut self.console);
+        run.start(&links, &self.options, &mut self.console);
+        self.run = Some(run);
+    }
+
+    fn tick(&mut self, now: Timestamp) {
+        if let (State::Running, Some(run)) = (self.state, &mut self.run) {
+            if run.tick(now, &self.options, &mut self.console) == Due::Stop {
+                self.stop(now);
+            }
+        } else if self.deadline.is_some_and(|deadline| now >= deadline) {
+            match self.state {
+                State::Ending => self.finish(now),
+                _ => self
+                    .fail(now, "receiver does not answer: is it NTttcp for Linux, with the same -N and -P?"),
+            }
+        }
+    }
+
+    fn stop(&mut self, now: Timestamp) {
+        self.state = State::Ending;
+        self.deadline = Some(now + ENDING);
+        for flow in self.run.iter().flat_map(Run::running) {
+            self.console.outputs.push_back(Output::Stop { flow: *flow, how: Stop::AtOnce });
+        }
+        self.finish_if_still(now);
+    }
+
+    fn finish_if_still(&mut self, now: Timestamp) {
+        if self.state == State::Ending && self.run.as_ref().is_none_or(|run| run.running().is_empty()) {
+            // The answers to the last looks come first.
+            self.deadline = Some(now + SETTLING);
+        }
+    }
+
+    /// The test ends before its time.
+    fn break_off(&mut self, now: Timestamp) {
+        if let (State::Running, Some(run)) = (self.state, &mut self.run) {
+            run.break_off(now, &self.options, &mut self.console);
+            self.stop(now);
+        }
+    }
+
+    /// A flow is over; too early when the receiver has gone.
+    fn ended(&mut self, now: Timestamp, flow: u16) {
+        let Some(run) = self.run.as_mut().filter(|run| run.has_flow(flow)) else {
+            return;
+        };
+        run.ended(flow);
+        let nearly = run.meter.end().is_some_and(|end| now + EARLY >= end);
+        if self.state == State::Running && !nearly {
+            self.lost(now);
+        }
+        self.finish_if_still(now);
+    }
+
+    fn lost(&mut self, now: Timestamp) {
+        self.console.error(now, "receiver has closed the connection before the end of the test");
+        self.code = FAILED;
+        self.break_off(now);
+    }
+
+    fn closed(&mut self, now: Timestamp) {
+        match self.state {
+            State::Running => {
+                let end = self.run.as_ref().and_then(|run| run.meter.end());
+                if end.is_none_or(|end| now + EARLY < end) {
+                    self.lost(now);
+                }
+            }
+            State::Ending | State::Over => {}
+            _ => self.fail(now, "cannot read data from the socket for sender/receiver sync"),
+        }
+    }
+
+    fn interrupted(&mut self, now: Timestamp) {
+        self.console.info(now, "Interrupted by Ctrl+C");
+        self.code = 1;
+        match self.state {
+            State::Running => {
+                if self.options.sync {
+                    self.console.outputs.push_back(Output::Send { link: SYNC, bytes: wire::encode(END) });
+                }
+                self.break_off(now);
+            }
+            State::Ending => {}
+            _ => self.end(),
+        }
+    }
+
+    fn finish(&mut self, now: Timestamp) {
+        if let Some(run) = &self.run {
+            run.report(now, &self.options, &mut self.console);
+        }
+        self.end();
+    }
+
+    fn fail(&mut self, now: Timestamp, text: &str) {
+        self.console.error(now, text);
+        self.code = FAILED;
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if self.state == State::Over {
+            return;
+        }
+        self.state = State::Over;
+        self.deadline = None;
+        for link in self.data_links() {
+            self.console.outputs.push_back(Output::Close { link });
+        }
+        self.console.outputs.push_back(Output::Close { link: SYNC });
+        if self.planned {
+            let trouble = (self.code != 0).then(|| "the test was broken off".to_owned());
+            self.console.outputs.push_back(Output::RunOver { run: RUN, trouble });
+        }
+        self.console.outputs.push_back(Output::Exit(self.code));
+    }
+}
+
+/// Seconds of the whole test, 0 for one without end; none that a receiver could take for something else.
+fn proposal(options: &Options) -> u32 {
+    if options.seconds == 0 {
+        return 0;
+    }
+    let total = options.omit + options.seconds + options.cooldown;
+    let mistaken = i32::try_from(total).is_ok_and(wire::is_mistaken);
+    if mistaken && options.sync { total + 1 } else { total }
+}
+
+impl StandIn for Sender {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        if self.state == State::Over {
+            return;
+        }
+        match input {
+            Input::Begin => self.begin(now),
+            Input::Opened { link, opened } => self.opened(now, link, &opened),
+            Input::NotOpened { link, reason } => self.not_opened(now, link, &reason),
+            Input::Bytes { link: SYNC, bytes } => {
+                for number in self.numbers.push(bytes) {
+                    self.answer(now, number);
+                }
+            }
+            Input::Closed { link: SYNC, .. } => self.closed(now),
+            Input::Host(host) => {
+                if let Some(run) = &mut self.run {
+                    run.host(host);
+                }
+            }
+            Input::Counts { cpu, flows } => {
+                if let Some(run) = &mut self.run {
+                    run.counts(cpu, flows, &self.options, &mut self.console);
+                }
+            }
+            Input::Ended { counts } => self.ended(now, counts.flow),
+            Input::NotStarted { flow, .. } => self.ended(now, flow),
+            Input::NotWritten { name, reason } => {
+                self.console.lose_log(&name);
+                self.console.error(now, &format!("cannot write {name}: {}", reason.text));
+            }
+            Input::Tick => self.tick(now),
+            Input::Signal(_) => self.interrupted(now),
+            _ => {}
+        }
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.console.outputs.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        let meter = self.run.as_ref().filter(|_| self.state == State::Running);
+        meter.and_then(|run| run.meter.deadline()).or(self.deadline)
+    }
+}

@@ -1,0 +1,405 @@
+//! Against what the real program printed and sent, and several ends in virtual time.
+
+mod documents;
+mod windows;
+mod world;
+
+use std::ffi::OsString;
+
+use linerate_units::{Span, Timestamp};
+
+pub(super) use self::world::{Seen, World};
+use super::*;
+
+const WIRE: &str = include_str!("../../../../fixtures/transcripts/ntttcp/wire-sync.txt");
+const VERBOSE: &str = include_str!("../../../../fixtures/transcripts/ntttcp/verbose-warmup-cooldown.txt");
+
+pub(super) fn options(line: &str) -> Options {
+    let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    parse(&arguments).unwrap_or_else(|usage| panic!("{line}: {usage:?}"))
+}
+
+pub(super) fn refused(line: &str) -> Usage {
+    let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    parse(&arguments).unwrap_err()
+}
+
+/// A receiver, and senders that begin a tenth of a second after each other.
+fn world(receiver: &str, senders: &[&str]) -> World {
+    let mut world = World::new();
+    // 19:07:32, as in the captures.
+    let day = Span::from_secs(19 * 3600 + 7 * 60 + 32);
+    world.add(Receiver::new(options(receiver), false, day), Timestamp::START);
+    for (at, sender) in senders.iter().enumerate() {
+        let begins = Timestamp::START + Span::from_ms(100 * (at as u64 + 1));
+        world.add(Sender::new(options(sender), day), begins);
+    }
+    world
+}
+
+fn minute() -> Span {
+    Span::from_secs(60)
+}
+
+/// The numbers that an end said on its sync connection.
+fn numbers(seen: &Seen) -> Vec<i32> {
+    seen.said
+        .iter()
+        .filter(|(port, _)| *port == 5000)
+        .map(|(_, bytes)| i32::from_be_bytes(bytes.as_slice().try_into().unwrap()))
+        .collect()
+}
+
+/// The numbers of one direction in a section of the capture.
+fn captured(section: &str, direction: &str) -> Vec<i32> {
+    let lines = WIRE.lines().skip_while(|line| !line.contains(section)).skip(1);
+    lines
+        .take_while(|line| line.contains("bytes:"))
+        .filter(|line| line.contains(direction))
+        .map(|line| i32::from_str_radix(line.split_whitespace().last().unwrap(), 16).unwrap())
+        .collect()
+}
+
+const TO_RECEIVER: &str = "client->server";
+const TO_SENDER: &str = "server->client";
+
+#[test]
+fn the_dialogue_is_that_of_the_capture() {
+    let seen = world("-r -m 2,*,127.0.0.1 -t 2", &["-s -m 2,*,127.0.0.1 -t 2"]).run(minute());
+    assert_eq!(numbers(&seen[1]), captured("-t 2 both sides", TO_RECEIVER));
+    assert_eq!(numbers(&seen[0]), captured("-t 2 both sides", TO_SENDER));
+    assert_eq!((seen[0].exit, seen[1].exit), (Some(0), Some(0)), "{seen:?}");
+    assert_eq!(seen[0].ports, [5000, 5001, 5002]);
+    assert_eq!(seen[1].ports, [5000, 5001, 5002]);
+    assert_eq!(seen[1].tasks[0].links.len(), 2);
+}
+
+#[test]
+fn bytes_of_the_measured_time_are_counted_at_both_ends() {
+    let mut world = world("-r -P 2 -W 1 -t 2 -C 1 -V", &["-s 127.0.0.1 -P 2 -n 2 -l 2 -W 1 -t 2 -C 1 -V"]);
+    world.rate = 3_000_000;
+    let seen = world.run(minute());
+    // 8 connections at 3 MB/s for 2 s.
+    for end in &seen {
+        assert_eq!(end.exit, Some(0), "{end:?}");
+        assert!(end.printed.contains("INFO: test duration\t:2.00 seconds\n"), "{}", end.printed);
+        assert!(end.printed.contains("INFO: total bytes\t:48000000\n"), "{}", end.printed);
+        assert!(end.printed.contains("INFO: \t throughput\t:192.00Mbps\n"), "{}", end.printed);
+        assert!(!end.printed.contains("ERR "), "{}", end.printed);
+    }
+    assert!(seen[0].printed.contains("INFO: \t1\t 2.00\t 96.00Mbps\n"), "{}", seen[0].printed);
+    assert!(seen[1].printed.contains("INFO: \t3\t 2.00\t 48.00Mbps\n"), "{}", seen[1].printed);
+    assert!(seen[1].printed.contains("INFO: tcpi rtt\t\t:150 us\n"));
+    // The process used a tenth of a core, half of all CPU time was idle.
+    assert!(seen[1].printed.contains("INFO: cpu busy (all)\t:10.00%\n"));
+    assert!(seen[1].printed.contains("INFO: \t idle\t\t:50.00%\n"));
+    // 2000 MHz * 2 cores * 2 s * 50 % / 48 MB
+    assert!(seen[1].printed.contains("INFO: \t cycles/byte\t:83.33\n"));
+    assert_eq!(numbers(&seen[1]), captured("-W 1 -t 2 -C 1", TO_RECEIVER)[..3], "no needless end");
+    assert_eq!(numbers(&seen[0]), captured("-W 1 -t 2 -C 1", TO_SENDER));
+}
+
+/// Lines of a role in the sample without what differs from run to run.
+fn shape(text: &str) -> Vec<String> {
+    let known = |line: &&str| {
+        !line.contains("DBG :")
+            && !line.starts_with("Real-time")
+            && !line.contains("ERR ")
+            && !line.is_empty()
+    };
+    let without = |line: &str| {
+        let words: String = line.chars().filter(|letter| !letter.is_ascii_digit()).collect();
+        words.replace("Mbps", "bps").replace("Kbps", "bps").replace('.', "")
+    };
+    text.lines().filter(known).map(without).collect()
+}
+
+#[test]
+fn the_console_reads_like_the_capture() {
+    let mut sections = VERBOSE.split("$ ntttcp ").skip(1).map(|section| {
+        section.lines().skip(1).take_while(|line| !line.starts_with("[exit")).map(|line| format!("{line}\n"))
+    });
+    let receiver: String = sections.next().unwrap().collect();
+    let sender: String = sections.next().unwrap().collect();
+    let seen = world("-r -P 2 -W 1 -t 2 -C 1 -V", &["-s 127.0.0.1 -P 2 -n 2 -l 2 -W 1 -t 2 -C 1 -V"]);
+    let seen = seen.run(minute());
+    assert_eq!(shape(&seen[0].printed), shape(&receiver));
+    assert_eq!(shape(&seen[1].printed), shape(&sender));
+    let first = seen[0].printed.lines().find(|line| line.contains("INFO")).unwrap();
+    assert_eq!(first, "19:07:32 INFO: 3 threads created");
+}
+
+#[test]
+fn the_longer_time_holds_and_the_rest_is_cooldown() {
+    let seen = world("-r -P 1 -t 3", &["-s 127.0.0.1 -P 1 -n 1 -t 1"]).run(minute());
+    assert_eq!(numbers(&seen[0]), captured("sender -t 1, receiver -t 3", TO_SENDER));
+    assert!(seen[1].printed.contains("Test cycle time negotiated is: 3 seconds"));
+    assert!(seen[1].printed.contains("Test cooldown is in progress..."));
+    assert!(seen[1].printed.contains("test duration\t:1.00 seconds"));
+    // The receiver begins a tenth of a millisecond before the first bytes are there.
+    assert!(seen[0].printed.contains("total bytes\t:2999900\n"));
+    assert!(seen[1].printed.contains("total bytes\t:1000000\n"));
+    let lasted = seen[1].exit_at.since(Timestamp::START);
+    assert!(lasted > Span::from_secs(3) && lasted < Span::from_secs(4), "{lasted}");
+}
+
+#[test]
+fn times_that_a_receiver_could_mistake_are_avoided_and_understood() {
+    let seen = world("-r -P 1 -t 1", &["-s 127.0.0.1 -P 1 -n 1 -t 82"]).run(Span::from_secs(200));
+    assert_eq!(numbers(&seen[1])[1], 83);
+    assert!(seen[1].printed.contains("test duration\t:82.00 seconds"), "{}", seen[1].printed);
+    // A sender that does not avoid it.
+    let mut receiver = Receiver::new(options("-r -P 1 -t 1"), false, Span::ZERO);
+    let said = ask(&mut receiver, &[b'X'.into(), 82]);
+    assert_eq!(said, [11, 82], "82 is a time here and starts nothing");
+}
+
+/// What a receiver answers to these numbers on one sync connection.
+fn ask(receiver: &mut Receiver, said: &[i32]) -> Vec<i32> {
+    use crate::stand_in::{Input, Link, Output, StandIn};
+    let now = Timestamp::START;
+    receiver.input(now, Input::Begin);
+    let opened = crate::stand_in::Opened {
+        local: std::net::SocketAddr::from(([127, 0, 0, 1], 5000)),
+        remote: None,
+        mss: None,
+        handshake: None,
+        snd_buf: 1,
+        rcv_buf: 1,
+        congestion: None,
+        descriptor: 3,
+    };
+    receiver.input(now, Input::Accepted { listener: Link(0), link: Link::FIRST_ACCEPTED, opened });
+    for number in said {
+        receiver.input(now, Input::Bytes { link: Link::FIRST_ACCEPTED, bytes: &number.to_be_bytes() });
+    }
+    let outputs = std::iter::from_fn(|| receiver.output());
+    outputs
+        .filter_map(|output| match output {
+            Output::Send { bytes, .. } => Some(i32::from_be_bytes(bytes.try_into().unwrap())),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn who_asks_after_the_test_hears_that_it_is_over() {
+    use crate::stand_in::{Input, Link, Output, StandIn};
+    let mut receiver = Receiver::new(options("-r -P 1 -t 1"), false, Span::ZERO);
+    assert_eq!(ask(&mut receiver, &[b'X'.into(), 1, b'R'.into()]), [11, 1]);
+    receiver.input(Timestamp::START, Input::Admitted { run: 0 });
+    let mut now = Timestamp::START;
+    let mut said = Vec::new();
+    while let Some(deadline) = receiver.deadline() {
+        // From the end of the test to that of the second in which senders may still ask.
+        if deadline >= Timestamp::START + Span::from_ms(1_500) {
+            for number in [b'E', b'X'] {
+                let bytes = i32::from(number).to_be_bytes();
+                receiver.input(now, Input::Bytes { link: Link::FIRST_ACCEPTED, bytes: &bytes });
+            }
+        }
+        now = now.max(deadline);
+        receiver.input(now, Input::Tick);
+        said.extend(std::iter::from_fn(|| receiver.output()));
+    }
+    let numbers = said.iter().filter_map(|output| match output {
+        Output::Send { bytes, .. } => bytes.last().copied(),
+        _ => None,
+    });
+    assert_eq!(numbers.collect::<Vec<_>>(), [b'R', 13, 13]);
+    assert!(matches!(said.last(), Some(Output::Exit(0))));
+}
+
+#[test]
+fn a_second_sender_is_told_that_the_receiver_is_busy() {
+    let sender = "-s 127.0.0.1 -P 1 -n 1 -t 2";
+    let seen = world("-r -P 1 -t 2", &[sender, sender]).run(minute());
+    assert_eq!((seen[0].exit, seen[1].exit, seen[2].exit), (Some(0), Some(0), Some(24)));
+    assert!(seen[2].printed.contains("ERR : receiver is busy with an existing test running"));
+    assert!(seen[0].printed.contains("total bytes\t:1999900\n"), "{}", seen[0].printed);
+}
+
+#[test]
+fn several_senders_wait_for_the_last() {
+    let seen = world(
+        "-r -M -P 1 -t 2 -e",
+        &["-s 127.0.0.1 -P 1 -n 1 -t 9", "-s 127.0.0.1 -P 1 -n 1 -t 9", "-s 127.0.0.1 -P 1 -n 1 -t 9 -L"],
+    )
+    .run(minute());
+    assert!(seen.iter().all(|end| end.exit == Some(0)), "{seen:?}");
+    assert!(seen[1].printed.contains("waiting for the last client to join the test"));
+    assert!(!seen[3].printed.contains("waiting"));
+    assert!(seen[0].printed.contains("total bytes\t:5999700\n"), "{}", seen[0].printed);
+    for sender in &seen[1..] {
+        assert!(sender.printed.contains("Test cycle time negotiated is: 2 seconds"));
+        assert!(sender.printed.contains("total bytes\t:2000000\n"), "{}", sender.printed);
+    }
+    // X, the time, W and later R: as the first sender was answered in the capture.
+    let sample = captured("first sender, then last sender", TO_SENDER);
+    assert_eq!(numbers(&seen[0])[..3], sample[..3]);
+}
+
+#[test]
+fn without_sync_both_begin_with_the_connections() {
+    let seen = world("-r -N -P 2 -t 2", &["-s 127.0.0.1 -N -P 2 -n 1 -t 2"]).run(minute());
+    assert_eq!((seen[0].exit, seen[1].exit), (Some(0), Some(0)), "{seen:?}");
+    assert!(!seen[0].ports.contains(&5000) && !seen[1].ports.contains(&5000));
+    assert!(seen[1].printed.contains("INFO: Starting sender activity (no sync) ...\n"));
+    assert!(seen[1].printed.contains("total bytes\t:4000000\n"));
+    // The receiver begins 50 ms later, and ends with its peer, before its own time is over.
+    assert!(seen[0].printed.contains("Test cycle finished."), "{}", seen[0].printed);
+}
+
+#[test]
+fn sync_on_one_side_only_is_told() {
+    let seen = world("-r -N -P 1 -t 2", &["-s 127.0.0.1 -P 1 -n 1 -t 2"]).run(minute());
+    assert_eq!(seen[1].exit, Some(24));
+    assert!(
+        seen[1]
+            .printed
+            .contains("ERR : failed to connect to receiver: 127.0.0.1:5000 on socket: 3. errno = 111\n")
+    );
+    assert!(seen[1].printed.contains("ERR : sender: failed to create sync socket\n"));
+    let mut receiver = Receiver::new(options("-r -P 1"), false, Span::ZERO);
+    let said = data_unasked(&mut receiver);
+    assert!(said.contains("ERR : data came before any sender asked for a test: give -N to both"), "{said}");
+}
+
+/// What a receiver prints when data comes on a data connection without a start.
+fn data_unasked(receiver: &mut Receiver) -> String {
+    use crate::stand_in::{Input, Link, Output, StandIn};
+    ask(receiver, &[]);
+    let link = Link(Link::FIRST_ACCEPTED.0 + 1);
+    let opened = crate::stand_in::Opened {
+        local: std::net::SocketAddr::from(([127, 0, 0, 1], 5001)),
+        remote: None,
+        mss: None,
+        handshake: None,
+        snd_buf: 1,
+        rcv_buf: 1,
+        congestion: None,
+        descriptor: 3,
+    };
+    receiver.input(Timestamp::START, Input::Accepted { listener: Link(1), link, opened });
+    receiver.input(Timestamp::START, Input::Bytes { link, bytes: b"AAAA" });
+    let outputs = std::iter::from_fn(|| receiver.output());
+    outputs.filter_map(|output| if let Output::Print(text) = output { Some(text) } else { None }).collect()
+}
+
+#[test]
+fn datagrams_are_counted_on_the_ports_and_nobody_waits_after_the_end() {
+    let seen =
+        world("-r -u -P 1 -t 2 -b 1400", &["-s 127.0.0.1 -u -P 1 -n 1 -t 2 -b 1400 -B 20M"]).run(minute());
+    assert_eq!((seen[0].exit, seen[1].exit), (Some(0), Some(0)));
+    assert!(seen[1].printed.contains("Warning! '-B' is specified and the network bandwidth may be limited"));
+    let task = &seen[1].tasks[0];
+    assert_eq!((task.length.get(), task.offered.unwrap().bps()), (1400, 20e6));
+    assert!(seen[0].printed.contains("total bytes\t:1999900\n"), "{}", seen[0].printed);
+    assert!(!seen[0].printed.contains("retrans"), "not for datagrams");
+    assert!(seen[0].exit_at.since(Timestamp::START) < Span::from_secs(4));
+}
+
+#[test]
+fn a_peer_that_vanishes_ends_the_test() {
+    let second = Timestamp::START + Span::from_secs(1);
+    for who in [0, 1] {
+        let mut world = world("-r -P 1 -t 20", &["-s 127.0.0.1 -P 1 -n 2 -t 20"]);
+        world.dies = Some((who, second));
+        let seen = world.run(minute());
+        let other = &seen[1 - who];
+        assert_eq!(other.exit, Some(24), "{}", other.printed);
+        assert!(other.printed.contains("has closed the connection before the end of the test"));
+        // 0.9 s at 2 MB/s, less what the dialogue took.
+        assert!(other.printed.contains("total bytes\t:179"), "{}", other.printed);
+        assert!(other.exit_at.since(second) < Span::from_secs(3));
+    }
+}
+
+#[test]
+fn an_interrupted_sender_tells_the_receiver() {
+    let mut world = world("-r -P 1 -t 20", &["-s 127.0.0.1 -P 1 -n 1 -t 20"]);
+    world.signal = Some((1, Timestamp::START + Span::from_secs(2)));
+    let seen = world.run(minute());
+    assert!(seen[0].printed.contains("INFO: test exited because sender side was interrupted\n"));
+    assert_eq!(numbers(&seen[1]).last(), Some(&i32::from(b'E')));
+    assert_eq!(seen[1].exit, Some(1));
+    assert!(seen[0].printed.contains("total bytes\t:1"), "{}", seen[0].printed);
+}
+
+#[test]
+fn a_server_takes_one_sender_after_the_other() {
+    let mut world = World::new();
+    let config = ServantConfig { port: 5000, shared: false, seed: 0, wall: Span::ZERO };
+    struct Boxed(Box<dyn StandIn>);
+    impl StandIn for Boxed {
+        fn input(&mut self, now: Timestamp, input: crate::stand_in::Input<'_>) {
+            self.0.input(now, input);
+        }
+        fn output(&mut self) -> Option<crate::stand_in::Output> {
+            self.0.output()
+        }
+        fn deadline(&self) -> Option<Timestamp> {
+            self.0.deadline()
+        }
+    }
+    world.add(Boxed(servant(&config)), Timestamp::START);
+    for at in [1, 10] {
+        let sender = Sender::new(options("-s 127.0.0.1 -t 3"), Span::ZERO);
+        world.add(sender, Timestamp::START + Span::from_secs(at));
+    }
+    let seen = world.run(minute());
+    assert_eq!((seen[0].exit, seen[1].exit, seen[2].exit), (None, Some(0), Some(0)), "{}", seen[2].printed);
+    // The defaults of a sender: 16 ports, 64 connections; the sender's time is the receiver's.
+    assert_eq!(seen[0].ports, (5000..=5016).collect::<Vec<_>>());
+    assert_eq!(seen[0].printed.matches("total bytes\t:191993600\n").count(), 2, "{}", seen[0].printed);
+}
+
+#[test]
+fn command_lines_are_read_in_their_order() {
+    let seen = options("-s10.0.0.1 -m 8,*,10.0.0.2 -n 2");
+    assert_eq!((seen.ports, seen.threads, seen.connections), (8, 2, 1));
+    assert_eq!(seen.address.as_deref(), Some("10.0.0.2"));
+    let seen = options("-n 2 -m 8,3,10.0.0.2 -s");
+    assert_eq!((seen.threads, seen.affinity, seen.role), (1, Some(3), Role::Sender));
+    assert_eq!(options("-r").streams(), 64);
+    assert_eq!(options("-r 10.0.0.9 -u").address.as_deref(), Some("10.0.0.9"));
+    assert_eq!(options("-s x -b 1M").block(), 1 << 20);
+    assert_eq!(options("-s x -u").block(), 65_507);
+    assert_eq!(options("-s x -B 1.5G").rate.unwrap().bps(), 1.5e9);
+    assert_eq!(options("-s x -f").source_port, Some(25_001));
+    assert_eq!(options("-s x -f30000 -N").source_port, Some(30_000));
+    for wrong in [
+        "",
+        "-t 1",
+        "-r -z",
+        "-s",
+        "-r -P 0",
+        "-r -P 513",
+        "-r -p 1",
+        "-r -p 65530",
+        "-r -t x",
+        "-m 1,2",
+        "-s x -P 512 -n 64",
+        "-r -b 1X",
+        "-r stray more",
+        "-s x -n 0",
+        "-r -t 4000000000",
+        "-r -t",
+    ] {
+        let usage = refused(wrong);
+        assert_eq!(usage.code, 255, "{wrong}");
+        assert!(usage.error.starts_with("ntttcp: "), "{usage:?}");
+    }
+    assert_eq!(refused("-h").code, 23);
+}
+
+#[test]
+fn a_port_that_others_share_is_recognised() {
+    assert_eq!(sniff(b"\0\0\0X"), Match::Yes);
+    assert_eq!(sniff(b"\0\0"), Match::More);
+    assert_eq!(sniff(b"AAAAAAAA"), Match::Yes);
+    assert_eq!(sniff(b""), Match::More);
+    for other in [b"SyncMe".as_slice(), b"HELO", b"\0\0\0\0", b"0123"] {
+        assert_eq!(sniff(other), Match::No);
+    }
+}

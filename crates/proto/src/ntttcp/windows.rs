@@ -1,0 +1,54 @@
+//! The dialogue of NTttcp for Windows 5.40, between our own ends: one thread, one connection, one port.
+//!
+//! # Source
+//! its sources (MIT), not captures: no Windows host was at hand
+
+mod argv;
+mod dialer;
+mod receiver;
+mod sender;
+
+pub use receiver::WindowsReceiver;
+pub use sender::WindowsSender;
+
+pub(super) use argv::parse;
+
+use crate::ntttcp::meter::Schedule;
+use crate::ntttcp::options::Options;
+use crate::stand_in::Link;
+
+/// What each thread says to its peer before data flows, and hears from it.
+const TOKEN: u8 = b'X';
+
+/// From the data port of a thread to the port of its token.
+const TOKEN_PORTS: u16 = 1000;
+
+/// The port of each thread, in order.
+fn ports(options: &Options) -> Vec<u16> {
+    let told = options.windows.as_ref().is_some_and(|windows| windows.told_ports);
+    let first = options.base.saturating_add(u16::from(told));
+    (0..options.ports).map(|thread| first.saturating_add(thread)).collect()
+}
+
+/// The links of each thread's data, token and question for its port; link 0 is none of them.
+fn link(options: &Options, kind: u32, thread: usize) -> Link {
+    Link(1 + kind * u32::from(options.ports) + u32::try_from(thread).unwrap_or(0))
+}
+
+const DATA: u32 = 0;
+const TOKENS: u32 = 1;
+const QUESTIONS: u32 = 2;
+
+/// Which kind of link this is, and its thread.
+fn kind(options: &Options, link: Link) -> Option<(u32, usize)> {
+    let at = link.0.checked_sub(1)?;
+    let threads = u32::from(options.ports.max(1));
+    (at / threads <= QUESTIONS).then(|| (at / threads, usize::try_from(at % threads).unwrap_or(0)))
+}
+
+fn schedule(options: &Options) -> Schedule {
+    if options.buffers().is_some() {
+        return Schedule::new(options.omit, 0, 0);
+    }
+    Schedule::new(options.omit, options.seconds, options.omit + options.seconds + options.cooldown)
+}

@@ -1,0 +1,106 @@
+//! The command line of NTttcp for Windows 5.40: options of one or two letters behind a dash.
+
+use std::ffi::OsString;
+
+use crate::ntttcp::argv::{Usage, wrong};
+use crate::ntttcp::options::{Options, Role, Windows};
+
+/// Buffers of each thread when neither number nor time is given.
+const BUFFERS: u64 = 20_480;
+
+/// Tokens need ports of their own, 1000 above.
+const MOST_WITH_TOKENS: u16 = 999;
+
+const MOST: u16 = 16_000;
+
+/// Reads the arguments behind the program's name and `--windows`.
+///
+/// # Errors
+/// What is printed and the exit code, when the program would not begin.
+pub(in crate::ntttcp) fn parse(arguments: &[OsString]) -> Result<Options, Usage> {
+    let mut options = Options { ports: 0, threads: 1, seconds: 0, ..Options::default() };
+    let mut windows = Windows { tokens: true, ..Windows::default() };
+    let mut role = None;
+    let mut words = arguments.iter().map(|word| word.to_string_lossy().into_owned()).peekable();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| wrong(&format!("{word} needs a value")));
+        match word.as_str() {
+            "-r" => role = Some(Role::Receiver),
+            "-s" => role = Some(Role::Sender),
+            "-u" => options.udp = true,
+            "-6" => options.ipv6 = true,
+            "-v" => options.verbose = true,
+            "-ns" => windows.tokens = false,
+            "-sp" => windows.told_ports = true,
+            "-p" => options.base = number(&word, &value()?)?,
+            "-t" => options.seconds = number(&word, &value()?)?,
+            "-wu" => options.omit = number(&word, &value()?)?,
+            "-cd" => options.cooldown = number(&word, &value()?)?,
+            "-n" => windows.buffers = Some(number(&word, &value()?)?),
+            "-l" => options.length = Some(number(&word, &value()?)?),
+            "-nic" => options.source = Some(number(&word, &value()?)?),
+            "-x" | "-xml" => options.xml = Some(value()?),
+            "-m" => {
+                mapping(&value()?, &mut options)?;
+                while words.peek().is_some_and(|next| next.contains(',')) {
+                    mapping(&words.next().unwrap_or_default(), &mut options)?;
+                }
+            }
+            _ => {
+                return Err(wrong(&format!(
+                    "{word} is not an option of the Windows tool that is spoken here"
+                )));
+            }
+        }
+    }
+    options.role = role.ok_or_else(|| wrong("give -r for the receiver or -s for the sender"))?;
+    checked(options, windows)
+}
+
+/// `threads,cpu,address`; every tuple must name the same address here.
+fn mapping(value: &str, options: &mut Options) -> Result<(), Usage> {
+    let fields: Vec<&str> = value.split(',').collect();
+    let [threads, cpu, address] = fields.as_slice() else {
+        return Err(wrong(&format!("-m takes threads,cpu,address, not '{value}'")));
+    };
+    if options.address.as_deref().is_some_and(|other| other != *address) {
+        return Err(wrong("all tuples of -m must name one address: give each receiver a sender of its own"));
+    }
+    let threads: u16 = number("-m", threads)?;
+    options.ports = options.ports.saturating_add(threads);
+    options.affinity = if *cpu == "*" { None } else { Some(number("-m", cpu)?) };
+    options.address = Some((*address).to_owned());
+    Ok(())
+}
+
+fn checked(mut options: Options, mut windows: Windows) -> Result<Options, Usage> {
+    if options.ports == 0 {
+        return Err(wrong("-m threads,cpu,address is needed"));
+    }
+    let most = if windows.tokens { MOST_WITH_TOKENS } else { MOST };
+    if options.ports > most {
+        return Err(wrong(&format!("{} threads are more than {most}", options.ports)));
+    }
+    let highest = u32::from(options.base) + u32::from(options.ports) + u32::from(super::TOKEN_PORTS);
+    if options.base == 0 || highest > u32::from(u16::MAX) {
+        return Err(wrong(&format!(
+            "no {} ports and those of their tokens begin at {}",
+            options.ports, options.base
+        )));
+    }
+    let seconds = [options.seconds, options.omit, options.cooldown];
+    if seconds.iter().any(|seconds| *seconds > 1 << 28) {
+        return Err(wrong("a time of more than eight years is no test"));
+    }
+    if options.seconds == 0 {
+        windows.buffers = Some(windows.buffers.unwrap_or(BUFFERS).max(1));
+    } else {
+        windows.buffers = None;
+    }
+    options.windows = Some(windows);
+    Ok(options)
+}
+
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Usage> {
+    value.parse().map_err(|_| wrong(&format!("'{value}' is no value for {name}")))
+}

@@ -1,0 +1,64 @@
+//! Connecting as the Windows tool does: a few at a time, again and again for ten seconds.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use linerate_units::{Span, Timestamp};
+
+use crate::stand_in::Link;
+
+/// Connections that are being made at once.
+const AT_ONCE: usize = 10;
+
+/// Tries for each, and the time between them.
+const TRIES: u32 = 100;
+const BETWEEN: Span = Span::from_ms(100);
+
+/// Connections to be made.
+#[derive(Debug, Default)]
+pub(super) struct Dialer {
+    waiting: VecDeque<(Link, u16)>,
+    under_way: BTreeMap<Link, u16>,
+    failed: BTreeMap<Link, u32>,
+    again_at: Option<Timestamp>,
+}
+
+impl Dialer {
+    pub(super) fn add(&mut self, link: Link, port: u16) {
+        self.waiting.push_back((link, port));
+    }
+
+    /// Those to be made now.
+    pub(super) fn next(&mut self, now: Timestamp) -> Vec<(Link, u16)> {
+        if self.again_at.is_some_and(|at| now < at) {
+            return Vec::new();
+        }
+        self.again_at = None;
+        let room = AT_ONCE.saturating_sub(self.under_way.len()).min(self.waiting.len());
+        let next: Vec<(Link, u16)> = self.waiting.drain(..room).collect();
+        self.under_way.extend(next.iter().copied());
+        next
+    }
+
+    pub(super) fn opened(&mut self, link: Link) {
+        self.under_way.remove(&link);
+    }
+
+    /// Whether it will be tried again.
+    pub(super) fn not_opened(&mut self, now: Timestamp, link: Link) -> bool {
+        let Some(port) = self.under_way.remove(&link) else {
+            return true;
+        };
+        let failed = self.failed.entry(link).or_insert(0);
+        *failed += 1;
+        if *failed >= TRIES {
+            return false;
+        }
+        self.waiting.push_back((link, port));
+        self.again_at = Some(self.again_at.unwrap_or(now + BETWEEN));
+        true
+    }
+
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        self.again_at
+    }
+}

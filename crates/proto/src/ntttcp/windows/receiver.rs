@@ -1,0 +1,319 @@
+//! The end that listens and counts, for one test.
+
+use linerate_units::{Span, Timestamp};
+
+use super::{DATA, TOKEN, TOKEN_PORTS, TOKENS, kind, link, ports, schedule};
+use crate::ntttcp::console::Console;
+use crate::ntttcp::options::Options;
+use crate::ntttcp::run::{self, Due, Run};
+use crate::ntttcp::sender::{FAILED, SETTLING};
+use crate::stand_in::{
+    FlowCounts, Input, Link, LinkOptions, Output, Reason, RunId, StandIn, Stop, Transport,
+};
+
+/// The listener at which threads ask for their port.
+const ASKED: Link = Link(0);
+
+const RUN: RunId = 0;
+
+/// How long flows may take to end.
+const ENDING: Span = Span::from_secs(5);
+
+/// A sender may end so much earlier: its timer is its own.
+const EARLY: Span = Span::from_ms(500);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Gathering,
+    /// The driver has been asked whether the test may begin.
+    Asked,
+    Running,
+    Ending,
+    Over,
+}
+
+/// NTttcp for Windows with `-r`.
+pub struct WindowsReceiver {
+    options: Options,
+    console: Console,
+    state: State,
+    /// The connection of each thread.
+    data: Vec<Option<Link>>,
+    /// Connections on which a token is expected, and threads that have got theirs.
+    expected: Vec<Link>,
+    tokens: usize,
+    /// Threads that were told their port.
+    told: u16,
+    listening: usize,
+    deadline: Option<Timestamp>,
+    run: Option<Run>,
+    code: i32,
+}
+
+impl WindowsReceiver {
+    /// A receiver; `time_of_day` is the local time at which the driver began.
+    #[must_use]
+    pub fn new(options: Options, time_of_day: Span) -> Self {
+        Self {
+            console: Console::new(time_of_day, None),
+            state: State::Gathering,
+            data: vec![None; usize::from(options.ports)],
+            expected: Vec::new(),
+            tokens: 0,
+            told: 0,
+            listening: 0,
+            deadline: None,
+            run: None,
+            code: 0,
+            options,
+        }
+    }
+
+    fn has_tokens(&self) -> bool {
+        self.options.windows.as_ref().is_some_and(|windows| windows.tokens)
+    }
+
+    fn listeners(&self) -> Vec<(Link, u16, Transport)> {
+        let mut all = Vec::new();
+        if self.options.windows.as_ref().is_some_and(|windows| windows.told_ports) {
+            all.push((ASKED, self.options.base, Transport::Tcp));
+        }
+        for (thread, port) in ports(&self.options).into_iter().enumerate() {
+            all.push((link(&self.options, DATA, thread), port, self.options.transport()));
+            if self.has_tokens() {
+                let port = port.saturating_add(TOKEN_PORTS);
+                all.push((link(&self.options, TOKENS, thread), port, Transport::Tcp));
+            }
+        }
+        all
+    }
+
+    fn begin(&mut self) {
+        run::banner(&mut self.console, &self.options);
+        for (link, port, transport) in self.listeners() {
+            let options = LinkOptions { transport, ..self.options.sync_link() };
+            self.console.outputs.push_back(Output::Listen { link, port, options });
+        }
+    }
+
+    fn listening(&mut self) {
+        self.listening += 1;
+        if self.options.udp && self.listening == self.listeners().len() {
+            self.begin_if_complete();
+        }
+    }
+
+    fn not_listening(&mut self, now: Timestamp, reason: &Reason) {
+        let text = format!("cannot listen: {}. errno = {}", reason.text, reason.errno);
+        self.console.error(now, &text);
+        self.code = FAILED;
+        self.end();
+    }
+
+    fn accepted(&mut self, listener: Link, link: Link) {
+        if listener == ASKED {
+            let port = u32::from(self.options.base) + u32::from(self.told) + 1;
+            if self.told < self.options.ports {
+                self.told += 1;
+                let bytes = port.to_le_bytes().to_vec();
+                self.console.outputs.push_back(Output::Send { link, bytes });
+            }
+            self.console.outputs.push_back(Output::Close { link });
+            return;
+        }
+        match kind(&self.options, listener) {
+            Some((DATA, thread)) => {
+                let place = self.data.get_mut(thread).filter(|place| place.is_none());
+                let Some(place) = place.filter(|_| self.state == State::Gathering) else {
+                    self.console.outputs.push_back(Output::Reset { link });
+                    return;
+                };
+                *place = Some(link);
+                // A sender may be through with its tokens before this end is.
+                self.console.outputs.push_back(Output::Hold { link });
+                self.console.outputs.push_back(Output::Close { link: listener });
+                self.begin_if_complete();
+            }
+            Some((TOKENS, _)) if self.expected.len() < usize::from(self.options.ports) => {
+                self.expected.push(link);
+                self.console.outputs.push_back(Output::Send { link, bytes: vec![TOKEN] });
+            }
+            _ => self.console.outputs.push_back(Output::Reset { link }),
+        }
+    }
+
+    fn bytes(&mut self, link: Link, bytes: &[u8]) {
+        let before = self.expected.len();
+        self.expected.retain(|other| *other != link || bytes != [TOKEN]);
+        if self.expected.len() < before {
+            self.console.outputs.push_back(Output::Close { link });
+            self.tokens += 1;
+            self.begin_if_complete();
+        }
+    }
+
+    fn begin_if_complete(&mut self) {
+        let threads = usize::from(self.options.ports);
+        let connected = self.options.udp || self.data.iter().all(Option::is_some);
+        let ready = connected && (!self.has_tokens() || self.tokens >= threads);
+        if ready && self.state == State::Gathering {
+            self.state = State::Asked;
+            let first = self.links().first().map_or(ASKED, |(link, _)| *link);
+            let schedule = schedule(&self.options);
+            let planned = run::planned(RUN, first, &self.options, &schedule, self.options.streams());
+            self.console.outputs.push_back(Output::Ask(Box::new(planned)));
+        }
+    }
+
+    /// What a flow reads, and the threads.
+    fn links(&self) -> Vec<(Link, usize)> {
+        let data = self.data.iter().enumerate();
+        if self.options.udp {
+            return data.map(|(thread, _)| (link(&self.options, DATA, thread), thread)).collect();
+        }
+        data.filter_map(|(thread, link)| Some(((*link)?, thread))).collect()
+    }
+
+    fn admitted(&mut self, now: Timestamp) {
+        if self.state != State::Asked {
+            return;
+        }
+        self.state = State::Running;
+        self.console.info(now, "Network activity progressing...");
+        let threads = usize::from(self.options.ports);
+        let schedule = schedule(&self.options);
+        let mut run = Run::new(now, RUN, schedule, threads, &self.options, &mut self.console);
+        run.start(&self.links(), &self.options, &mut self.console);
+        self.run = Some(run);
+    }
+
+    fn refused(&mut self, now: Timestamp, why: &str) {
+        self.console.error(now, &format!("the test was refused: {why}"));
+        self.code = FAILED;
+        self.end();
+    }
+
+    /// The sender's connections have ended: a reset, or after all buffers, is regular.
+    fn ended(&mut self, now: Timestamp, counts: &FlowCounts) {
+        let Some(run) = self.run.as_mut().filter(|run| run.has_flow(counts.flow)) else {
+            return;
+        };
+        run.ended(counts.flow);
+        if self.state == State::Running {
+            let early = run.meter.end().is_some_and(|end| now + EARLY < end);
+            if early && counts.trouble.is_none() {
+                self.console.error(now, "Unexpected disconnect");
+            }
+            run.complete(now, &self.options, &mut self.console);
+            self.stop(now);
+        }
+        self.finish_if_still(now);
+    }
+
+    fn tick(&mut self, now: Timestamp) {
+        if let (State::Running, Some(run)) = (self.state, &mut self.run) {
+            if run.tick(now, &self.options, &mut self.console) == Due::Stop {
+                self.stop(now);
+            }
+        } else if self.state == State::Ending && self.deadline.is_some_and(|at| now >= at) {
+            self.finish(now);
+        }
+    }
+
+    fn stop(&mut self, now: Timestamp) {
+        self.state = State::Ending;
+        self.deadline = Some(now + ENDING);
+        for flow in self.run.iter().flat_map(Run::running) {
+            self.console.outputs.push_back(Output::Stop { flow: *flow, how: Stop::AtOnce });
+        }
+        self.finish_if_still(now);
+    }
+
+    fn finish_if_still(&mut self, now: Timestamp) {
+        if self.state == State::Ending && self.run.as_ref().is_none_or(|run| run.running().is_empty()) {
+            self.deadline = Some(now + SETTLING);
+        }
+    }
+
+    fn interrupted(&mut self, now: Timestamp) {
+        self.code = 1;
+        match (self.state, &mut self.run) {
+            (State::Running, Some(run)) => {
+                run.break_off(now, &self.options, &mut self.console);
+                self.stop(now);
+            }
+            (State::Ending, _) => {}
+            _ => self.end(),
+        }
+    }
+
+    fn finish(&mut self, now: Timestamp) {
+        if let Some(run) = self.run.take() {
+            run.report(now, &self.options, &mut self.console);
+            let trouble = run.was_broken_off().then(|| "the test was broken off".to_owned());
+            self.console.outputs.push_back(Output::RunOver { run: RUN, trouble });
+        }
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.state = State::Over;
+        self.deadline = None;
+        let listeners = self.listeners().into_iter().map(|(link, ..)| link);
+        let all = listeners.chain(self.data.iter().flatten().copied()).chain(self.expected.iter().copied());
+        let close: Vec<Output> = all.map(|link| Output::Close { link }).collect();
+        self.console.outputs.extend(close);
+        self.console.outputs.push_back(Output::Exit(self.code));
+    }
+}
+
+impl StandIn for WindowsReceiver {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        if self.state == State::Over {
+            return;
+        }
+        match input {
+            Input::Begin => self.begin(),
+            Input::Opened { .. } => self.listening(),
+            Input::NotOpened { reason, .. } => self.not_listening(now, &reason),
+            Input::Accepted { listener, link, .. } => self.accepted(listener, link),
+            Input::Bytes { link, bytes } => self.bytes(link, bytes),
+            Input::Closed { link, .. } => self.expected.retain(|other| *other != link),
+            Input::Admitted { .. } => self.admitted(now),
+            Input::Refused { why, .. } => self.refused(now, &why),
+            Input::Host(host) => {
+                if let Some(run) = &mut self.run {
+                    run.host(host);
+                }
+            }
+            Input::Counts { cpu, flows } => {
+                if let Some(run) = &mut self.run {
+                    run.counts(cpu, flows, &self.options, &mut self.console);
+                }
+            }
+            Input::Ended { counts } => self.ended(now, counts),
+            Input::NotStarted { flow, reason } => {
+                let counts = FlowCounts { flow, trouble: Some(reason), ..FlowCounts::default() };
+                self.ended(now, &counts);
+            }
+            Input::NotWritten { name, reason } => {
+                self.console.error(now, &format!("cannot write {name}: {}", reason.text));
+            }
+            Input::Tick => self.tick(now),
+            Input::Signal(_) => self.interrupted(now),
+            _ => {}
+        }
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.console.outputs.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        match (self.state, &self.run) {
+            (State::Over, _) => None,
+            (State::Running, Some(run)) => run.meter.deadline(),
+            _ => self.deadline,
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The end that connects and sends.
+
+use linerate_units::{Span, Timestamp};
+
+use super::dialer::Dialer;
+use super::{DATA, QUESTIONS, TOKEN, TOKEN_PORTS, TOKENS, kind, link, ports, schedule};
+use crate::ntttcp::console::Console;
+use crate::ntttcp::options::Options;
+use crate::ntttcp::run::{self, Due, Run};
+use crate::ntttcp::sender::{FAILED, SETTLING};
+use crate::stand_in::{Input, Link, LinkOptions, Output, Reason, RunId, StandIn, Stop, Transport};
+
+const RUN: RunId = 0;
+
+/// How long the receiver may take for a token or a port.
+const PATIENCE: Span = Span::from_secs(30);
+
+/// How long flows may take to end.
+const ENDING: Span = Span::from_secs(5);
+
+/// A receiver may end so much earlier: its timer is its own.
+const EARLY: Span = Span::from_ms(500);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Connections of this kind are being made and answered.
+    Dialing(u32),
+    Running,
+    Ending,
+    Over,
+}
+
+/// NTttcp for Windows with `-s`.
+pub struct WindowsSender {
+    options: Options,
+    console: Console,
+    state: State,
+    dialer: Dialer,
+    ports: Vec<u16>,
+    /// Threads that are through the present step.
+    through: usize,
+    /// What each thread has heard of its port.
+    heard: Vec<Vec<u8>>,
+    deadline: Option<Timestamp>,
+    run: Option<Run>,
+    planned: bool,
+    code: i32,
+}
+
+impl WindowsSender {
+    /// A sender to the address in the options, of which the driver knows; `time_of_day` is the local time at which the
+    /// driver began.
+    #[must_use]
+    pub fn new(options: Options, time_of_day: Span) -> Self {
+        Self {
+            console: Console::new(time_of_day, None),
+            state: State::Dialing(DATA),
+            dialer: Dialer::default(),
+            ports: ports(&options),
+            through: 0,
+            heard: vec![Vec::new(); usize::from(options.ports)],
+            deadline: None,
+            run: None,
+            planned: false,
+            code: 0,
+            options,
+        }
+    }
+
+    fn tells_ports(&self) -> bool {
+        self.options.windows.as_ref().is_some_and(|windows| windows.told_ports)
+    }
+
+    fn begin(&mut self, now: Timestamp) {
+        run::banner(&mut self.console, &self.options);
+        self.dial(now, if self.tells_ports() { QUESTIONS } else { DATA });
+    }
+
+    fn dial(&mut self, now: Timestamp, kind: u32) {
+        self.state = State::Dialing(kind);
+        self.through = 0;
+        self.deadline = Some(now + PATIENCE);
+        for (thread, port) in self.ports.iter().enumerate() {
+            let port = match kind {
+                QUESTIONS => self.options.base,
+                TOKENS => port.saturating_add(TOKEN_PORTS),
+                _ => *port,
+            };
+            self.dialer.add(link(&self.options, kind, thread), port);
+        }
+        self.connect(now);
+    }
+
+    fn connect(&mut self, now: Timestamp) {
+        for (link, port) in self.dialer.next(now) {
+            let is_data = kind(&self.options, link).is_some_and(|(kind, _)| kind == DATA);
+            let transport = if is_data { self.options.transport() } else { Transport::Tcp };
+            let options = LinkOptions { transport, ..self.options.sync_link() };
+            self.console.outputs.push_back(Output::Connect { link, port, to: None, options });
+        }
+    }
+
+    fn opened(&mut self, now: Timestamp, link: Link) {
+        self.dialer.opened(link);
+        match kind(&self.options, link) {
+            Some((DATA, _)) => self.one_through(now),
+            Some((TOKENS, _)) => {
+                self.console.outputs.push_back(Output::Send { link, bytes: vec![TOKEN] });
+            }
+            _ => {}
+        }
+        self.connect(now);
+    }
+
+    fn not_opened(&mut self, now: Timestamp, link: Link, reason: &Reason) {
+        if self.dialer.not_opened(now, link) {
+            return self.connect(now);
+        }
+        let text = format!("cannot connect to the receiver: {}. errno = {}", reason.text, reason.errno);
+        self.fail(now, &text);
+    }
+
+    /// A token, or the port of a thread.
+    fn bytes(&mut self, now: Timestamp, from: Link, bytes: &[u8]) {
+        let State::Dialing(step) = self.state else {
+            return;
+        };
+        let Some((kind, thread)) = kind(&self.options, from).filter(|(kind, _)| *kind == step) else {
+            return;
+        };
+        if kind == TOKENS && bytes == [TOKEN] {
+            self.console.outputs.push_back(Output::Close { link: from });
+            return self.one_through(now);
+        }
+        let Some(heard) = self.heard.get_mut(thread).filter(|_| kind == QUESTIONS) else {
+            return self.fail(
+                now,
+                "the receiver does not speak as NTttcp for Windows does: give -ns to both or to none",
+            );
+        };
+        heard.extend_from_slice(bytes);
+        if heard.len() < 4 {
+            return;
+        }
+        let number = <[u8; 4]>::try_from(heard.as_slice()).map_or(0, u32::from_le_bytes);
+        let (Ok(port @ 1..), Some(place)) = (u16::try_from(number), self.ports.get_mut(thread)) else {
+            return self.fail(now, &format!("the receiver tells {number}, which is no port"));
+        };
+        *place = port;
+        self.console.outputs.push_back(Output::Close { link: from });
+        self.one_through(now);
+    }
+
+    fn one_through(&mut self, now: Timestamp) {
+        self.through += 1;
+        if self.through < usize::from(self.options.ports) {
+            return;
+        }
+        let tokens = self.options.windows.as_ref().is_some_and(|windows| windows.tokens);
+        match self.state {
+            State::Dialing(QUESTIONS) => self.dial(now, DATA),
+            State::Dialing(DATA) if tokens => self.dial(now, TOKENS),
+            State::Dialing(_) => self.start(now),
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, now: Timestamp) {
+        self.console.info(now, "Network activity progressing...");
+        self.state = State::Running;
+        self.deadline = None;
+        let threads = usize::from(self.options.ports);
+        let links: Vec<(Link, usize)> =
+            (0..threads).map(|thread| (link(&self.options, DATA, thread), thread)).collect();
+        let schedule = schedule(&self.options);
+        let first = link(&self.options, DATA, 0);
+        let planned = run::planned(RUN, first, &self.options, &schedule, self.options.streams());
+        self.console.outputs.push_back(Output::Plan(Box::new(planned)));
+        self.planned = true;
+        let mut run = Run::new(now, RUN, schedule, threads, &self.options, &mut self.console);
+        run.start(&links, &self.options, &mut self.console);
+        self.run = Some(run);
+    }
+
+    fn tick(&mut self, now: Timestamp) {
+        match (self.state, &mut self.run) {
+            (State::Running, Some(run)) => {
+                if run.tick(now, &self.options, &mut self.console) == Due::Stop {
+                    // A receiver takes a reset for an end, and an orderly one before its own for an error.
+                    self.stop(now, if self.options.udp { Stop::AtOnce } else { Stop::Abort });
+                }
+            }
+            (State::Ending, _) if self.deadline.is_some_and(|at| now >= at) => self.finish(now),
+            (State::Dialing(_), _) if self.deadline.is_some_and(|at| now >= at) => {
+                self.fail(now, "the receiver does not answer: give the same -m, -p, -ns and -sp to both");
+            }
+            _ => self.connect(now),
+        }
+    }
+
+    fn stop(&mut self, now: Timestamp, how: Stop) {
+        self.state = State::Ending;
+        self.deadline = Some(now + ENDING);
+        for flow in self.run.iter().flat_map(Run::running) {
+            self.console.outputs.push_back(Output::Stop { flow: *flow, how });
+        }
+        self.finish_if_still(now);
+    }
+
+    fn finish_if_still(&mut self, now: Timestamp) {
+        if self.state == State::Ending && self.run.as_ref().is_none_or(|run| run.running().is_empty()) {
+            self.deadline = Some(now + SETTLING);
+        }
+    }
+
+    /// All buffers are written.
+    fn written(&mut self, now: Timestamp) {
+        if let (State::Running, Some(run)) = (self.state, &mut self.run) {
+            run.complete(now, &self.options, &mut self.console);
+            self.stop(now, Stop::Regularly);
+        }
+    }
+
+    fn ended(&mut self, now: Timestamp, flow: u16) {
+        let Some(run) = self.run.as_mut().filter(|run| run.has_flow(flow)) else {
+            return;
+        };
+        run.ended(flow);
+        let early = run.meter.end().is_none_or(|end| now + EARLY < end);
+        if self.state == State::Running && early {
+            self.console.error(now, "receiver has closed the connection before the end of the test");
+            self.code = FAILED;
+            self.break_off(now);
+        }
+        self.finish_if_still(now);
+    }
+
+    fn break_off(&mut self, now: Timestamp) {
+        if let (State::Running, Some(run)) = (self.state, &mut self.run) {
+            run.break_off(now, &self.options, &mut self.console);
+            self.stop(now, Stop::Abort);
+        }
+    }
+
+    fn interrupted(&mut self, now: Timestamp) {
+        self.code = 1;
+        match self.state {
+            State::Running => self.break_off(now),
+            State::Ending => {}
+            _ => self.end(),
+        }
+    }
+
+    fn finish(&mut self, now: Timestamp) {
+        if let Some(run) = &self.run {
+            run.report(now, &self.options, &mut self.console);
+        }
+        self.end();
+    }
+
+    fn fail(&mut self, now: Timestamp, text: &str) {
+        self.console.error(now, text);
+        self.code = FAILED;
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.state = State::Over;
+        self.deadline = None;
+        for thread in 0..usize::from(self.options.ports) {
+            let link = link(&self.options, DATA, thread);
+            self.console.outputs.push_back(Output::Close { link });
+        }
+        if self.planned {
+            let trouble = (self.code != 0).then(|| "the test was broken off".to_owned());
+            self.console.outputs.push_back(Output::RunOver { run: RUN, trouble });
+        }
+        self.console.outputs.push_back(Output::Exit(self.code));
+    }
+}
+
+impl StandIn for WindowsSender {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        if self.state == State::Over {
+            return;
+        }
+        match input {
+            Input::Begin => self.begin(now),
+            Input::Opened { link, .. } => self.opened(now, link),
+            Input::NotOpened { link, reason } => self.not_opened(now, link, &reason),
+            Input::Bytes { link, bytes } => self.bytes(now, link, bytes),
+            Input::Host(host) => {
+                if let Some(run) = &mut self.run {
+                    run.host(host);
+                }
+            }
+            Input::Counts { cpu, flows } => {
+                if let Some(run) = &mut self.run {
+                    run.counts(cpu, flows, &self.options, &mut self.console);
+                }
+            }
+            Input::Written { .. } => self.written(now),
+            Input::Ended { counts } => self.ended(now, counts.flow),
+            Input::NotStarted { flow, .. } => self.ended(now, flow),
+            Input::NotWritten { name, reason } => {
+                self.console.error(now, &format!("cannot write {name}: {}", reason.text));
+            }
+            Input::Tick => self.tick(now),
+            Input::Signal(_) => self.interrupted(now),
+            _ => {}
+        }
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.console.outputs.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        match (self.state, &self.run) {
+            (State::Over, _) => None,
+            (State::Running, Some(run)) => run.meter.deadline(),
+            _ => self.deadline.into_iter().chain(self.dialer.deadline()).min(),
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! The client: asks, takes part in the test, and makes its lines from the server's report and its own counts.
+
+mod ending;
+mod opening;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use linerate_units::{Span, Timestamp};
+
+use super::options::{ClientOptions, Verbosity};
+use super::report::{prefix, setup_lines};
+use super::results::Results;
+use super::transfer::{Failure, News, Transfer};
+use super::wire::{Format, Lines, Request, Version};
+use super::{brief, plan};
+use crate::stand_in::{FlowId, Input, Link, Output, Reason, RunId, StandIn};
+
+/// The control connection.
+const CONTROL: Link = Link(0);
+
+/// Number of the first link for data.
+const DATA: u32 = 1;
+
+const RUN: RunId = 0;
+const FLOW: FlowId = 0;
+
+/// How long the server may be silent when it shall answer, or tell its results.
+const SERVER_WITHIN: Span = Span::from_secs(60);
+
+/// Tries with `-a`, and the time between them.
+const TRIES: u32 = 10;
+const TRY_AFTER: Span = Span::from_ms(500);
+
+/// From OK to the first connection: a server before 6.2.8 says OK before it listens.
+const AFTER_OK: Span = Span::from_ms(30);
+
+/// Most lines of a server's report that are kept.
+const MOST_LINES: usize = 1_000;
+
+/// Error number of a refused connection (Linux).
+const ECONNREFUSED: i32 = 111;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Connecting,
+    Greeting,
+    Preparing,
+    Asking,
+    /// Lines of an error block come.
+    Refused,
+    /// The test runs, or the server's report comes.
+    Testing,
+    Done,
+}
+
+/// A nuttcp client.
+#[derive(Debug)]
+pub struct NuttcpClient {
+    options: ClientOptions,
+    phase: Phase,
+    lines: Lines,
+    out: VecDeque<Output>,
+    due: Option<Timestamp>,
+    tries: u32,
+    server: Version,
+    server_address: Option<SocketAddr>,
+    request: Request,
+    transfer: Option<Transfer>,
+    /// Lines of the server that are printed at the end, or of its error block.
+    told: Vec<String>,
+    results: Results,
+    /// Interval lines of the server that wait for our own kernel's counts.
+    waiting: VecDeque<String>,
+    /// Interval lines were printed.
+    intervals: bool,
+    /// The server sends no more interval lines.
+    done: bool,
+    control_open: bool,
+    classic: bool,
+    planned: bool,
+}
+
+impl NuttcpClient {
+    /// A client that does what the command line says.
+    #[must_use]
+    pub fn new(options: ClientOptions) -> Self {
+        Self {
+            request: options.request(None),
+            options,
+            phase: Phase::Connecting,
+            lines: Lines::default(),
+            out: VecDeque::new(),
+            due: None,
+            tries: 0,
+            server: Version::new(0),
+            server_address: None,
+            transfer: None,
+            told: Vec::new(),
+            results: Results::default(),
+            waiting: VecDeque::new(),
+            intervals: false,
+            done: false,
+            control_open: false,
+            classic: false,
+            planned: false,
+        }
+    }
+
+    fn parse(&self) -> bool {
+        self.options.format.has(Format::PARSE)
+    }
+
+    /// What the lines of one role begin with.
+    fn prefix(&self, transmit: bool) -> String {
+        prefix(transmit, self.options.identifier.as_deref())
+    }
+
+    /// Our own prefix with the version, as errors have it.
+    fn complaint(&self) -> String {
+        format!("{}v{}: ", self.prefix(self.options.transmit), Version::OURS)
+    }
+
+    fn complain(&mut self, text: &str) {
+        self.out.push_back(Output::Complain(format!("{text}\n")));
+    }
+
+    /// Prints; beside data on standard output it goes to standard error.
+    fn print(&mut self, text: String) {
+        let beside = self.options.stdio && !self.options.transmit;
+        self.out.push_back(if beside { Output::Complain(text) } else { Output::Print(text) });
+    }
+
+    /// A line that is no report begins with the identifier alone.
+    fn print_line(&mut self, line: &str) {
+        let before = self.options.identifier.as_ref().map_or_else(String::new, |name| format!("{name}: "));
+        self.print(format!("{before}{line}\n"));
+    }
+
+    fn exit(&mut self, code: i32, trouble: Option<String>) {
+        if let Some(mut transfer) = self.transfer.take() {
+            transfer.abort(&mut self.out);
+        }
+        if std::mem::take(&mut self.planned) {
+            self.out.push_back(Output::RunOver { run: RUN, trouble });
+        }
+        if std::mem::take(&mut self.control_open) {
+            self.out.push_back(Output::Close { link: CONTROL });
+        }
+        self.out.push_back(Output::Exit(code));
+        (self.phase, self.due) = (Phase::Done, None);
+    }
+
+    fn fail(&mut self, text: &str) {
+        self.complain(text);
+        self.exit(1, Some(text.to_owned()));
+    }
+
+    fn system_error(&mut self, call: &str, reason: &Reason) {
+        let before = self.complaint();
+        let number = if reason.errno == 0 { String::new() } else { format!("\nerrno={}", reason.errno) };
+        self.fail(&format!("{before}Error: {call}: {}{number}", reason.text));
+    }
+
+    fn line(&mut self, now: Timestamp, line: &str) {
+        match self.phase {
+            Phase::Greeting => match Version::greeted(line) {
+                Some(version) => {
+                    self.server = version;
+                    self.say_what_is_missing();
+                    self.prepare(now);
+                }
+                None if line == "KO" => self.phase = Phase::Refused,
+                None => {
+                    let line: String = line.chars().filter(|c| !c.is_control()).take(80).collect();
+                    self.refused(&format!("server is no nuttcp server: it said \"{line}\""));
+                }
+            },
+            Phase::Asking if line.starts_with("OK") => {
+                self.phase = Phase::Testing;
+                self.due = None;
+                if let Some(transfer) = &mut self.transfer {
+                    transfer.go(now, AFTER_OK);
+                }
+            }
+            Phase::Asking if line == "KO" => self.phase = Phase::Refused,
+            Phase::Asking => self.refused(&format!("server {line}")),
+            Phase::Refused if line == "KO" => {
+                let words = self.told.join("\n");
+                self.refused(&format!("server {words}"));
+            }
+            Phase::Refused if self.told.len() < MOST_LINES => self.told.push(line.to_owned()),
+            Phase::Testing => self.report_line(line),
+            _ => {}
+        }
+    }
+
+    fn refused(&mut self, words: &str) {
+        let before = self.complaint();
+        self.fail(&format!("{words}\n{before}error from server"));
+    }
+
+    /// A line while the test runs, or after it.
+    fn report_line(&mut self, line: &str) {
+        let live = self.request.interval > Span::ZERO && self.options.transmit && !self.done;
+        if live && line == "DONE" {
+            self.done = true;
+        } else if live && !line.starts_with("nuttcp-") && !line.is_empty() {
+            self.interval_of_server(line);
+        } else {
+            self.results.line(line);
+            let own = self.rewritten(line);
+            if live && self.options.verbosity > Verbosity::Brief {
+                self.print(own + "\n");
+            } else if self.told.len() < MOST_LINES {
+                self.told.push(own);
+            }
+        }
+    }
+
+    /// The server's line under our identifier.
+    fn rewritten(&self, line: &str) -> String {
+        for transmit in [true, false] {
+            if let Some(rest) = line.strip_prefix(&prefix(transmit, None)) {
+                return self.prefix(transmit) + rest;
+            }
+        }
+        line.to_owned()
+    }
+
+    /// An interval line of a receiving server: a transmitter adds what its own kernel counted.
+    fn interval_of_server(&mut self, line: &str) {
+        self.intervals = true;
+        match &mut self.transfer {
+            Some(transfer) if !self.options.udp && !line.contains("retrans") && transfer.has_begun() => {
+                if self.waiting.len() < MOST_LINES {
+                    self.waiting.push_back(line.to_owned());
+                    transfer.look(&mut self.out);
+                }
+            }
+            _ => self.print_line(line),
+        }
+    }
+
+    fn news(&mut self, now: Timestamp) {
+        while let Some(news) = self.transfer.as_mut().and_then(Transfer::news) {
+            match news {
+                News::Ready => self.ready(now),
+                News::Begun => self.begun(),
+                News::Interval { interval, total } => {
+                    self.intervals = true;
+                    let Some(terms) = self.transfer.as_ref().map(|transfer| &transfer.terms) else {
+                        continue;
+                    };
+                    let lossy = Some(terms.length).filter(|_| terms.sees_losses() && terms.streams == 1);
+                    let line = brief::interval_line(interval, total, lossy, self.options.format);
+                    self.print_line(&line);
+                }
+                News::Looked { retrans, cwnd } => {
+                    let Some(line) = self.waiting.pop_front() else { continue };
+                    let format = self.options.format;
+                    let added = retrans.map(|retrans| brief::retrans_text(retrans, cwnd, format));
+                    self.print_line(&(line + &added.unwrap_or_default()));
+                }
+                News::Idle => {
+                    let urgent =
+                        self.control_open && self.transfer.as_ref().is_some_and(|t| t.terms.urgent());
+                    if urgent {
+                        self.out.push_back(Output::Urgent { link: CONTROL, byte: plan::GIVEN_UP });
+                    }
+                }
+                News::Over => self.over(now),
+                News::Failed(failure) => self.failed(&failure),
+            }
+        }
+    }
+
+    fn begun(&mut self) {
+        if self.options.verbosity == Verbosity::Brief {
+            return;
+        }
+        let before = self.prefix(self.options.transmit);
+        let Some(transfer) = &self.transfer else { return };
+        let setup = transfer.terms.setup(transfer.opened.as_ref(), self.server_address);
+        let text = setup_lines(&setup, &before, self.parse());
+        self.print(text);
+    }
+
+    fn failed(&mut self, failure: &Failure) {
+        match failure {
+            Failure::Listen(reason) => self.system_error("bind", reason),
+            Failure::Connect(reason) => self.system_error("connect", reason),
+            Failure::Start(reason) => self.system_error("socket", reason),
+            Failure::Nobody if self.control_open => {
+                let before = self.complaint();
+                self.fail(&format!(
+                    "{before}Error: no data from the server; is a firewall in between? Try -F"
+                ));
+            }
+            Failure::Nobody => self.refused("server aborted connection"),
+        }
+    }
+
+    /// The server has closed the control connection.
+    fn closed(&mut self, now: Timestamp) {
+        self.control_open = false;
+        self.out.push_back(Output::Close { link: CONTROL });
+        match self.phase {
+            Phase::Testing => {
+                if let Some(transfer) = self.transfer.as_mut().filter(|transfer| !transfer.is_over()) {
+                    transfer.peer_gone(now, &mut self.out);
+                }
+                self.news(now);
+                self.finish_if_complete();
+            }
+            Phase::Refused => {
+                let words = self.told.join("\n");
+                self.refused(&format!("server {words}"));
+            }
+            Phase::Done => {}
+            _ => self.refused("server aborted connection"),
+        }
+    }
+
+    fn tick(&mut self, now: Timestamp) {
+        if self.due.is_some_and(|due| now >= due) {
+            self.due = None;
+            match self.phase {
+                Phase::Connecting => self.connect(),
+                Phase::Testing => self.fail("Error: not receiving server info"),
+                _ => self.refused("server does not answer"),
+            }
+        }
+        if let Some(transfer) = &mut self.transfer {
+            transfer.tick(now, &mut self.out);
+        }
+    }
+
+    fn signal(&mut self, now: Timestamp, number: i32) {
+        // The first interruption of a transmitter ends the test, and the results still come.
+        let interrupt = number == 2;
+        match &mut self.transfer {
+            Some(transfer) if interrupt && self.options.transmit && transfer.is_running() => {
+                transfer.stop(now, &mut self.out);
+            }
+            _ => self.exit(128 + number, Some("interrupted".to_owned())),
+        }
+    }
+}
+
+impl StandIn for NuttcpClient {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        if self.phase == Phase::Done {
+            return;
+        }
+        match &input {
+            Input::Begin => self.connect(),
+            Input::Opened { link: CONTROL, opened } => self.connected(now, opened),
+            Input::NotOpened { link: CONTROL, reason } => self.not_connected(now, reason),
+            Input::Bytes { link: CONTROL, bytes } => {
+                self.lines.push(bytes);
+                while let Some(line) = self.lines.pull() {
+                    self.line(now, &line);
+                }
+            }
+            Input::Closed { link: CONTROL, .. } => self.closed(now),
+            Input::Signal(number) => self.signal(now, *number),
+            Input::Tick => self.tick(now),
+            _ => {
+                if let Some(transfer) = &mut self.transfer {
+                    transfer.input(now, &input, &mut self.out);
+                }
+            }
+        }
+        self.news(now);
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        let transfer = self.transfer.as_ref().and_then(Transfer::deadline);
+        [self.due, transfer].into_iter().flatten().min()
+    }
+}

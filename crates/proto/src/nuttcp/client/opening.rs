@@ -1,0 +1,142 @@
+//! The beginning of a client's test: the control connection, what the server can do, what has to listen.
+
+use std::net::SocketAddr;
+
+use linerate_units::{Span, Timestamp};
+
+use super::{CONTROL, DATA, ECONNREFUSED, FLOW, NuttcpClient, Phase, RUN, SERVER_WITHIN, TRIES, TRY_AFTER};
+use crate::nuttcp::plan::Terms;
+use crate::nuttcp::transfer::Transfer;
+use crate::nuttcp::wire::Version;
+use crate::stand_in::{Link, LinkOptions, Opened, Output, Reason};
+
+impl NuttcpClient {
+    pub(super) fn connect(&mut self) {
+        self.out.push_back(Output::Connect {
+            link: CONTROL,
+            port: self.options.control_port,
+            to: None,
+            options: LinkOptions {
+                ipv4: self.options.ipv4,
+                ipv6: self.options.ipv6,
+                no_delay: true,
+                ..LinkOptions::default()
+            },
+        });
+    }
+
+    pub(super) fn connected(&mut self, now: Timestamp, opened: &Opened) {
+        self.control_open = true;
+        self.server_address = opened.remote;
+        self.request = self.options.request(opened.mss);
+        self.phase = Phase::Greeting;
+        self.due = Some(now + SERVER_WITHIN);
+        self.out.push_back(Output::Send { link: CONTROL, bytes: Version::OURS.greeting() });
+    }
+
+    /// No server: some tests work with a plain ttcp.
+    pub(super) fn not_connected(&mut self, now: Timestamp, reason: &Reason) {
+        self.tries += 1;
+        if self.options.again && self.tries < TRIES {
+            self.due = Some(now + TRY_AFTER);
+            return;
+        }
+        if reason.errno == 0 {
+            let host = self.options.host.clone();
+            return self.fail(&format!("bad hostname or address: {}: {host}", reason.text));
+        }
+        let needs = [
+            (self.options.udp, "UDP transfers"),
+            (self.options.interval > Span::ZERO, "interval option"),
+            (self.options.flip, "flip option"),
+        ];
+        let transmits = self.options.transmit;
+        if let Some((_, what)) = needs.iter().find(|(asked, _)| *asked && transmits) {
+            return self.fail(&format!(
+                "connect failed: {}\n{what} only supported for client/server mode",
+                reason.text
+            ));
+        }
+        if !transmits || reason.errno != ECONNREFUSED {
+            return self.system_error("connect", reason);
+        }
+        let before = self.prefix(true);
+        self.complain(&format!(
+            "{before}Info: attempting to switch to deprecated \"classic\" mode\n\
+             {before}Info: will use less reliable transmitter side statistics"
+        ));
+        self.classic = true;
+        self.prepare(now);
+    }
+
+    /// Opens what has to listen before the server hears of it.
+    pub(super) fn prepare(&mut self, now: Timestamp) {
+        let options = &self.options;
+        let data = options.data_host.map(|host| SocketAddr::new(host, 0)).or(self.server_address);
+        let terms = Terms {
+            window: options.window,
+            stdio: options.stdio,
+            peer: self.server,
+            to: data,
+            ipv4: options.ipv4,
+            ipv6: options.ipv6,
+            classic: self.classic,
+            ..Terms::of(&self.request, options.streams, options.data_port)
+        };
+        self.phase = Phase::Preparing;
+        self.due = None;
+        let mut transfer = Transfer::new(terms, DATA, FLOW, RUN);
+        transfer.prepare(&mut self.out);
+        self.transfer = Some(transfer);
+        self.news(now);
+    }
+
+    /// Everything listens that has to.
+    pub(super) fn ready(&mut self, now: Timestamp) {
+        // What standard input or output carries is no flow: there is nothing to archive.
+        if let Some(transfer) = self.transfer.as_ref().filter(|transfer| !transfer.terms.stdio) {
+            let link = if self.classic { Link(DATA) } else { CONTROL };
+            let peer = Some(self.server).filter(|_| !self.classic);
+            let planned = transfer.terms.planned(RUN, FLOW, link, peer);
+            self.out.push_back(Output::Plan(Box::new(planned)));
+            self.planned = true;
+        }
+        if self.classic {
+            self.phase = Phase::Testing;
+            if let Some(transfer) = &mut self.transfer {
+                transfer.go(now, Span::ZERO);
+            }
+            return;
+        }
+        self.phase = Phase::Asking;
+        self.due = Some(now + SERVER_WITHIN);
+        self.out.push_back(Output::Send { link: CONTROL, bytes: self.request.encode(self.server) });
+    }
+
+    /// Options that a server of an old version does not know have no effect.
+    pub(super) fn say_what_is_missing(&mut self) {
+        let options = &self.options;
+        let needs = [
+            (options.interval > Span::ZERO, "interval", 30_302, "3.3.2"),
+            (options.flip, "flip", 30_401, "3.4.1"),
+            (options.instantaneous, "instantaneous rate", 30_601, "3.6.1"),
+            (options.mss.is_some(), "datamss", 50_201, "5.2.1"),
+            (options.tos != 0, "tos", 50_301, "5.3.1"),
+            (options.burst > 1 && !options.transmit, "maxburst", 60_207, "6.2.7"),
+            (options.jitter > 0, "jitter", 70_001, "7.0.1"),
+            (options.one_way_delay > 0, "one-way delay", 70_001, "7.0.1"),
+        ];
+        let before = self.prefix(options.transmit);
+        let server = self.server;
+        let missing: Vec<String> = needs
+            .iter()
+            .filter(|(asked, _, since, _)| *asked && server < Version::new(*since))
+            .map(|(_, name, _, since)| {
+                format!("{before}{name} option not supported by server version {server}, need >= {since}")
+            })
+            .collect();
+        for text in missing {
+            self.complain(&text);
+        }
+    }
+}

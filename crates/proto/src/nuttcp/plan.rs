@@ -1,0 +1,349 @@
+//! What both ends agreed on, seen from one of them, and what it means for links, the engine and the archive.
+
+use std::net::SocketAddr;
+
+use linerate_model::{Direction, Side, SocketKnobs, TestSpec};
+use linerate_units::{Bitrate, Bytes, Span};
+
+use super::MOST_STREAMS;
+use super::report::Setup;
+use super::wire::{Request, Version};
+use crate::stand_in::{
+    EndMark, FlowId, FlowTask, Link, LinkOptions, Opened, Pattern, Payload, Planned, RunId, Transport,
+};
+use crate::{SeqField, StampLayout, TimeField, TimeForm};
+
+/// Where a block has room for marks of retransmission, and a datagram for its count of bytes.
+const MARK_AT: usize = 24;
+
+/// Bytes that a block or datagram needs for them.
+const MARKED_LENGTH: u64 = 32;
+
+/// Where a datagram says when it was sent.
+const TIME_AT: usize = 8;
+
+/// The urgent byte with which a receiver says that it has given up.
+pub(super) const GIVEN_UP: u8 = b'A';
+
+/// Longest block that is taken, bytes.
+const LONGEST_BLOCK: u64 = 64 << 20;
+
+/// Longest datagram, bytes of payload.
+const LONGEST_DATAGRAM: u64 = 65_507;
+
+/// Longest time of a test.
+const LONGEST_TIME: Span = Span::from_secs(86_400);
+
+/// From this version on a second datagram opens a test over UDP, and a receiver that gives up says so.
+const SECOND_BEGIN: Version = Version::new(50_401);
+
+/// A test as one end makes it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Terms {
+    pub(super) client: bool,
+    pub(super) transmit: bool,
+    pub(super) udp: bool,
+    pub(super) flip: bool,
+    pub(super) length: u64,
+    pub(super) blocks: Option<u64>,
+    pub(super) streams: u16,
+    pub(super) port: u16,
+    pub(super) time: Option<Span>,
+    pub(super) rate_kbps: Option<u64>,
+    pub(super) instantaneous: bool,
+    pub(super) burst: u64,
+    pub(super) interval: Span,
+    pub(super) window: Option<u64>,
+    pub(super) both_windows: bool,
+    pub(super) mss: Option<u32>,
+    pub(super) tos: u8,
+    pub(super) no_delay: bool,
+    pub(super) one_way_delay: bool,
+    pub(super) peer: Version,
+    pub(super) stdio: bool,
+    /// Where data connections go; their port is that of the stream.
+    pub(super) to: Option<SocketAddr>,
+    pub(super) ipv4: bool,
+    pub(super) ipv6: bool,
+    /// Shortest, default and longest time without data.
+    pub(super) idle: [Span; 3],
+    /// No server answers: the other end is a plain ttcp.
+    pub(super) classic: bool,
+}
+
+impl Terms {
+    /// Checks a request as a server does. The error is the text of its answer, after the version.
+    pub(super) fn of_request(request: &Request, control_port: u16) -> Result<Self, String> {
+        let streams = u16::try_from(request.nstream).ok().filter(|count| (1..=MOST_STREAMS).contains(count));
+        let Some(streams) = streams else {
+            return Err(format!("invalid nstream\nnstream = {}", request.nstream));
+        };
+        let last = request.port.saturating_add(u64::from(streams) - 1);
+        if request.port < 1024 || last > 65_535 {
+            return Err(format!("invalid port/nstream\nport/nstream = {}/{streams}", request.port));
+        }
+        let port = request.port as u16;
+        if (request.port..=last).contains(&u64::from(control_port)) {
+            return Err(format!(
+                "ctlport overlaps port/nstream\nctlport = {control_port}, port/nstream = {port}/{streams}"
+            ));
+        }
+        let sizes = if request.udp { 5..=LONGEST_DATAGRAM } else { 1..=LONGEST_BLOCK };
+        if !sizes.contains(&request.buflen) {
+            return Err(format!("invalid buflen\nbuflen = {}", request.buflen));
+        }
+        if request.multicast != 0 {
+            return Err("multicast not supported".to_owned());
+        }
+        let terms = Self::of(request, streams, port);
+        Ok(Self { client: false, transmit: !request.trans, ..terms })
+    }
+
+    /// A client's own request; the command line has been checked.
+    pub(super) fn of(request: &Request, streams: u16, port: u16) -> Self {
+        let some = |value: u64| Some(value).filter(|value| *value > 0);
+        Self {
+            client: true,
+            transmit: request.trans,
+            udp: request.udp,
+            flip: request.flip,
+            length: request.buflen,
+            blocks: request.nbuf,
+            streams,
+            port,
+            time: Some(request.timeout.min(LONGEST_TIME)).filter(|time| *time > Span::ZERO),
+            rate_kbps: request.rate_kbps,
+            instantaneous: request.irate,
+            burst: request.maxburst.clamp(1, 1000),
+            // A wish for a line every microsecond would keep a server busy with nothing else.
+            interval: if request.interval == Span::ZERO {
+                Span::ZERO
+            } else {
+                request.interval.clamp(Span::from_ms(10), LONGEST_TIME)
+            },
+            window: some(request.win).map(|bytes| bytes.min(1 << 30)),
+            both_windows: request.braindead,
+            mss: some(request.datamss).and_then(|mss| u32::try_from(mss).ok()).filter(|mss| *mss < 65_536),
+            tos: request.tos,
+            no_delay: request.nodelay,
+            one_way_delay: request.do_owd != 0,
+            peer: request.vers,
+            stdio: false,
+            to: None,
+            ipv4: false,
+            ipv6: false,
+            idle: [15, 30, 60].map(Span::from_secs),
+            classic: false,
+        }
+    }
+
+    /// Whether this end opens the data connections.
+    pub(super) const fn connects(&self) -> bool {
+        self.transmit != self.flip || (self.udp && self.transmit)
+    }
+
+    pub(super) const fn transport(&self) -> Transport {
+        if self.udp { Transport::Udp } else { Transport::Tcp }
+    }
+
+    /// How many datagrams open a test over UDP.
+    pub(super) fn begins(&self) -> u8 {
+        if self.peer >= SECOND_BEGIN { 2 } else { 1 }
+    }
+
+    /// Whether the peer knows what the urgent byte of a receiver means.
+    pub(super) fn urgent(&self) -> bool {
+        self.peer >= SECOND_BEGIN
+    }
+
+    /// How long a receiver waits for data.
+    pub(super) fn patience(&self) -> Span {
+        let [shortest, default, longest] = self.idle;
+        let wish = match self.time {
+            _ if self.interval > Span::ZERO => self.interval,
+            Some(time) => Span::from_ns(time.as_ns() / 2),
+            None => default,
+        };
+        wish.clamp(shortest, longest)
+    }
+
+    /// Bytes to send over all streams.
+    pub(super) fn bytes(&self) -> Option<Bytes> {
+        self.blocks.map(|blocks| Bytes::new(blocks.saturating_mul(self.length)))
+    }
+
+    fn total_rate(&self) -> Option<Bitrate> {
+        self.rate_kbps.and_then(|rate| Bitrate::from_bps(rate as f64 * 1e3))
+    }
+
+    fn stream_rate(&self) -> Option<Bitrate> {
+        self.total_rate().and_then(|rate| Bitrate::from_bps(rate.bps() / f64::from(self.streams)))
+    }
+
+    /// The time in which a sender wrote, with the turn of the last block: a paced block holds the line until the next
+    /// may leave.
+    pub(super) fn with_last_turn(&self, bytes: u64, span: Span) -> Span {
+        let Some(rate) = self.total_rate().filter(|_| self.transmit) else { return span };
+        let turn = rate.time_for(Bytes::new(self.length.saturating_mul(u64::from(self.streams))));
+        let nominal = rate.time_for(Bytes::new(bytes)).unwrap_or_default();
+        let longest = Span::from_ns(span.as_ns().saturating_add(turn.unwrap_or_default().as_ns()));
+        span.max(nominal.min(longest))
+    }
+
+    fn direction(&self) -> Direction {
+        if self.client == self.transmit { Direction::Upload } else { Direction::Download }
+    }
+
+    pub(super) fn link_options(&self) -> LinkOptions {
+        let window = |wanted: bool| self.window.filter(|_| wanted || self.both_windows);
+        LinkOptions {
+            transport: self.transport(),
+            snd_buf: window(self.transmit),
+            rcv_buf: window(!self.transmit),
+            mss: self.mss.filter(|_| !self.udp),
+            tos: Some(self.tos).filter(|tos| *tos > 0),
+            no_delay: self.no_delay && self.transmit && !self.udp,
+            ipv4: self.ipv4,
+            ipv6: self.ipv6,
+            ..LinkOptions::default()
+        }
+    }
+
+    /// Where stream `number` goes, when the address is known.
+    pub(super) fn address(&self, number: u16) -> Option<SocketAddr> {
+        let mut to = self.to?;
+        if to.ip().to_canonical().is_ipv4() {
+            to.set_ip(to.ip().to_canonical());
+        }
+        to.set_port(self.stream_port(number));
+        Some(to)
+    }
+
+    pub(super) const fn stream_port(&self, number: u16) -> u16 {
+        self.port.saturating_add(number)
+    }
+
+    fn stamp(&self) -> StampLayout {
+        let room = self.udp && self.length >= MARKED_LENGTH;
+        let counted = room && self.interval > Span::ZERO;
+        let timed = room && self.one_way_delay && self.transmit;
+        StampLayout {
+            tag_at: None,
+            seq: if counted { SeqField::Bytes { at: MARK_AT } } else { SeqField::Absent },
+            time: timed.then_some(TimeField { at: TIME_AT, form: TimeForm::Wall }),
+            stream_at: None,
+            length: if counted || timed { MARKED_LENGTH as usize } else { 0 },
+        }
+    }
+
+    /// Whether lost datagrams can be seen while they are missing.
+    pub(super) fn sees_losses(&self) -> bool {
+        matches!(self.stamp().seq, SeqField::Bytes { .. })
+    }
+
+    /// The pattern from its start with zeros for the marks, where a receiver looks for them.
+    fn payload(&self) -> Payload {
+        let marked = !self.udp && self.interval > Span::ZERO && self.length >= MARKED_LENGTH;
+        let head = if marked {
+            let pattern = (b' '..).take(MARK_AT);
+            pattern.chain([0; MARKED_LENGTH as usize - MARK_AT]).collect()
+        } else {
+            Vec::new()
+        };
+        Payload { head, pattern: Pattern::Printable, first_length: None }
+    }
+
+    pub(super) fn task(&self, flow: FlowId, run: RunId, links: Vec<Link>) -> FlowTask {
+        let end_mark =
+            if self.udp && !self.transmit { EndMark::Short { bytes: 4, nth: 2 } } else { EndMark::None };
+        FlowTask {
+            flow,
+            run,
+            side: if self.transmit { Side::Sender } else { Side::Receiver },
+            direction: self.direction(),
+            transport: self.transport(),
+            links,
+            length: Bytes::new(self.length),
+            payload: self.payload(),
+            stamp: self.stamp(),
+            bytes: self.bytes(),
+            time: self.time,
+            omit: Span::ZERO,
+            offered: self.stream_rate(),
+            burst: u32::try_from(self.burst).ok().filter(|burst| *burst > 1),
+            fq_rate: None,
+            socket: self.knobs(),
+            affinity: None,
+            end_mark,
+        }
+    }
+
+    fn knobs(&self) -> SocketKnobs {
+        SocketKnobs {
+            window: self.window.map(Bytes::new),
+            mss: self.mss,
+            tos: Some(self.tos).filter(|tos| *tos > 0),
+            no_delay: self.no_delay,
+            ..SocketKnobs::default()
+        }
+    }
+
+    /// What the archive is told.
+    pub(super) fn planned(&self, run: RunId, flow: FlowId, link: Link, peer: Option<Version>) -> Planned {
+        let mut spec = TestSpec::default();
+        let traffic = &mut spec.traffic;
+        traffic.udp = self.udp;
+        let direction = self.direction();
+        traffic.upload = direction == Direction::Upload;
+        traffic.download = direction == Direction::Download;
+        traffic.duration = self.time;
+        traffic.blocks = self.blocks;
+        traffic.streams = u32::from(self.streams);
+        traffic.rate =
+            if self.udp && self.rate_kbps.is_none() { Some(Bitrate::ZERO) } else { self.stream_rate() };
+        traffic.length = Some(Bytes::new(self.length));
+        if self.interval > Span::ZERO {
+            traffic.interval = self.interval;
+        }
+        traffic.no_latency = true;
+        spec.socket = self.knobs();
+        let paced = self.bytes().zip(self.total_rate()).and_then(|(bytes, rate)| rate.time_for(bytes));
+        Planned {
+            run,
+            tool: super::NUTTCP.name,
+            peer: peer.map(|version| format!("nuttcp {version}")),
+            link,
+            client: self.client,
+            spec,
+            flows: vec![(flow, direction)],
+            expected: match (self.time, paced) {
+                (Some(time), Some(paced)) => Some(time.min(paced)),
+                (time, paced) => time.or(paced),
+            },
+        }
+    }
+
+    /// What the report tells before the test.
+    pub(super) fn setup(&self, opened: Option<&Opened>, peer: Option<SocketAddr>) -> Setup {
+        Setup {
+            transmit: self.transmit,
+            udp: self.udp,
+            length: self.length,
+            blocks: self.blocks,
+            streams: self.streams,
+            port: self.port,
+            time: self.time.unwrap_or_default(),
+            rate_kbps: self.rate_kbps,
+            instantaneous: self.instantaneous,
+            tos: self.tos,
+            interval: self.interval,
+            no_delay: self.no_delay,
+            connected: self.connects(),
+            peer: opened.and_then(|opened| opened.remote).or(peer),
+            mss: opened.and_then(|opened| opened.mss),
+            rtt: opened.and_then(|opened| opened.handshake),
+            snd_buf: opened.map_or(0, |opened| opened.snd_buf),
+            rcv_buf: opened.map_or(0, |opened| opened.rcv_buf),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The server: a listener, and a session for each client.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use linerate_units::Timestamp;
+
+use super::MOST_STREAMS;
+use super::options::ServerOptions;
+use super::session::Session;
+use super::wire::Version;
+use crate::ServantConfig;
+use crate::stand_in::{Input, Link, LinkOptions, Output, RunId, StandIn};
+
+/// The control port.
+const LISTENER: Link = Link(0);
+
+/// Most clients at once; each has a block of link numbers for its streams.
+const MOST_SESSIONS: u16 = 400;
+
+/// A nuttcp server.
+#[derive(Debug)]
+pub struct NuttcpServer {
+    options: ServerOptions,
+    /// By the place whose link and flow numbers they have.
+    sessions: BTreeMap<u16, Session>,
+    next_run: RunId,
+    out: VecDeque<Output>,
+    over: bool,
+}
+
+impl NuttcpServer {
+    /// A server that does what the command line says.
+    #[must_use]
+    pub fn new(options: ServerOptions) -> Self {
+        Self { options, sessions: BTreeMap::new(), next_run: 0, out: VecDeque::new(), over: false }
+    }
+
+    /// A server behind a port that others share.
+    #[must_use]
+    pub fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
+        Box::new(Self::new(ServerOptions { control_port: config.port, ..ServerOptions::default() }))
+    }
+
+    fn listen(&mut self) {
+        self.out.push_back(Output::Listen {
+            link: LISTENER,
+            port: self.options.control_port,
+            options: LinkOptions {
+                ipv4: self.options.ipv4,
+                ipv6: self.options.ipv6,
+                no_delay: true,
+                ..LinkOptions::default()
+            },
+        });
+    }
+
+    fn accept(&mut self, now: Timestamp, link: Link, peer: Option<std::net::SocketAddr>) {
+        let most = if self.options.one_shot { 1 } else { MOST_SESSIONS };
+        let Some(place) = (0..most).find(|place| !self.sessions.contains_key(place)) else {
+            self.out.push_back(Output::Close { link });
+            return;
+        };
+        let base = 1 + u32::from(place) * u32::from(MOST_STREAMS);
+        let run = self.next_run;
+        self.next_run = self.next_run.wrapping_add(1);
+        self.sessions.insert(place, Session::new(now, link, peer, base, place, run));
+    }
+
+    /// Collects what the sessions want, and forgets those that are over.
+    fn collect(&mut self) {
+        let mut ended = None;
+        for session in self.sessions.values_mut() {
+            self.out.extend(std::iter::from_fn(|| session.output()));
+            if session.is_over() {
+                ended = Some(session.complete);
+            }
+        }
+        self.sessions.retain(|_, session| !session.is_over());
+        if let Some(complete) = ended.filter(|_| self.options.one_shot) {
+            self.exit(i32::from(!complete));
+        }
+    }
+
+    fn exit(&mut self, code: i32) {
+        if !std::mem::replace(&mut self.over, true) {
+            self.out.push_back(Output::Close { link: LISTENER });
+            self.out.push_back(Output::Exit(code));
+        }
+    }
+}
+
+impl StandIn for NuttcpServer {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        if self.over {
+            return;
+        }
+        match &input {
+            Input::Begin => self.listen(),
+            Input::Opened { link: LISTENER, .. } => {}
+            Input::NotOpened { link: LISTENER, reason } => {
+                let (version, text, number) = (Version::OURS, &reason.text, reason.errno);
+                self.out.push_back(Output::Complain(format!(
+                    "nuttcp: v{version}: Error: bind: {text}\nerrno={number}\n"
+                )));
+                self.exit(1);
+            }
+            Input::Accepted { listener: LISTENER, link, opened } => self.accept(now, *link, opened.remote),
+            Input::Signal(number) => {
+                for session in self.sessions.values_mut() {
+                    session.end(Some("interrupted".to_owned()));
+                }
+                self.collect();
+                self.exit(128 + number);
+            }
+            // These concern all; a look of one answers the looks of the others too.
+            Input::Tick | Input::Counts { .. } => {
+                for session in self.sessions.values_mut() {
+                    session.input(now, &self.options, &input);
+                }
+            }
+            _ => {
+                for session in self.sessions.values_mut() {
+                    if session.input(now, &self.options, &input) {
+                        break;
+                    }
+                }
+            }
+        }
+        self.collect();
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        self.sessions.values().filter_map(Session::deadline).min()
+    }
+}

@@ -1,0 +1,371 @@
+//! One client at a server, from its greeting to the report.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use linerate_units::{Span, Timestamp};
+
+use super::brief;
+use super::options::ServerOptions;
+use super::plan::{GIVEN_UP, Terms};
+use super::report::{count_lines, prefix, setup_lines};
+use super::transfer::{Failure, News, Transfer};
+use super::wire::{Format, LINE_LIMIT, Lines, Request, Version};
+use crate::stand_in::{FlowId, Input, Link, Output, Reason, RunId};
+
+/// How long a client may take for its greeting and for its request.
+const ASK_WITHIN: Span = Span::from_secs(10);
+
+/// From OK to the first connection that the server opens: the client comes from OK to listening.
+const AFTER_OK: Span = Span::from_ms(70);
+
+/// How long the driver may take to decide.
+const DECIDE_WITHIN: Span = Span::from_secs(60);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Greeting,
+    Request,
+    /// The driver decides.
+    Deciding,
+    /// Listeners are opened.
+    Preparing,
+    Testing,
+    Over,
+}
+
+/// One client at a server.
+#[derive(Debug)]
+pub(super) struct Session {
+    control: Link,
+    peer: Option<SocketAddr>,
+    phase: Phase,
+    lines: Lines,
+    due: Option<Timestamp>,
+    client: Version,
+    request: Request,
+    transfer: Option<Transfer>,
+    base: u32,
+    flow: FlowId,
+    pub(super) run: RunId,
+    asked: bool,
+    /// Text that waits for the end of the test.
+    text: String,
+    /// The client leaves; nothing can be told to it.
+    deaf: bool,
+    /// A test came to its end.
+    pub(super) complete: bool,
+    out: VecDeque<Output>,
+}
+
+impl Session {
+    /// A session whose own links have the numbers from `base` up.
+    pub(super) fn new(
+        now: Timestamp,
+        control: Link,
+        peer: Option<SocketAddr>,
+        base: u32,
+        flow: FlowId,
+        run: RunId,
+    ) -> Self {
+        Self {
+            control,
+            peer,
+            phase: Phase::Greeting,
+            lines: Lines::default(),
+            due: Some(now + ASK_WITHIN),
+            client: Version::new(0),
+            request: Request::default(),
+            transfer: None,
+            base,
+            flow,
+            run,
+            asked: false,
+            text: String::new(),
+            deaf: false,
+            complete: false,
+            out: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn output(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        [self.due, self.transfer.as_ref().and_then(Transfer::deadline)].into_iter().flatten().min()
+    }
+
+    /// Takes in what may concern this session.
+    pub(super) fn input(&mut self, now: Timestamp, options: &ServerOptions, input: &Input<'_>) -> bool {
+        let mine = match input {
+            Input::Bytes { link, bytes } if *link == self.control => {
+                self.bytes(now, options, bytes);
+                true
+            }
+            Input::Closed { link, .. } if *link == self.control => {
+                self.closed(now);
+                true
+            }
+            Input::Admitted { run } if *run == self.run => {
+                self.admitted();
+                true
+            }
+            Input::Refused { run, why } if *run == self.run => {
+                self.asked = false;
+                let role = prefix(!self.request.trans, None);
+                self.refuse(&format!("{role}v{}: {why}", Version::OURS));
+                true
+            }
+            Input::Tick => {
+                self.tick(now);
+                false
+            }
+            _ => self.transfer.as_mut().is_some_and(|transfer| transfer.input(now, input, &mut self.out)),
+        };
+        self.news(now);
+        mine
+    }
+
+    fn say(&mut self, text: &str) {
+        if !self.deaf && !text.is_empty() {
+            self.out.push_back(Output::Send { link: self.control, bytes: text.as_bytes().to_vec() });
+        }
+    }
+
+    fn refuse(&mut self, words: &str) {
+        self.say(&format!("KO\n{words}\nKO\n"));
+        self.end(Some(words.to_owned()));
+    }
+
+    /// An error of the system, as the tool words it.
+    fn system_error(&mut self, call: &str, reason: &Reason) {
+        let role = prefix(!self.request.trans, None);
+        let words =
+            format!("{role}v{}: Error: {call}: {}\nerrno={}", Version::OURS, reason.text, reason.errno);
+        if self.phase == Phase::Testing {
+            let text = format!("{words}\n");
+            self.say(&text);
+            self.end(Some(words));
+        } else {
+            self.refuse(&words);
+        }
+    }
+
+    pub(super) fn end(&mut self, trouble: Option<String>) {
+        if self.phase == Phase::Over {
+            return;
+        }
+        if let Some(mut transfer) = self.transfer.take() {
+            transfer.abort(&mut self.out);
+        }
+        if std::mem::take(&mut self.asked) {
+            self.out.push_back(Output::RunOver { run: self.run, trouble });
+        }
+        self.out.push_back(Output::Close { link: self.control });
+        (self.phase, self.due) = (Phase::Over, None);
+    }
+
+    fn bytes(&mut self, now: Timestamp, options: &ServerOptions, bytes: &[u8]) {
+        if matches!(self.phase, Phase::Testing | Phase::Over) {
+            // Whatever a client says now, it means that it wants no more.
+            self.client_leaves(now);
+            return;
+        }
+        self.lines.push(bytes);
+        while let Some(line) = self.lines.pull() {
+            match self.phase {
+                Phase::Greeting => self.greeted(now, &line),
+                Phase::Request => self.requested(now, options, &line),
+                _ => return,
+            }
+        }
+        // A client that sends without asking has nothing more to say before the answer.
+        if matches!(self.phase, Phase::Deciding | Phase::Preparing)
+            && self.lines.rest().len() > LINE_LIMIT / 2
+        {
+            self.end(Some("the client sent more than a request".to_owned()));
+        }
+    }
+
+    fn greeted(&mut self, now: Timestamp, line: &str) {
+        let Some(version) = Version::greeted(line) else {
+            return self.refuse("no nuttcp HELO message");
+        };
+        self.client = version;
+        self.out.push_back(Output::Send { link: self.control, bytes: Version::OURS.greeting() });
+        self.phase = Phase::Request;
+        self.due = Some(now + ASK_WITHIN);
+    }
+
+    fn requested(&mut self, now: Timestamp, options: &ServerOptions, line: &str) {
+        let ours = Version::OURS;
+        let Some(request) = Request::decode(line) else {
+            let words = format!(
+                "nuttcp-t: v{ours}: error scanning parameters\nmay be using older client version than server\n{line}"
+            );
+            return self.refuse(&words);
+        };
+        self.request = request;
+        if self.request.third_party {
+            return self.refuse("doesn't allow 3rd party nuttcp");
+        }
+        if self.request.traceroute {
+            return self.refuse("doesn't allow traceroute");
+        }
+        let role = prefix(!self.request.trans, None);
+        let terms = match Terms::of_request(&self.request, options.control_port) {
+            Ok(terms) => terms,
+            Err(words) => return self.refuse(&format!("{role}v{ours}: {words}")),
+        };
+        let stdio = options.stdio && !terms.udp && terms.streams == 1;
+        let (ipv4, ipv6) = (options.ipv4, options.ipv6);
+        let terms =
+            Terms { peer: self.client, to: self.peer, idle: options.idle, stdio, ipv4, ipv6, ..terms };
+        let planned = terms.planned(self.run, self.flow, self.control, Some(self.client));
+        self.transfer = Some(Transfer::new(terms, self.base, self.flow, self.run));
+        self.phase = Phase::Deciding;
+        self.due = Some(now + DECIDE_WITHIN);
+        if stdio {
+            // No flow is measured: there is nothing to archive.
+            self.admitted();
+        } else {
+            self.asked = true;
+            self.out.push_back(Output::Ask(Box::new(planned)));
+        }
+    }
+
+    fn admitted(&mut self) {
+        if self.phase != Phase::Deciding {
+            return;
+        }
+        self.phase = Phase::Preparing;
+        self.due = None;
+        if let Some(transfer) = &mut self.transfer {
+            transfer.prepare(&mut self.out);
+        }
+    }
+
+    fn news(&mut self, now: Timestamp) {
+        while let Some(news) = self.transfer.as_mut().and_then(Transfer::news) {
+            match news {
+                News::Ready => {
+                    self.phase = Phase::Testing;
+                    self.say(&format!("OK v{}\n", Version::OURS));
+                    if let Some(transfer) = &mut self.transfer {
+                        transfer.go(now, AFTER_OK);
+                    }
+                }
+                News::Begun => self.begun(),
+                News::Interval { interval, total } => self.interval(interval, total),
+                News::Looked { .. } => {}
+                News::Idle => {
+                    let urgent = self.transfer.as_ref().is_some_and(|transfer| transfer.terms.urgent());
+                    if urgent && !self.deaf {
+                        self.out.push_back(Output::Urgent { link: self.control, byte: GIVEN_UP });
+                    }
+                }
+                News::Over => self.report(),
+                News::Failed(failure) => self.failed(&failure),
+            }
+        }
+    }
+
+    fn format(&self) -> Format {
+        self.request.format
+    }
+
+    /// Whether the client prints our interval lines as they come.
+    fn live(&self) -> bool {
+        self.request.trans && self.request.interval > Span::ZERO
+    }
+
+    fn role(&self) -> String {
+        prefix(!self.request.trans, None)
+    }
+
+    fn begun(&mut self) {
+        let Some(transfer) = &self.transfer else { return };
+        let setup = transfer.terms.setup(transfer.opened.as_ref(), self.peer);
+        self.text = setup_lines(&setup, &self.role(), self.format().has(Format::PARSE));
+        if self.live() {
+            let text = std::mem::take(&mut self.text);
+            self.say(&text);
+        }
+    }
+
+    fn interval(&mut self, interval: brief::Amount, total: brief::Amount) {
+        let Some(terms) = self.transfer.as_ref().map(|transfer| &transfer.terms) else { return };
+        if !self.live() {
+            return;
+        }
+        let lossy = Some(terms.length).filter(|_| terms.sees_losses() && terms.streams == 1);
+        let line = brief::interval_line(interval, total, lossy, self.format());
+        self.say(&format!("{line}\n"));
+    }
+
+    fn report(&mut self) {
+        let Some(transfer) = &self.transfer else { return };
+        let counted = transfer.counted.clone();
+        let trouble = transfer.trouble.as_ref().map(|reason| reason.text.clone());
+        let transmit = !self.request.trans;
+        let parse = self.format().has(Format::PARSE);
+        let mut text = std::mem::take(&mut self.text);
+        if self.live() {
+            text += "DONE\n";
+        }
+        text += &count_lines(&counted, transmit, &self.role(), parse, true).concat();
+        self.say(&text);
+        self.complete = true;
+        // A client that has read enough closes while we still send: no trouble of the test.
+        self.end(trouble.filter(|_| !transmit));
+    }
+
+    fn failed(&mut self, failure: &Failure) {
+        match failure {
+            Failure::Listen(reason) => self.system_error("bind", reason),
+            Failure::Connect(reason) => self.system_error("connect", reason),
+            Failure::Start(reason) => self.system_error("socket", reason),
+            Failure::Nobody => {
+                let words = format!("{}v{}: Error: no data connection", self.role(), Version::OURS);
+                let text = format!("{words}\n");
+                self.say(&text);
+                self.end(Some(words));
+            }
+        }
+    }
+
+    fn client_leaves(&mut self, now: Timestamp) {
+        if let Some(transfer) = &mut self.transfer {
+            transfer.peer_gone(now, &mut self.out);
+        }
+    }
+
+    /// The client has closed its side. One that transmitted datagrams still reads the report.
+    fn closed(&mut self, now: Timestamp) {
+        if self.phase == Phase::Testing {
+            self.deaf = !(self.request.udp && self.request.trans);
+            self.client_leaves(now);
+        } else {
+            self.deaf = true;
+            self.end(Some("the client has left".to_owned()));
+        }
+    }
+
+    fn tick(&mut self, now: Timestamp) {
+        if self.due.is_some_and(|due| now >= due) {
+            self.due = None;
+            match self.phase {
+                Phase::Greeting => self.refuse("no nuttcp HELO message"),
+                _ => self.end(Some("the client is silent".to_owned())),
+            }
+        }
+        if let Some(transfer) = &mut self.transfer {
+            transfer.tick(now, &mut self.out);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+use linerate_units::Span;
+
+use crate::nuttcp::brief::{Amount, Brief, interval_line, loss_line, retrans_text};
+use crate::nuttcp::report::{Counted, Setup, count_lines, setup_lines};
+use crate::nuttcp::{Format, Results};
+use crate::stand_in::Opened;
+
+const UDP: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v612-udp-tx.txt");
+const JITTER: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v822-udp-jitter-owd.txt");
+const TCP: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v822-tx-interval.txt");
+
+/// What the server of a transcript says, from its report on.
+fn report(transcript: &str) -> Vec<&str> {
+    transcript.lines().filter_map(|line| line.strip_prefix("S ")).skip(2).collect()
+}
+
+#[test]
+fn the_lines_after_a_test_are_those_of_a_real_receiver() {
+    // 3663 datagrams of 1024 bytes; the time lies where all four printed figures agree.
+    let counted = Counted {
+        bytes: 3663 * 1024,
+        span: Span::from_ns(3_000_923_000),
+        calls: 3667,
+        retrans: None,
+        cwnd: None,
+        user: Span::from_ns(6_670_000),
+        system: Span::from_ns(20_000_000),
+    };
+    let lines = count_lines(&counted, false, "nuttcp-r: ", false, true);
+    let real = report(UDP);
+    let real = &real[real.len() - 4..];
+    assert_eq!(lines[0].trim_end(), real[0]);
+    assert_eq!(lines[1].split(" = ").next(), real[1].split(" = ").next());
+    assert_eq!(lines[2].trim_end(), real[2]);
+    // Memory, faults and switches are not known here.
+    assert_eq!(lines[3].trim_end(), "nuttcp-r: 0.0user 0.0sys 0:03real 0% 0i+0d 0maxrss 0+0pf 0+0csw");
+    assert!(real[3].starts_with("nuttcp-r: 0.0user 0.0sys 0:03real 0% 0i+0d "));
+}
+
+#[test]
+fn the_lines_before_a_test_are_those_of_a_real_receiver() {
+    let setup = Setup {
+        length: 65_536,
+        streams: 1,
+        port: 5101,
+        interval: Span::from_secs(1),
+        peer: Some(([127, 0, 0, 1], 40_000).into()),
+        mss: Some(1448),
+        snd_buf: 69_120,
+        rcv_buf: 131_072,
+        ..Setup::default()
+    };
+    assert_eq!(setup_lines(&setup, "nuttcp-r: ", false).lines().collect::<Vec<_>>(), report(TCP)[..6]);
+    let udp = Setup { udp: true, length: 1024, snd_buf: 212_992, rcv_buf: 212_992, ..setup };
+    assert_eq!(setup_lines(&udp, "nuttcp-r: ", false).lines().collect::<Vec<_>>(), report(JITTER)[..5]);
+}
+
+/// From `nuttcp -vv -T2` of 8.2.2, and `nuttcp -fparse -v -u -n100 -l1000 -R500p` of 6.1.2.
+#[test]
+fn the_lines_before_a_test_are_those_of_a_real_transmitter() {
+    let setup = Setup {
+        transmit: true,
+        connected: true,
+        length: 65_536,
+        streams: 1,
+        port: 5101,
+        time: Span::from_secs(2),
+        peer: Some(([127, 0, 0, 1], 5101).into()),
+        mss: Some(1448),
+        rtt: Some(Span::from_ns(73_000)),
+        snd_buf: 69_120,
+        rcv_buf: 131_072,
+        ..Setup::default()
+    };
+    let real = "\
+nuttcp-t: v8.2.2: socket
+nuttcp-t: buflen=65536, nstream=1, port=5101 tcp -> 127.0.0.1
+nuttcp-t: time limit = 2.00 seconds
+nuttcp-t: connect to 127.0.0.1 with mss=1448, RTT=0.073 ms af=inet
+nuttcp-t: send window size = 69120, receive window size = 131072
+nuttcp-t: available send window = 34560, available receive window = 65536
+";
+    assert_eq!(setup_lines(&setup, "nuttcp-t: ", false), real);
+    let udp = Setup {
+        udp: true,
+        length: 1000,
+        blocks: Some(100),
+        port: 26_010,
+        time: Span::from_secs(1),
+        rate_kbps: Some(4000),
+        snd_buf: 212_992,
+        rcv_buf: 212_992,
+        ..setup
+    };
+    let real = "\
+nuttcp-t: v8.2.2: socket
+nuttcp-t: buflen=1000 nbuf=100 nstream=1 port=26010 mode=udp host=127.0.0.1
+nuttcp-t: time_limit=1.00
+nuttcp-t: rate_limit=4.000 rate_unit=Mbps rate_mode=aggregate pps_rate=500
+nuttcp-t: send_window_size=212992 receive_window_size=212992
+nuttcp-t: send_window_avail=106496 receive_window_avail=106496
+";
+    assert_eq!(setup_lines(&udp, "nuttcp-t: ", true), real);
+}
+
+fn amount(bytes: u64, ns: u64, sent: u64, lost: u64) -> Amount {
+    Amount { bytes, span: Span::from_ns(ns), sent, lost }
+}
+
+#[test]
+fn interval_lines_are_those_of_the_real_programs() {
+    let none = Format::default();
+    // 360 blocks of 64 KiB.
+    let tcp = amount(360 * 65_536, 1_000_020_000, 0, 0);
+    assert_eq!(interval_line(tcp, tcp, None, none), report(TCP)[6]);
+    assert_eq!(retrans_text(0, Some(234), none), "     0 retrans    234 KB-cwnd");
+    assert_eq!(retrans_text(0, None, none), "     0 retrans");
+    assert_eq!(retrans_text(0, Some(217), Format(Format::PARSE)), " retrans=0 cwnd=217");
+    let udp = amount(1220 * 1024, 1_000_007_000, 1220, 0);
+    assert_eq!(interval_line(udp, udp, Some(1024), none), report(UDP)[5].replace("9.9941", "9.9942"));
+}
+
+/// `nuttcp -u -R250M -l1400 -i1 -T2 -w4m -fxmitstats -frunningtotal` of 6.1.2 over 200 Mbit/s.
+#[test]
+fn a_line_with_everything_is_that_of_the_real_program() {
+    let format = Format(Format::XMIT_STATS | Format::RUNNING_TOTAL);
+    let interval = amount(17_336 * 1400, 1_000_007_000, 22_321, 4985);
+    let total = amount((17_336 + 17_382) * 1400, 2_000_030_000, 43_469, 8751);
+    let line = interval_line(interval, total, Some(1400), format);
+    let real = "   23.1461 MB /   1.00 sec =  194.1618 Mbps  4985 / 22321 ~drop/pkt 22.33 ~%loss \
+                Tot:    46.3535 MB /   2.00 sec =  194.4179 Mbps  8751 / 43469 ~drop/pkt 20.13 ~%loss \
+                Trans:    29.8018 MB Tot:    58.0374 MB";
+    assert_eq!(line, real);
+}
+
+#[test]
+fn parsable_lines_have_the_keys_of_the_real_program() {
+    let format = Format(Format::PARSE | Format::XMIT_STATS | Format::RUNNING_TOTAL);
+    let all = amount(45_000, 100_042_000, 45, 0);
+    let real = "megabytes=0.0429 real_sec=0.10 rate_Mbps=3.5985 drop=0 pkt=45 data_loss=0.00000 \
+                total_megabytes=0.0429 total_real_sec=0.10 total_rate_Mbps=3.5985 drop=0 pkt=45 data_loss=0.00000 \
+                tx_megabytes=0.0429 tx_total_megabytes=0.0429";
+    assert_eq!(interval_line(all, all, Some(1000), format), real);
+}
+
+#[test]
+fn the_last_line_is_that_of_the_real_programs() {
+    let want = Format::default();
+    let tcp = Brief {
+        megabytes: 69.6362,
+        seconds: 3.09,
+        mbps: 188.9152,
+        tx_cpu: Some(0),
+        rx_cpu: Some(4),
+        retrans: Some(0),
+        cwnd: Some(247),
+        rtt_ms: Some(0.08),
+        ..Brief::default()
+    };
+    let real = "   69.6362 MB /   3.09 sec =  188.9152 Mbps 0 %TX 4 %RX 0 retrans 247 KB-cwnd 0.08 msRTT";
+    assert_eq!(tcp.line(want), real);
+    let real = "megabytes=69.6362 real_seconds=3.09 rate_Mbps=188.9152 tx_cpu=0 rx_cpu=4 retrans=0 cwnd=247 rtt_ms=0.08";
+    assert_eq!(tcp.line(Format(want.0 | Format::PARSE)), real);
+    let real = "   69.6362 MB /   3.09 sec =  188.9152 Mbps 0 %TX 4 %RX";
+    assert_eq!(tcp.line(Format(Format::NO_RETRANS)), real);
+    let udp = Brief {
+        megabytes: 47.5712,
+        seconds: 2.05,
+        mbps: 194.4093,
+        tx_cpu: Some(97),
+        rx_cpu: Some(5),
+        drops: Some((9013, 44_643)),
+        sent_megabytes: Some(59.6048),
+        ..Brief::default()
+    };
+    let real = "   47.5712 MB /   2.05 sec =  194.4093 Mbps 97 %TX 5 %RX 9013 / 44643 drop/pkt 20.19 %loss";
+    assert_eq!(udp.line(want), real);
+    let with = Format(want.0 | Format::XMIT_STATS);
+    assert_eq!(udp.line(with), format!("{real} Trans: 59.6048 MB"));
+    assert_eq!(
+        Brief { drops: Some((0, 2)), ..udp.clone() }.line(Format(Format::NO_DROPS)).split("%RX ").nth(1),
+        Some("0.00 %loss")
+    );
+    assert_eq!(
+        Brief { drops: Some((1, 3000)), ..udp }.line(Format(Format::NO_DROPS)).split("%RX ").nth(1),
+        Some("0.03333 %loss")
+    );
+    assert_eq!(loss_line(0, 77, false), "0 / 77 drop/pkt 0.00% data loss");
+    assert_eq!(loss_line(0, 100, true), "drop=0 pkt=100 data_loss=0.00000");
+}
+
+#[test]
+fn a_report_is_read_by_its_words() {
+    let mut results = Results::default();
+    for line in report(JITTER) {
+        results.line(line);
+    }
+    assert_eq!((results.megabytes, results.seconds, results.mbps), (Some(1.7852), Some(3.0), Some(4.9983)));
+    assert_eq!(
+        (results.max_jitter_ms, results.avg_owd_ms, results.cpu_percent),
+        (Some(3.8576), Some(0.0491), Some(0))
+    );
+    let mut sender = Results::default();
+    for line in [
+        "nuttcp-t: 0.0user 0.0sys 0:02real 12% 0i+0d 7086maxrss 0+0pf 74+10csw",
+        "nuttcp-t: retrans = 7 cwnd = 223 KB",
+        "nuttcp-t: connect to 127.0.0.1 with mss=1448, RTT=0.073 ms af=inet",
+        "nuttcp-t: 46.0846 MB in 0.01 CPU seconds = 5958410.27 KB/cpu sec",
+        "nuttcp-t: 46.0846 MB in 2.00 real seconds = 23592.98 KB/sec = 193.2737 Mbps",
+    ] {
+        sender.line(line);
+    }
+    let expected = Results {
+        megabytes: Some(46.0846),
+        seconds: Some(2.0),
+        mbps: Some(193.2737),
+        cpu_percent: Some(12),
+        retrans: Some(7),
+        cwnd: Some(223),
+        rtt_ms: Some(0.073),
+        ..Results::default()
+    };
+    assert_eq!(sender, expected);
+    let mut parsable = Results::default();
+    for line in [
+        "nuttcp-t: connect=127.0.0.1 mss=1448 rtt_ms=0.073",
+        "nuttcp-r: megabytes=46.0846 real_seconds=2.00 rate_KBps=23592.98 rate_Mbps=193.2737",
+        "nuttcp-r: stats=cpu user=0.0 system=0.1 elapsed=0:02 cpu=12% memory=0i+0d-872maxrss io=0+16pf swaps=17874+9csw",
+        "nuttcp-t: retrans=7 cwnd=223",
+    ] {
+        parsable.line(line);
+    }
+    assert_eq!(parsable, expected);
+}
+
+/// The buffers a driver tells of are printed as they are, half of them as available.
+#[test]
+fn an_opened_link_has_what_the_report_needs() {
+    let opened = Opened {
+        local: ([0, 0, 0, 0], 0).into(),
+        remote: None,
+        mss: None,
+        handshake: None,
+        snd_buf: 2,
+        rcv_buf: 4,
+        congestion: None,
+        descriptor: 0,
+    };
+    let terms = crate::nuttcp::plan::Terms::of(&crate::nuttcp::Request::default(), 1, 5101);
+    let setup = terms.setup(Some(&opened), Some(([192, 0, 2, 7], 1).into()));
+    assert_eq!((setup.snd_buf, setup.rcv_buf, setup.peer.map(|peer| peer.port())), (2, 4, Some(1)));
+}

@@ -1,0 +1,6 @@
+mod argv;
+mod dialogues;
+mod lines;
+mod transcripts;
+mod wire;
+mod world;

@@ -1,0 +1,412 @@
+//! The data phase at one end: links, datagrams that open and end it, the flow, its counts.
+//!
+//! Both roles use it: they say when the peer is ready ([`Transfer::go`]) and read its [`News`].
+
+mod input;
+
+use std::collections::VecDeque;
+
+use linerate_units::{Span, Timestamp};
+
+use super::brief::Amount;
+use super::plan::Terms;
+use super::report::Counted;
+use crate::stand_in::{Cpu, FlowCounts, FlowId, Link, Opened, Output, Reason, RunId, Stop};
+
+/// How long a refused data connection is tried again: a peer before 6.2.8 says OK before it listens.
+const RETRY_FOR: Span = Span::from_secs(1);
+
+/// Time between two tries.
+const RETRY_AFTER: Span = Span::from_ms(50);
+
+/// How long a data connection of the peer is waited for.
+const ACCEPT_WITHIN: Span = Span::from_secs(5);
+
+/// Between the two datagrams that open a test.
+const BEGIN_GAP: Span = Span::from_ms(250);
+
+/// Between the datagrams that end it.
+const END_GAP: Span = Span::from_ms(500);
+
+/// Datagrams that end a test.
+const ENDS: u8 = 5;
+
+/// How often a receiver looks whether data still come.
+const LOOK_EVERY: Span = Span::from_ms(250);
+
+/// How long a flow may take to end after it was told to: what is unacknowledged still goes.
+const END_WITHIN: Span = Span::from_secs(60);
+
+/// How long a receiver goes on when the control connection has ended.
+const GRACE: Span = Span::from_secs(1);
+
+/// What the owner of a transfer learns.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum News {
+    /// Everything that has to listen does.
+    Ready,
+    /// The data connections are open.
+    Begun,
+    /// An interval of a receiver is over.
+    Interval {
+        /// What came in it.
+        interval: Amount,
+        /// What came since the start.
+        total: Amount,
+    },
+    /// The answer to [`Transfer::look`]: segments sent again since the last look, and the congestion window in KB.
+    Looked {
+        /// Absent where the kernel does not say.
+        retrans: Option<u64>,
+        /// Absent where the kernel does not say.
+        cwnd: Option<u64>,
+    },
+    /// No data came for too long.
+    Idle,
+    /// The counts are final.
+    Over,
+    /// Nothing was measured.
+    Failed(Failure),
+}
+
+/// Why nothing was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Failure {
+    /// A port is not to be had.
+    Listen(Reason),
+    /// A data connection cannot be opened.
+    Connect(Reason),
+    /// The peer has opened none.
+    Nobody,
+    /// The engine cannot begin.
+    Start(Reason),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Not yet begun.
+    Idle,
+    /// The system is asked for listeners.
+    Listening,
+    /// Waiting for `go`.
+    Ready,
+    /// Waiting until the peer listens, or for connections to open.
+    Connecting,
+    /// Waiting for connections of the peer.
+    Accepting,
+    /// Opening a test over UDP; the number of the next datagram.
+    Beginning(u8),
+    /// Waiting for the first datagram.
+    Awaiting,
+    /// Data flow.
+    Running,
+    /// The flow was told to end.
+    Stopping,
+    /// Ending a test over UDP; the number of the next datagram.
+    Ending(u8),
+    /// Waiting for the last look.
+    Counting,
+    /// Over.
+    Over,
+}
+
+/// Why the engine was asked for counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Begin,
+    Interval,
+    Idle,
+    Owner,
+    End,
+}
+
+/// The data phase at one end.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    pub(super) terms: Terms,
+    flow: FlowId,
+    run: RunId,
+    /// Number of the first stream's own link; the others follow.
+    base: u32,
+    links: Vec<Option<Link>>,
+    stage: Stage,
+    /// The first stream, for the report.
+    pub(super) opened: Option<Opened>,
+    due: Option<Timestamp>,
+    give_up_connecting: Timestamp,
+    /// Streams to connect at the next try.
+    missing: Vec<u16>,
+    next_look: Option<Timestamp>,
+    next_interval: Option<Timestamp>,
+    shown: Amount,
+    looks: VecDeque<Look>,
+    began: Timestamp,
+    cpu: Cpu,
+    shown_retrans: u64,
+    /// What arrived before the flow did: bytes and datagrams.
+    early: (u64, u64),
+    /// Marks of the peer before the flow.
+    marks: u64,
+    /// The peer has left: nothing is said to it any more.
+    cut: bool,
+    has_flow: bool,
+    pub(super) counted: Counted,
+    /// What went wrong with the flow.
+    pub(super) trouble: Option<Reason>,
+    news: VecDeque<News>,
+}
+
+impl Transfer {
+    /// A transfer whose own links have the numbers from `base` up.
+    pub(super) fn new(terms: Terms, base: u32, flow: FlowId, run: RunId) -> Self {
+        let links = vec![None; usize::from(terms.streams)];
+        Self {
+            terms,
+            flow,
+            run,
+            base,
+            links,
+            stage: Stage::Idle,
+            opened: None,
+            due: None,
+            give_up_connecting: Timestamp::START,
+            missing: Vec::new(),
+            next_look: None,
+            next_interval: None,
+            shown: Amount::default(),
+            looks: VecDeque::new(),
+            began: Timestamp::START,
+            cpu: Cpu::default(),
+            shown_retrans: 0,
+            early: (0, 0),
+            marks: 0,
+            cut: false,
+            has_flow: false,
+            counted: Counted::default(),
+            trouble: None,
+            news: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn news(&mut self) -> Option<News> {
+        self.news.pop_front()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    /// Whether data flow, or did.
+    pub(super) fn has_begun(&self) -> bool {
+        matches!(
+            self.stage,
+            Stage::Running | Stage::Stopping | Stage::Ending(_) | Stage::Counting | Stage::Over
+        )
+    }
+
+    /// Whether data flow now.
+    pub(super) fn is_running(&self) -> bool {
+        self.stage == Stage::Running
+    }
+
+    /// Opens the listeners, where this end has any.
+    pub(super) fn prepare(&mut self, out: &mut VecDeque<Output>) {
+        if self.terms.connects() {
+            self.stage = Stage::Ready;
+            self.news.push_back(News::Ready);
+            return;
+        }
+        self.stage = Stage::Listening;
+        for number in 0..self.terms.streams {
+            out.push_back(Output::Listen {
+                link: self.own(number),
+                port: self.terms.stream_port(number),
+                options: self.terms.link_options(),
+            });
+        }
+    }
+
+    /// The peer is ready: connects after `delay`, or waits.
+    pub(super) fn go(&mut self, now: Timestamp, delay: Span) {
+        if self.stage != Stage::Ready {
+            return;
+        }
+        if self.terms.connects() {
+            self.stage = Stage::Connecting;
+            self.give_up_connecting = now + delay + RETRY_FOR;
+            self.missing = (0..self.terms.streams).collect();
+            self.due = Some(now + delay);
+        } else if self.terms.udp {
+            self.stage = Stage::Awaiting;
+            self.due = Some(now + self.terms.patience());
+        } else {
+            self.stage = Stage::Accepting;
+            self.due = Some(now + ACCEPT_WITHIN);
+        }
+    }
+
+    /// Asks for what the kernel counts now.
+    pub(super) fn look(&mut self, out: &mut VecDeque<Output>) {
+        self.ask(Look::Owner, out);
+    }
+
+    /// The peer has left the control connection. A sender stops; for a receiver the end is on its way.
+    pub(super) fn peer_gone(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
+        self.cut = true;
+        match self.stage {
+            Stage::Running if self.terms.transmit => self.stop(now, out),
+            Stage::Running => self.due = Some(now + GRACE),
+            Stage::Stopping | Stage::Counting | Stage::Over => {}
+            // A receiver that has reported needs no more of the datagrams that end the test.
+            Stage::Ending(_) => self.finish(out),
+            _ => {
+                self.abort(out);
+                self.news.push_back(News::Failed(Failure::Nobody));
+            }
+        }
+    }
+
+    /// Ends the test early, regularly.
+    pub(super) fn stop(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
+        if self.stage != Stage::Running {
+            return;
+        }
+        if !self.has_flow {
+            self.piped_end(now, out);
+            return;
+        }
+        let regularly = self.terms.transmit && !self.terms.udp;
+        let how = if regularly { Stop::Regularly } else { Stop::AtOnce };
+        out.push_back(Output::Stop { flow: self.flow, how });
+        self.stage = Stage::Stopping;
+        self.due = Some(now + END_WITHIN);
+    }
+
+    /// Gives everything up.
+    pub(super) fn abort(&mut self, out: &mut VecDeque<Output>) {
+        if self.stage == Stage::Over {
+            return;
+        }
+        if self.has_flow && matches!(self.stage, Stage::Running | Stage::Stopping) {
+            out.push_back(Output::Stop { flow: self.flow, how: Stop::Abort });
+        }
+        self.close(out);
+    }
+
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        [self.due, self.next_look, self.next_interval].into_iter().flatten().min()
+    }
+
+    fn own(&self, number: u16) -> Link {
+        Link(self.base + u32::from(number))
+    }
+
+    /// Which stream has this link.
+    fn stream_of(&self, link: Link) -> Option<usize> {
+        let own = link.0.checked_sub(self.base).map(|at| at as usize).filter(|at| *at < self.links.len());
+        own.or_else(|| self.links.iter().position(|held| *held == Some(link)))
+    }
+
+    fn ask(&mut self, why: Look, out: &mut VecDeque<Output>) {
+        self.looks.push_back(why);
+        out.push_back(Output::Look);
+    }
+
+    /// All links are open: the test begins.
+    fn begin(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
+        self.news.push_back(News::Begun);
+        self.began = now;
+        if self.terms.udp && self.terms.transmit {
+            self.stage = Stage::Beginning(0);
+            self.due = Some(now);
+            return;
+        }
+        self.run(now, out);
+    }
+
+    /// The flow begins.
+    fn run(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
+        self.began = now;
+        self.stage = Stage::Running;
+        self.due = None;
+        self.ask(Look::Begin, out);
+        if !self.terms.transmit {
+            self.next_look = Some(now + LOOK_EVERY);
+            if self.terms.interval > Span::ZERO {
+                self.next_interval = Some(now + self.terms.interval);
+            }
+        }
+        if self.terms.stdio {
+            if self.terms.transmit {
+                out.push_back(Output::Read);
+            }
+            self.next_look = None;
+            self.next_interval = None;
+            return;
+        }
+        self.has_flow = true;
+        let links = self.links.iter().flatten().copied().collect();
+        out.push_back(Output::Start(Box::new(self.terms.task(self.flow, self.run, links))));
+    }
+
+    /// The flow has ended; what it cost is asked for.
+    fn count(&mut self, out: &mut VecDeque<Output>) {
+        self.stage = Stage::Counting;
+        (self.due, self.next_look, self.next_interval) = (None, None, None);
+        self.ask(Look::End, out);
+    }
+
+    /// Takes the counts of the flow as they are.
+    fn take(&mut self, now: Timestamp, counts: &FlowCounts) {
+        let sum = |of: fn(&crate::stand_in::StreamCounts) -> u64| {
+            counts.streams.iter().fold(0_u64, |sum, stream| sum.saturating_add(of(stream)))
+        };
+        let known = |of: fn(&crate::stand_in::StreamCounts) -> Option<u64>| {
+            counts.streams.iter().filter_map(of).reduce(u64::saturating_add)
+        };
+        let marks = match (self.terms.udp, self.terms.transmit) {
+            (false, _) => 0,
+            (true, true) => u64::from(ENDS + self.terms.begins()),
+            (true, false) => self.marks + 2,
+        };
+        let last = counts.last_at.unwrap_or(if self.terms.transmit { now } else { self.began });
+        let span = last.since(self.began);
+        self.counted.bytes = sum(|stream| stream.bytes).saturating_add(self.early.0);
+        self.counted.calls = sum(|stream| stream.calls).saturating_add(marks + self.early.1);
+        self.counted.span = self.terms.with_last_turn(self.counted.bytes, span);
+        self.counted.retrans = known(|stream| stream.retransmits).filter(|_| !self.terms.udp);
+        self.counted.cwnd = known(|stream| stream.snd_cwnd).map(|bytes| bytes / 1024);
+        self.trouble.clone_from(&counts.trouble);
+    }
+
+    /// The bytes, and by the datagrams' own count what was lost, since the start.
+    fn amount(&self, counts: &FlowCounts) -> Amount {
+        let mut amount = Amount { bytes: self.early.0, span: counts.at.since(self.began), sent: 0, lost: 0 };
+        let mut received = self.early.1;
+        for stream in &counts.streams {
+            amount.bytes = amount.bytes.saturating_add(stream.bytes);
+            amount.sent = amount.sent.saturating_add(stream.highest);
+            received = received.saturating_add(stream.packets.saturating_sub(stream.duplicates));
+        }
+        amount.lost = amount.sent.saturating_sub(received);
+        amount
+    }
+
+    fn close(&mut self, out: &mut VecDeque<Output>) {
+        for number in 0..self.terms.streams {
+            let own = self.own(number);
+            if let Some(link) = self.links.get_mut(usize::from(number)).and_then(Option::take) {
+                out.push_back(Output::Close { link });
+            } else if self.stage != Stage::Idle && !self.has_flow {
+                out.push_back(Output::Close { link: own });
+            }
+        }
+        (self.due, self.next_look, self.next_interval) = (None, None, None);
+        self.stage = Stage::Over;
+    }
+
+    fn fail(&mut self, failure: Failure, out: &mut VecDeque<Output>) {
+        self.close(out);
+        self.news.push_back(News::Failed(failure));
+    }
+}

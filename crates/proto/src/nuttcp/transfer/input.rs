@@ -1,0 +1,357 @@
+//! What happens to the links and the flow of a transfer.
+
+use std::collections::VecDeque;
+
+use linerate_units::{Span, Timestamp};
+
+use super::{BEGIN_GAP, END_GAP, ENDS, Failure, LOOK_EVERY, Look, News, RETRY_AFTER, Stage, Transfer};
+use crate::stand_in::{Cpu, FlowCounts, Input, Link, Opened, Output, Reason, Stop};
+
+/// Error number of a refused connection (Linux).
+const ECONNREFUSED: i32 = 111;
+
+/// Bytes of a datagram that opens or ends a test; nothing longer is one.
+const MARK_LENGTH: usize = 4;
+
+impl Transfer {
+    /// Takes in what concerns this transfer; false for what does not.
+    pub(in super::super) fn input(
+        &mut self,
+        now: Timestamp,
+        input: &Input<'_>,
+        out: &mut VecDeque<Output>,
+    ) -> bool {
+        match input {
+            Input::Opened { link, opened } if self.stream_of(*link).is_some() => {
+                self.link_opened(now, *link, opened, out);
+            }
+            Input::NotOpened { link, reason } if self.stream_of(*link).is_some() => {
+                self.not_opened(now, *link, reason, out);
+            }
+            Input::Accepted { listener, link, opened } => match self.stream_of(*listener) {
+                Some(stream) => self.accepted(now, stream, *link, opened, out),
+                None => return false,
+            },
+            Input::Datagram { link, bytes, .. } if self.stream_of(*link).is_some() => {
+                self.datagram(now, bytes, out);
+            }
+            Input::Bytes { link, bytes } if self.stream_of(*link).is_some() => {
+                self.early.0 = self.early.0.saturating_add(bytes.len() as u64);
+                if self.terms.stdio && !self.terms.transmit && self.stage == Stage::Running {
+                    self.counted.calls = self.counted.calls.saturating_add(1);
+                    out.push_back(Output::Write(bytes.to_vec()));
+                }
+            }
+            Input::Closed { link, reason } if self.stream_of(*link).is_some() => {
+                self.closed(now, reason.as_ref(), out);
+            }
+            Input::Sent { link } if self.stream_of(*link).is_some() => self.sent(out),
+            Input::Text(block) => return self.text(now, *block, out),
+            Input::Started { flow, .. } => return *flow == self.flow,
+            Input::NotStarted { flow, reason } if *flow == self.flow && self.has_flow => {
+                self.links.fill(None);
+                self.fail(Failure::Start(reason.clone()), out);
+            }
+            Input::Written { flow } if *flow == self.flow => self.stop(now, out),
+            Input::Ended { counts } if counts.flow == self.flow => self.ended(now, counts, out),
+            Input::Counts { cpu, flows } => return self.counts(now, *cpu, flows, out),
+            _ => return false,
+        }
+        true
+    }
+
+    /// What is due.
+    pub(in super::super) fn tick(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
+        if self.next_look.is_some_and(|at| now >= at) {
+            self.next_look = Some(now + LOOK_EVERY);
+            self.ask(Look::Idle, out);
+        }
+        if self.next_interval.is_some_and(|at| now >= at) {
+            // On absolute ticks; those that were slept through are left out.
+            let every = self.terms.interval.as_ns().max(1);
+            let next = (now.since(self.began).as_ns() / every).saturating_add(1).saturating_mul(every);
+            self.next_interval = Some(self.began + Span::from_ns(next));
+            self.ask(Look::Interval, out);
+        }
+        if self.due.is_some_and(|at| now >= at) {
+            self.due = None;
+            self.due_now(now, out);
+        }
+    }
+
+    fn due_now(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
+        match self.stage {
+            Stage::Connecting => self.connect(out),
+            Stage::Accepting => self.fail(Failure::Nobody, out),
+            Stage::Awaiting => {
+                self.news.push_back(News::Idle);
+                self.fail(Failure::Nobody, out);
+            }
+            Stage::Beginning(number) if number < self.terms.begins() => {
+                self.mark(b"BOD", number, false, out);
+                self.stage = Stage::Beginning(number + 1);
+                if number + 1 == self.terms.begins() {
+                    self.run(now, out);
+                } else {
+                    self.due = Some(now + BEGIN_GAP);
+                }
+            }
+            Stage::Ending(number) if number < ENDS => {
+                self.mark(b"EOD", number, true, out);
+                self.stage = Stage::Ending(number + 1);
+                if number + 1 == ENDS {
+                    self.finish(out);
+                } else {
+                    self.due = Some(now + END_GAP);
+                }
+            }
+            Stage::Running => self.stop(now, out),
+            // What was told to end and did not.
+            Stage::Stopping => out.push_back(Output::Stop { flow: self.flow, how: Stop::Abort }),
+            _ => {}
+        }
+    }
+
+    /// Datagrams that open a test go to the first stream; those that end it to all, as a receiver that reads the
+    /// streams in turn may wait at any.
+    fn mark(&self, word: &[u8; 3], number: u8, all: bool, out: &mut VecDeque<Output>) {
+        let streams = if all { self.links.len() } else { 1 };
+        for link in self.links.iter().take(streams).flatten() {
+            let mut bytes = word.to_vec();
+            bytes.push(b'0' + number);
+            out.push_back(Output::Send { link: *link, bytes });
+        }
+    }
+
+    /// Opens the connections that are missing.
+    fn connect(&mut self, out: &mut VecDeque<Output>) {
+        for number in std::mem::take(&mut self.missing) {
+            out.push_back(Output::Connect {
+                link: self.own(number),
+                port: self.terms.stream_port(number),
+                to: self.terms.address(number),
+                options: self.terms.link_options(),
+            });
+        }
+    }
+
+    fn link_opened(&mut self, now: Timestamp, link: Link, opened: &Opened, out: &mut VecDeque<Output>) {
+        let Some(stream) = self.stream_of(link) else { return };
+        let listens = self.stage == Stage::Listening;
+        if !listens && self.stage != Stage::Connecting {
+            return;
+        }
+        if stream == 0 {
+            self.opened = Some(opened.clone());
+        }
+        if listens && !self.terms.udp {
+            // Listeners are not what carries data; the connections take their places.
+            self.marks += 1;
+            if self.marks == u64::from(self.terms.streams) {
+                self.marks = 0;
+                self.ready();
+            }
+            return;
+        }
+        if let Some(held) = self.links.get_mut(stream) {
+            *held = Some(link);
+        }
+        if self.links.iter().all(Option::is_some) {
+            if listens { self.ready() } else { self.begin(now, out) }
+        }
+    }
+
+    fn ready(&mut self) {
+        self.stage = Stage::Ready;
+        self.news.push_back(News::Ready);
+    }
+
+    fn not_opened(&mut self, now: Timestamp, link: Link, reason: &Reason, out: &mut VecDeque<Output>) {
+        match self.stage {
+            Stage::Listening => self.fail(Failure::Listen(reason.clone()), out),
+            Stage::Connecting => {
+                let again =
+                    reason.errno == ECONNREFUSED && now < self.give_up_connecting && !self.terms.classic;
+                if !again {
+                    return self.fail(Failure::Connect(reason.clone()), out);
+                }
+                self.missing.extend(self.stream_of(link).and_then(|stream| u16::try_from(stream).ok()));
+                self.due = Some(now + RETRY_AFTER);
+            }
+            _ => {}
+        }
+    }
+
+    fn accepted(
+        &mut self,
+        now: Timestamp,
+        stream: usize,
+        link: Link,
+        opened: &Opened,
+        out: &mut VecDeque<Output>,
+    ) {
+        let free = self.links.get(stream).is_some_and(Option::is_none);
+        if !free || !matches!(self.stage, Stage::Ready | Stage::Accepting) {
+            out.push_back(Output::Close { link });
+            return;
+        }
+        if let Some(held) = self.links.get_mut(stream) {
+            *held = Some(link);
+        }
+        if stream == 0 {
+            self.opened = Some(opened.clone());
+        }
+        out.push_back(Output::Close { link: Link(self.base + stream as u32) });
+        if self.links.iter().all(Option::is_some) {
+            self.begin(now, out);
+        }
+    }
+
+    /// A datagram before the flow: one that opens a test, or the first data when those were lost.
+    fn datagram(&mut self, now: Timestamp, bytes: &[u8], out: &mut VecDeque<Output>) {
+        if !matches!(self.stage, Stage::Ready | Stage::Awaiting) {
+            return;
+        }
+        if bytes.len() > MARK_LENGTH {
+            self.early = (self.early.0.saturating_add(bytes.len() as u64), self.early.1.saturating_add(1));
+            return self.begin(now, out);
+        }
+        let begins = bytes.starts_with(b"BOD");
+        let number = bytes.get(3).map_or(0, |digit| digit.wrapping_sub(b'0'));
+        self.marks += 1;
+        if begins && number + 1 >= self.terms.begins() {
+            self.begin(now, out);
+        } else if bytes.starts_with(b"EOD") && number > 0 {
+            // All data were lost.
+            self.news.push_back(News::Begun);
+            self.began = now;
+            self.count(out);
+        } else {
+            self.due = Some(now + self.terms.patience());
+        }
+    }
+
+    fn ended(&mut self, now: Timestamp, counts: &FlowCounts, out: &mut VecDeque<Output>) {
+        if !matches!(self.stage, Stage::Running | Stage::Stopping) {
+            return;
+        }
+        self.take(now, counts);
+        (self.next_look, self.next_interval) = (None, None);
+        // What the test cost ends with the data, not with the datagrams that end it.
+        self.count(out);
+        if self.terms.udp && self.terms.transmit && !self.cut {
+            self.stage = Stage::Ending(0);
+            self.due_now(now, out);
+        }
+    }
+
+    fn counts(&mut self, now: Timestamp, cpu: Cpu, flows: &[FlowCounts], out: &mut VecDeque<Output>) -> bool {
+        let Some(why) = self.looks.pop_front() else { return false };
+        let mine = flows.iter().find(|counts| counts.flow == self.flow);
+        match why {
+            Look::Begin => self.cpu = cpu,
+            Look::End => self.cost(cpu, out),
+            _ if self.stage != Stage::Running && why != Look::Owner => {}
+            Look::Interval => {
+                if let Some(counts) = mine {
+                    self.interval(counts);
+                }
+            }
+            Look::Idle => {
+                if let Some(counts) = mine {
+                    self.is_idle(now, counts, out);
+                }
+            }
+            Look::Owner => {
+                let known = |of: fn(&crate::stand_in::StreamCounts) -> Option<u64>| {
+                    mine.and_then(|counts| counts.streams.iter().filter_map(of).reduce(u64::saturating_add))
+                };
+                // The last line of a server may come when our flow has been forgotten.
+                let total = known(|stream| stream.retransmits).or(self.counted.retrans);
+                let retrans = total.map(|total| total.saturating_sub(self.shown_retrans));
+                self.shown_retrans = total.unwrap_or(self.shown_retrans);
+                let cwnd = known(|stream| stream.snd_cwnd).map(|bytes| bytes / 1024).or(self.counted.cwnd);
+                self.news.push_back(News::Looked { retrans, cwnd });
+            }
+        }
+        true
+    }
+
+    fn interval(&mut self, counts: &FlowCounts) {
+        let total = self.amount(counts);
+        let interval = total.since(self.shown);
+        // After the end of a test over UDP nothing comes, and nobody wants to hear that: a silence is told when it is
+        // over.
+        if self.terms.udp && interval.bytes == 0 {
+            return;
+        }
+        self.shown = total;
+        self.news.push_back(News::Interval { interval, total });
+    }
+
+    fn is_idle(&mut self, now: Timestamp, counts: &FlowCounts, out: &mut VecDeque<Output>) {
+        let last = counts.last_at.unwrap_or(self.began).max(self.began);
+        // The marks of several streams come on any of them.
+        let marked = self.terms.udp && counts.streams.iter().any(|stream| stream.ended);
+        if marked {
+            self.stop(now, out);
+        } else if now.since(last) >= self.terms.patience() {
+            self.news.push_back(News::Idle);
+            self.stop(now, out);
+        }
+    }
+
+    /// What the test cost in CPU time.
+    fn cost(&mut self, cpu: Cpu, out: &mut VecDeque<Output>) {
+        self.counted.user = cpu.user.saturating_sub(self.cpu.user);
+        self.counted.system = cpu.system.saturating_sub(self.cpu.system);
+        if self.stage == Stage::Counting {
+            self.finish(out);
+        }
+    }
+
+    pub(super) fn finish(&mut self, out: &mut VecDeque<Output>) {
+        self.close(out);
+        if self.has_flow {
+            out.push_back(Output::Forget { flow: self.flow });
+        }
+        self.news.push_back(News::Over);
+    }
+
+    /// A data connection that no flow has was closed by the peer.
+    fn closed(&mut self, now: Timestamp, reason: Option<&Reason>, out: &mut VecDeque<Output>) {
+        if self.stage == Stage::Running && !self.has_flow {
+            self.trouble = reason.cloned();
+            self.piped_end(now, out);
+        }
+    }
+
+    /// The next block of standard input can be sent.
+    fn sent(&mut self, out: &mut VecDeque<Output>) {
+        if self.stage == Stage::Running && self.terms.stdio && self.terms.transmit {
+            out.push_back(Output::Read);
+        }
+    }
+
+    fn text(&mut self, now: Timestamp, block: Option<&[u8]>, out: &mut VecDeque<Output>) -> bool {
+        if self.stage != Stage::Running || !self.terms.stdio {
+            return false;
+        }
+        match (block, self.links.first().copied().flatten()) {
+            (Some(block), Some(link)) => {
+                self.early.0 = self.early.0.saturating_add(block.len() as u64);
+                self.counted.calls = self.counted.calls.saturating_add(1);
+                out.push_back(Output::Send { link, bytes: block.to_vec() });
+            }
+            _ => self.piped_end(now, out),
+        }
+        true
+    }
+
+    /// The end of data that no flow carries.
+    pub(super) fn piped_end(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
+        self.counted.bytes = self.early.0;
+        self.counted.span = now.since(self.began);
+        self.count(out);
+    }
+}

@@ -1,0 +1,331 @@
+//! A stand-in against a peer and a clock that misbehave, on a host that keeps the contract of `StandIn`: it answers
+//! only what it was asked, in any order and at any time, with anything that a system may say.
+//!
+//! The bytes are a script: each step is a byte that says what happens, and what it needs.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use linerate_model::SideSettings;
+use linerate_proto::stand_in::{
+    Cpu, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, Reason,
+    RunId, StandIn, StreamCounts,
+};
+use linerate_units::{Span, Timestamp};
+
+/// What is asked of the host at most: a stand-in that wants more has lost count.
+const MOST: usize = 20_000;
+
+/// Runs a stand-in through a script until one of them ends; whether it was the stand-in, or a run of it.
+pub(crate) fn play(stand_in: impl StandIn, script: &[u8]) -> bool {
+    let mut host = Host {
+        stand_in,
+        now: Timestamp::START,
+        opening: Vec::new(),
+        open: BTreeMap::new(),
+        accepted: Link::FIRST_ACCEPTED.0,
+        exchanges: Vec::new(),
+        asked: Vec::new(),
+        starting: Vec::new(),
+        running: BTreeMap::new(),
+        finished: 0,
+        over: false,
+    };
+    host.feed(Input::Begin);
+    let mut script = Script { rest: script };
+    while let Some(step) = script.byte().filter(|_| !host.over) {
+        if host.step(step, &mut script).is_none() {
+            break;
+        }
+    }
+    host.over || host.finished > 0
+}
+
+/// A stand-in of a kind that is chosen at run time.
+pub(crate) struct Boxed(pub(crate) Box<dyn StandIn>);
+
+impl StandIn for Boxed {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        self.0.input(now, input);
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.0.output()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        self.0.deadline()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Listener,
+    Connection,
+}
+
+struct Host<S> {
+    stand_in: S,
+    now: Timestamp,
+    opening: Vec<(Link, Kind)>,
+    open: BTreeMap<Link, Kind>,
+    accepted: u32,
+    exchanges: Vec<Exchange>,
+    asked: Vec<RunId>,
+    starting: Vec<FlowTask>,
+    running: BTreeMap<FlowId, FlowTask>,
+    /// Runs that came to their end.
+    finished: u32,
+    over: bool,
+}
+
+impl<S: StandIn> Host<S> {
+    /// One step; absent when the script has ended.
+    fn step(&mut self, step: u8, script: &mut Script<'_>) -> Option<()> {
+        match step % 12 {
+            0 | 1 => self.opened(script.byte()?),
+            2 => self.accept(script.byte()?),
+            3 => self.bytes(script.byte()?, script.some()?),
+            4 => self.close(script.byte()?),
+            5 | 6 => self.exchanged(script.byte()?, script.some()?),
+            7 => self.admit(script.byte()?),
+            8 => self.flow(script.byte()?, script.byte()?),
+            9 => self.pass(Span::from_ms(u64::from(script.byte()?) * 20)),
+            10 => self.pass(Span::from_secs(u64::from(script.byte()?))),
+            _ => self.interrupt(script.byte()?),
+        }
+        Some(())
+    }
+
+    fn opened(&mut self, which: u8) {
+        let Some((link, kind)) = pick(&mut self.opening, which) else {
+            return;
+        };
+        if which >= 240 {
+            return self.feed(Input::NotOpened { link, reason: reason(which) });
+        }
+        self.open.insert(link, kind);
+        self.feed(Input::Opened { link, opened: opened() });
+    }
+
+    fn accept(&mut self, which: u8) {
+        let listener = self.nth(which, Kind::Listener);
+        if let Some(listener) = listener {
+            let link = Link(self.accepted);
+            self.accepted += 1;
+            self.open.insert(link, Kind::Connection);
+            self.feed(Input::Accepted { listener, link, opened: opened() });
+        }
+    }
+
+    fn nth(&self, which: u8, wanted: Kind) -> Option<Link> {
+        let links: Vec<Link> =
+            self.open.iter().filter(|(_, kind)| **kind == wanted).map(|(link, _)| *link).collect();
+        links.get(usize::from(which).checked_rem(links.len())?).copied()
+    }
+
+    /// A connection that neither a flow nor an exchange has.
+    fn idle(&self, which: u8) -> Option<Link> {
+        let link = self.nth(which, Kind::Connection)?;
+        let flows = self.starting.iter().chain(self.running.values());
+        let taken = flows.flat_map(|task| &task.links).any(|taken| *taken == link);
+        (!taken && self.exchanges.iter().all(|exchange| exchange.link != link)).then_some(link)
+    }
+
+    fn bytes(&mut self, which: u8, bytes: &[u8]) {
+        if let Some(link) = self.idle(which) {
+            self.feed(Input::Bytes { link, bytes });
+        }
+    }
+
+    fn close(&mut self, which: u8) {
+        if let Some(link) = self.idle(which) {
+            self.feed(Input::Closed { link, reason: which.is_multiple_of(2).then(|| reason(which)) });
+        }
+    }
+
+    /// A regular answer holds what was asked for; a script makes it right or wrong.
+    fn exchanged(&mut self, which: u8, bytes: &[u8]) {
+        let Some(exchange) = pick(&mut self.exchanges, which) else {
+            return;
+        };
+        let result = if which >= 240 {
+            Err(reason(which))
+        } else {
+            let mut last = if bytes.is_empty() { exchange.head.clone() } else { bytes.to_vec() };
+            last.resize(exchange.receive.get().min(1 << 20) as usize, 0);
+            let elapsed = Span::from_ns(1 << (which % 40));
+            self.now = self.now + elapsed;
+            Ok(Exchanged { elapsed, last, ..Exchanged::default() })
+        };
+        self.feed(Input::Exchanged { link: exchange.link, result });
+    }
+
+    fn admit(&mut self, which: u8) {
+        if let Some(run) = pick(&mut self.asked, which) {
+            if which >= 240 {
+                self.feed(Input::Refused { run, why: "busy".to_owned() });
+            } else {
+                self.feed(Input::Admitted { run });
+            }
+        }
+    }
+
+    fn flow(&mut self, what: u8, which: u8) {
+        if let Some(task) = pick(&mut self.starting, which) {
+            let flow = task.flow;
+            if what >= 240 {
+                self.lose(&task);
+                return self.feed(Input::NotStarted { flow, reason: reason(what) });
+            }
+            self.running.insert(flow, task);
+            return self.feed(Input::Started { flow, settings: &SideSettings::default() });
+        }
+        let flows: Vec<FlowId> = self.running.keys().copied().collect();
+        let at = usize::from(which).checked_rem(flows.len());
+        let Some(flow) = at.and_then(|at| flows.get(at)).copied() else {
+            return;
+        };
+        if what.is_multiple_of(3) {
+            self.feed(Input::Written { flow });
+        } else if let Some(task) = self.running.remove(&flow) {
+            let trouble = what.is_multiple_of(2).then(|| reason(what));
+            let counts = FlowCounts { trouble, ..self.counts(&task, u64::from(which) << 20) };
+            self.feed(Input::Ended { counts: &counts });
+        }
+    }
+
+    fn lose(&mut self, task: &FlowTask) {
+        for link in &task.links {
+            self.open.remove(link);
+        }
+    }
+
+    fn counts(&self, task: &FlowTask, bytes: u64) -> FlowCounts {
+        let stream = StreamCounts { bytes, calls: 1, packets: 1, ..StreamCounts::default() };
+        let streams = vec![stream; task.links.len()];
+        FlowCounts { flow: task.flow, at: self.now, streams, ..FlowCounts::default() }
+    }
+
+    fn interrupt(&mut self, which: u8) {
+        match which {
+            0 => self.feed(Input::Signal(2)),
+            1..30 => self.feed(Input::NotWritten { name: "a file".to_owned(), reason: reason(which) }),
+            _ => self.feed(Input::Tick),
+        }
+    }
+
+    /// Lets time pass, with a tick at every deadline on the way.
+    fn pass(&mut self, span: Span) {
+        let until = self.now + span;
+        while let Some(deadline) =
+            self.stand_in.deadline().filter(|deadline| *deadline <= until && !self.over)
+        {
+            self.now = self.now.max(deadline);
+            self.feed(Input::Tick);
+            let next = self.stand_in.deadline();
+            assert!(
+                self.over || next.is_none_or(|next| next > self.now),
+                "a tick at its deadline must move the deadline"
+            );
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn feed(&mut self, input: Input<'_>) {
+        self.stand_in.input(self.now, input);
+        for _ in 0..MOST {
+            match self.stand_in.output() {
+                Some(output) => self.carry_out(output),
+                None => return,
+            }
+        }
+        panic!("a stand-in never stops asking");
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        match output {
+            Output::Connect { link, .. } => self.open_link(link, Kind::Connection),
+            Output::Listen { link, .. } => self.open_link(link, Kind::Listener),
+            Output::Close { link } | Output::Reset { link } | Output::Discard { link } => {
+                self.opening.retain(|(other, _)| *other != link);
+                self.exchanges.retain(|exchange| exchange.link != link);
+                self.open.remove(&link);
+            }
+            Output::Ask(planned) => self.asked.push(planned.run),
+            Output::Exchange(exchange) => {
+                assert_eq!(self.open.get(&exchange.link), Some(&Kind::Connection), "it must be open");
+                let busy = self.exchanges.iter().any(|other| other.link == exchange.link);
+                assert!(!busy, "one exchange at a time");
+                self.exchanges.push(*exchange);
+            }
+            Output::Start(task) => {
+                assert!(!self.running.contains_key(&task.flow), "a flow's number must be free");
+                assert!(!task.links.is_empty(), "a flow needs links");
+                self.starting.push(*task);
+            }
+            Output::Look => {
+                let running = self.running.values();
+                let flows: Vec<FlowCounts> = running.map(|task| self.counts(task, 1 << 30)).collect();
+                self.stand_in.input(self.now, Input::Counts { cpu: Cpu::default(), flows: &flows });
+            }
+            Output::LookHost { .. } => self.stand_in.input(self.now, Input::Host(&HostCounts::default())),
+            Output::RunOver { .. } => self.finished += 1,
+            Output::Exit(_) => self.over = true,
+            _ => {}
+        }
+    }
+
+    fn open_link(&mut self, link: Link, kind: Kind) {
+        assert!(
+            link < Link::FIRST_ACCEPTED && !self.open.contains_key(&link),
+            "a link's number must be free"
+        );
+        self.opening.push((link, kind));
+    }
+}
+
+fn pick<T>(from: &mut Vec<T>, which: u8) -> Option<T> {
+    let at = usize::from(which).checked_rem(from.len())?;
+    Some(from.remove(at))
+}
+
+fn reason(which: u8) -> Reason {
+    let errno = [0, 32, 104, 110, 111].get(usize::from(which) % 5).copied().unwrap_or(0);
+    Reason { errno, text: "trouble".to_owned() }
+}
+
+fn opened() -> Opened {
+    let address = SocketAddr::from(([127, 0, 0, 1], 4_000));
+    Opened {
+        local: address,
+        remote: Some(address),
+        mss: None,
+        handshake: None,
+        snd_buf: 100,
+        rcv_buf: 200,
+        congestion: None,
+        descriptor: 3,
+    }
+}
+
+/// The bytes not yet played.
+struct Script<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Script<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*first)
+    }
+
+    /// A length in one byte, and at most so many bytes.
+    fn some(&mut self) -> Option<&'a [u8]> {
+        let length = usize::from(self.byte()?).min(self.rest.len());
+        let (some, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        Some(some)
+    }
+}
