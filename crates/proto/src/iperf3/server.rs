@@ -146,11 +146,15 @@ impl Server {
         self.desk.out.push_back(Output::Listen { link: self.listener, port, options });
     }
 
-    fn opened(&mut self, now: Timestamp, link: Link, opened: &Opened) {
+    fn opened(&mut self, now: Timestamp, link: Link, opened: Opened) {
         if link == self.listener {
             self.desk.settings.common.port = opened.local.port();
             if self.idle_since.replace(now).is_none() {
                 self.announce();
+            }
+        } else if let Some(Visitor::Stream(run)) = self.visitors.get(&link) {
+            if let Some(test) = self.tests.get_mut(run) {
+                test.add_stream(now, link, opened, &mut self.desk);
             }
         } else {
             self.door_open(now, link);
@@ -238,7 +242,10 @@ impl Server {
         match known {
             Some((run, test)) if test.awaits_streams() && !test.is_udp() => {
                 self.visitors.insert(link, Visitor::Stream(*run));
-                test.add_stream(now, link, opened, &mut self.desk);
+                match test.tuning() {
+                    None => test.add_stream(now, link, opened, &mut self.desk),
+                    Some(options) => self.desk.out.push_back(Output::Tune { link, options }),
+                }
             }
             Some(_) => self.turn_away(now, link),
             None if busy => self.turn_away(now, link),
@@ -383,7 +390,7 @@ impl StandIn for Server {
         }
         match input {
             Input::Begin => self.begin(),
-            Input::Opened { link, opened } => self.opened(now, link, &opened),
+            Input::Opened { link, opened } => self.opened(now, link, opened),
             Input::NotOpened { link, reason } => self.not_opened(now, link, &reason),
             Input::Accepted { listener, link, opened } => self.accepted(now, listener, link, opened),
             Input::Bytes { link, bytes } => self.bytes(now, link, bytes),

@@ -77,6 +77,18 @@ fn streams_are_numbered_alike_at_both_ends() {
 }
 
 #[test]
+fn the_client_says_how_the_servers_streams_are_set() {
+    let (world, _) = run(settings(|s| {
+        (s.client.tos, s.client.window, s.client.parallel) = (0x20, Some(65_536), 2);
+        s.client.congestion = Some("reno".to_owned());
+    }));
+    assert_eq!(world.ends[SERVER].tuned.len(), 2);
+    let tuned = &world.ends[SERVER].tuned[1];
+    assert_eq!((tuned.tos, tuned.snd_buf, tuned.rcv_buf), (Some(0x20), Some(65_536), Some(65_536)));
+    assert_eq!(tuned.congestion.as_deref(), Some("reno"));
+}
+
+#[test]
 fn in_reverse_the_server_sends_until_it_is_told() {
     let (world, json) = run(settings(|s| s.client.reverse = true));
     let (sent, received) = sums(&json, "");

@@ -11,7 +11,8 @@ use crate::iperf3::report::Host;
 use crate::iperf3::server::{Server, ServerConfig};
 use crate::iperf3::settings::Settings;
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, Planned, StandIn, Stop, StreamCounts,
+    Cpu, FlowCounts, FlowId, FlowTask, Input, Link, LinkOptions, Opened, Output, Planned, StandIn, Stop,
+    StreamCounts,
 };
 
 /// One way.
@@ -35,6 +36,7 @@ pub(super) struct End {
     pub(super) closed: Vec<Link>,
     pub(super) plans: Vec<Planned>,
     pub(super) tasks: Vec<FlowTask>,
+    pub(super) tuned: Vec<LinkOptions>,
     /// Ends of runs, with their trouble.
     pub(super) over: Vec<Option<String>>,
     pub(super) peer_bytes: Vec<u64>,
@@ -262,6 +264,10 @@ impl World {
             Output::Print(text) => self.ends[end].printed.push_str(&text),
             Output::Complain(text) => self.ends[end].complained.push_str(&text),
             Output::Exit(code) => self.ends[end].exit = Some(code),
+            Output::Tune { link, options } => {
+                self.ends[end].tuned.push(options);
+                self.later(Span::ZERO, Event::Opened(end, link));
+            }
             Output::Discard { .. } => {}
             other => panic!("iperf3 has no use for {other:?}"),
         }
