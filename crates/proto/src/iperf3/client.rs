@@ -85,6 +85,8 @@ pub struct Client {
     ended_at: Timestamp,
     /// What the server has counted.
     peer: Option<Results>,
+    /// The server has closed after the farewell.
+    parted: bool,
     /// Why counts were asked for.
     looking: Looking,
     /// The signal that ended the test.
@@ -161,6 +163,7 @@ impl Client {
             broken: None,
             ended_at: Timestamp::START,
             peer: None,
+            parted: false,
             looking: Looking::No,
             signal: None,
         }
@@ -255,7 +258,10 @@ impl Client {
         match self.phase {
             Phase::Over => {}
             Phase::Failing => self.server_failed(),
-            Phase::Leaving => self.exit(0),
+            Phase::Leaving => {
+                self.parted = true;
+                self.exit_when_done();
+            }
             // A busy server that closes with our cookie unread resets the connection, and its word may be lost.
             _ => match reason {
                 Some(reason) if !self.heard => {

@@ -289,7 +289,8 @@ impl World {
         if let Some(running) = self.ends[end].flows.get_mut(&flow).filter(|running| running.until.is_none()) {
             running.until = Some(now);
             assert_ne!(how, Stop::Regularly, "iperf3 does not half-close its streams");
-            self.later(Span::from_ms(1), Event::Ended(end, flow));
+            let slow = if running.task.side == Side::Receiver { 30 } else { 1 };
+            self.later(Span::from_ms(slow), Event::Ended(end, flow));
         }
     }
 
