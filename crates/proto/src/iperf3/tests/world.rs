@@ -417,7 +417,7 @@ fn address((end, link): (usize, Link)) -> SocketAddr {
 }
 
 fn block_seconds(task: &FlowTask) -> f64 {
-    task.length.get() as f64 * 8.0 / task.offered.map_or(RATE, |rate| rate.bps())
+    task.length.get() as f64 * 8.0 / task.offered.map_or(RATE, linerate_units::Bitrate::bps)
 }
 
 /// Blocks that one stream of a sender has written by `until`: the first at once, the others at their rate.
