@@ -197,6 +197,7 @@ fn one_port_serves_natives_and_others_one_at_a_time() {
         first.shutdown(Shutdown::Write).unwrap();
         assert_eq!(native.join().unwrap().outcome, Some(Outcome::Completed));
     });
+    drop(server);
     let record = RunRecord::fold(memory.0.lock().unwrap().iter());
     assert_eq!((record.outcome, record.hosts.len()), (Some(Outcome::Completed), 2));
 }
