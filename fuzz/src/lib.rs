@@ -7,6 +7,7 @@
 mod dialogue;
 mod frame;
 mod host;
+mod iperf3;
 mod log;
 mod native;
 mod nuttcp;
@@ -20,6 +21,7 @@ mod topology;
 pub use dialogue::{native_client, native_server};
 pub use frame::frame;
 pub use host::{cmsg, errqueue, proc, tcp_info};
+pub use iperf3::{iperf3_client, iperf3_params, iperf3_results, iperf3_server};
 pub use log::{event_log, spec};
 pub use native::{native_datagram, native_framer, native_preface};
 pub use nuttcp::{nuttcp_argv, nuttcp_client, nuttcp_lines, nuttcp_server};
@@ -47,6 +49,10 @@ pub const TARGETS: &[Target] = &[
     Target { name: "native_server", run: native_server, seeds: seeds::server_dialogues },
     Target { name: "netpipe", run: netpipe, seeds: netpipe::seeds },
     Target { name: "ntttcp", run: ntttcp, seeds: ntttcp::seeds },
+    Target { name: "iperf3_params", run: iperf3_params, seeds: iperf3::messages },
+    Target { name: "iperf3_results", run: iperf3_results, seeds: iperf3::messages },
+    Target { name: "iperf3_client", run: iperf3_client, seeds: iperf3::client_scripts },
+    Target { name: "iperf3_server", run: iperf3_server, seeds: iperf3::server_scripts },
     Target { name: "tcp_info", run: tcp_info, seeds: seeds::tcp_infos },
     Target { name: "cmsg", run: cmsg, seeds: seeds::control_messages },
     Target { name: "errqueue", run: errqueue, seeds: seeds::control_messages },

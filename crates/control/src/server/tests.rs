@@ -18,6 +18,9 @@ use super::{ClassicPort, News, Policy, Server, ServerConfig, Switch};
 use crate::stand_in::tests::script::{Memory, options, script};
 use crate::{Log, Request, measure};
 
+/// After so long nothing comes any more.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 const TCP: Link = Link(0);
 const UDP: Link = Link(1);
 
@@ -122,13 +125,15 @@ impl Serving {
 
     fn say(&self, words: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(self.addresses[0]).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(words).unwrap();
         stream
     }
 
     /// The first news that `wanted` knows.
     fn hear<T>(&self, wanted: impl Fn(News) -> Option<T>) -> T {
-        self.news.lock().unwrap().iter().find_map(wanted).unwrap()
+        let news = self.news.lock().unwrap();
+        std::iter::from_fn(|| news.recv_timeout(PATIENCE).ok()).find_map(wanted).unwrap()
     }
 
     fn wait_for_end(mut self) {
@@ -192,6 +197,7 @@ fn one_port_serves_natives_and_others_one_at_a_time() {
         first.shutdown(Shutdown::Write).unwrap();
         assert_eq!(native.join().unwrap().outcome, Some(Outcome::Completed));
     });
+    drop(server);
     let record = RunRecord::fold(memory.0.lock().unwrap().iter());
     assert_eq!((record.outcome, record.hosts.len()), (Some(Outcome::Completed), 2));
 }
@@ -287,7 +293,7 @@ fn datagrams_that_are_not_ours_go_to_the_servant() {
     let server = Serving::echo(ServerConfig::default());
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.connect(server.addresses[0]).unwrap();
-    client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
     client.send(b"\x39\x38\x37\x36").unwrap();
     let mut bytes = [0; 100];
     for expected in [&b"\x39\x38\x37\x36"[..], b"your own"] {

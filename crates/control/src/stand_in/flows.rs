@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_engine::{EngineError, FlowHandle, FlowReport, FlowSetup, Progress, start};
+use linerate_engine::{EngineError, FlowHandle, FlowReport, FlowSetup, Progress, Sockets, start};
 use linerate_model::{Sample, Side, SideSettings};
 use linerate_proto::stand_in::{FlowCounts, FlowId, FlowTask, Link, Reason, RunId, Stop};
 use linerate_sock::Mono;
@@ -60,6 +60,18 @@ pub(super) struct Interim {
     pub(super) progress: Progress,
 }
 
+/// Starts a flow; its bell wakes the driver.
+fn watched(setup: FlowSetup, sockets: Sockets, epoch: Mono, poller: &Poller) -> Result<FlowHandle, Reason> {
+    let token = BELLS + u64::from(setup.flow);
+    let handle = start(setup, sockets, epoch).map_err(|error| match &error {
+        EngineError::Sock(source) => reason_of(source),
+        EngineError::Thread(source) => reason(source),
+        other => own_reason(other.to_string()),
+    })?;
+    poller.add(handle.bell(), token, Interest::READ).map_err(|error| reason_of(&error))?;
+    Ok(handle)
+}
+
 /// The flow whose bell has this token.
 pub(super) fn flow_of(token: u64) -> Option<FlowId> {
     token.checked_sub(BELLS).and_then(|flow| FlowId::try_from(flow).ok())
@@ -78,13 +90,13 @@ impl Flows {
             return Err(own_reason("there is a flow of this number"));
         }
         let sockets = links.lend(&task.links)?;
-        let handle = start(setup, sockets, epoch).map_err(|error| match &error {
-            EngineError::Sock(source) => reason_of(source),
-            EngineError::Thread(source) => reason(source),
-            other => own_reason(other.to_string()),
-        })?;
-        let token = BELLS + u64::from(task.flow);
-        links.poller().add(handle.bell(), token, Interest::READ).map_err(|error| reason_of(&error))?;
+        let handle = match watched(setup, sockets, epoch, links.poller()) {
+            Ok(handle) => handle,
+            Err(reason) => {
+                links.restore(&task.links);
+                return Err(reason);
+            }
+        };
         let settings = handle.settings().clone();
         let (run, side, links) = (task.run, task.side, task.links.clone());
         self.over.remove(&task.flow);

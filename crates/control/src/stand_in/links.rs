@@ -4,6 +4,7 @@ mod acting;
 mod connection;
 mod lending;
 mod opening;
+mod tuning;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::ErrorKind;
@@ -67,7 +68,7 @@ struct Datagrams {
     peer: Option<SocketAddr>,
     discards: bool,
     held: bool,
-    lent: bool,
+    lent: u8,
     closed: bool,
 }
 
@@ -106,7 +107,7 @@ impl Kind {
         match self {
             Self::Connecting(_) => Some(Interest::WRITE),
             Self::Connection(connection) => connection.wants(),
-            Self::Datagrams(datagrams) => (!datagrams.lent && !datagrams.held).then_some(Interest::READ),
+            Self::Datagrams(datagrams) => (datagrams.lent == 0 && !datagrams.held).then_some(Interest::READ),
             Self::Listener(_) => Some(Interest::READ),
             Self::Doors(..) => None,
         }
@@ -192,8 +193,8 @@ impl Links {
     /// Brings the poller in line with what a link wants, and removes a link that is over.
     fn settle(&mut self, link: Link) {
         let over = self.table.get(&link).is_some_and(|entry| match &entry.kind {
-            Kind::Connection(c) => c.closing.is_some() && !c.has_unsent() && !c.lent || c.discarded(),
-            Kind::Datagrams(datagrams) => datagrams.closed && !datagrams.lent,
+            Kind::Connection(c) => c.closing.is_some() && !c.has_unsent() && c.lent == 0 || c.discarded(),
+            Kind::Datagrams(datagrams) => datagrams.closed && datagrams.lent == 0,
             _ => false,
         });
         if over {
@@ -254,7 +255,7 @@ impl Links {
 
 impl Datagrams {
     fn read(&mut self, link: Link, buffer: &mut [u8], news: &mut Queue) -> More {
-        if self.lent || self.held {
+        if self.lent > 0 || self.held {
             return More::No;
         }
         match self.socket.recv_from(buffer) {

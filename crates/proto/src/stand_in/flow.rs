@@ -24,6 +24,8 @@ pub struct FlowTask {
     /// What carries it.
     pub transport: Transport,
     /// One open link for each stream, in the order of the streams.
+    ///
+    /// A link may be in two flows, one of each side: both ways over one connection.
     pub links: Vec<Link>,
     /// Bytes handed to the kernel at once, or payload of one datagram.
     pub length: Bytes,

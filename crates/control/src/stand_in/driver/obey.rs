@@ -29,6 +29,7 @@ impl Driver<'_> {
             Output::Reset { link } => self.links.reset(link),
             Output::Discard { link } => self.links.discard(link),
             Output::Hold { link } => self.links.hold_back(link),
+            Output::Tune { link, options } => self.links.tune(link, &options, news),
             Output::Ask(planned) => self.ask(*planned),
             Output::Plan(planned) => self.runs.begin(*planned, 0, &self.links),
             Output::Start(task) => self.start_flow(*task),
@@ -51,6 +52,8 @@ impl Driver<'_> {
                 news.extend(self.console.write_file(name, &text, append));
             }
             Output::Exit(code) => self.exit = Some(code),
+            // A size is no interval of a flow: the tool prints it, and the log has no event for it.
+            Output::Point(_) => {}
             // What this version does not know, it cannot do.
             other => tracing::warn!(?other, "a wish that nobody fulfils"),
         }
@@ -123,7 +126,6 @@ impl Driver<'_> {
                 self.news.push_back(News::Started { flow, settings: Box::new(settings) });
             }
             Err(reason) => {
-                self.links.restore(&task.links);
                 task.links.iter().for_each(|link| self.links.close(*link));
                 self.news.push_back(News::NotStarted { flow, reason });
             }

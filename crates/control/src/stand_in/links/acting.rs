@@ -62,7 +62,7 @@ impl Links {
     pub(in super::super) fn close(&mut self, link: Link) {
         match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
             Some(Kind::Connection(connection)) => connection.closing = Some(clock::now() + LINGER),
-            Some(Kind::Datagrams(datagrams)) if datagrams.lent => datagrams.closed = true,
+            Some(Kind::Datagrams(datagrams)) if datagrams.lent > 0 => datagrams.closed = true,
             Some(_) => drop(self.remove(link)),
             None => {}
         }
@@ -73,7 +73,7 @@ impl Links {
     pub(in super::super) fn reset(&mut self, link: Link) {
         if let Some(Kind::Connection(connection)) = self.remove(link) {
             let _ = sockopt::set_linger_abort(&connection.stream);
-            if connection.lent {
+            if connection.lent > 0 {
                 // Whoever has it wakes.
                 let _ = connection.stream.shutdown(Shutdown::Both);
             }

@@ -31,7 +31,7 @@ pub(super) struct Connection {
     /// What arrives waits for a flow.
     pub(super) held: bool,
     /// Somebody else has it.
-    pub(super) lent: bool,
+    pub(super) lent: u8,
     /// Closed as soon as everything was sent, or at this time.
     pub(super) closing: Option<Mono>,
 }
@@ -73,7 +73,7 @@ impl Connection {
             read_over: false,
             discards: false,
             held: false,
-            lent: false,
+            lent: 0,
             closing: None,
         }
     }
@@ -82,7 +82,7 @@ impl Connection {
     pub(super) fn wants(&self) -> Option<Interest> {
         let read = !self.read_over && !self.held && self.closing.is_none();
         match (read, self.has_unsent()) {
-            _ if self.lent => None,
+            _ if self.lent > 0 => None,
             (true, true) => Some(Interest::BOTH),
             (true, false) => Some(Interest::READ),
             (false, true) => Some(Interest::WRITE),
@@ -97,7 +97,7 @@ impl Connection {
 
     /// Whether it was only listened to, and has ended.
     pub(super) fn discarded(&self) -> bool {
-        self.discards && self.read_over && !self.lent
+        self.discards && self.read_over && self.lent == 0
     }
 
     /// Puts bytes in line and sends what goes.

@@ -9,6 +9,13 @@ use linerate_sock::stream;
 use super::super::news::own_reason;
 use super::{Kind, Links, reason};
 
+/// A link may be in two flows: one reads it, the other writes.
+const MOST: u8 = 2;
+
+fn counted(before: u8, lent: bool) -> u8 {
+    if lent { before.saturating_add(1) } else { before.saturating_sub(1) }
+}
+
 impl Links {
     /// Whether a link still has bytes to send, so that nobody else may write yet.
     pub(in super::super) fn has_unsent(&self, link: Link) -> bool {
@@ -20,8 +27,10 @@ impl Links {
         let (mut tcp, mut udp) = (Vec::new(), Vec::new());
         for link in links {
             match self.table.get(link).map(|entry| &entry.kind) {
-                Some(Kind::Connection(c)) if !c.lent && c.closing.is_none() => tcp.push(c.stream.try_clone()),
-                Some(Kind::Datagrams(d)) if !d.lent => udp.push(d.socket.try_clone()),
+                Some(Kind::Connection(c)) if c.lent < MOST && c.closing.is_none() => {
+                    tcp.push(c.stream.try_clone())
+                }
+                Some(Kind::Datagrams(d)) if d.lent < MOST => udp.push(d.socket.try_clone()),
                 _ => return Err(own_reason("a link of the flow is not open")),
             }
         }
@@ -50,12 +59,14 @@ impl Links {
     fn mark(&mut self, link: Link, lent: bool) {
         match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
             Some(Kind::Connection(connection)) => {
-                connection.lent = lent;
+                connection.lent = counted(connection.lent, lent);
+                let lent = connection.lent > 0;
                 connection.held = false;
                 let _ = stream::set_nonblocking(&connection.stream, !lent);
             }
             Some(Kind::Datagrams(datagrams)) => {
-                datagrams.lent = lent;
+                datagrams.lent = counted(datagrams.lent, lent);
+                let lent = datagrams.lent > 0;
                 datagrams.held = false;
                 let _ = stream::set_nonblocking(&datagrams.socket, !lent);
             }

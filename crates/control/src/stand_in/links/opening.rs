@@ -265,7 +265,7 @@ impl Links {
 impl Datagrams {
     fn new(bound: Bound, peer: Option<SocketAddr>) -> Self {
         let Bound { socket, local, .. } = bound;
-        Self { socket, local, peer, discards: false, held: false, lent: false, closed: false }
+        Self { socket, local, peer, discards: false, held: false, lent: 0, closed: false }
     }
 }
 

@@ -295,7 +295,7 @@ fn urgent_data_is_sent_in_its_place_and_is_no_part_of_the_stream() {
     let client = script(move |input, desires| match input {
         Input::Begin => connect(desires, port, None),
         Input::Opened { link, .. } => {
-            desires.want(Output::Send { link, bytes: vec![1; 9 << 20] });
+            desires.want(Output::Send { link, bytes: vec![1; 12 << 20] });
             desires.want(Output::Urgent { link, byte: b'A' });
             desires.want(Output::Send { link, bytes: vec![2; 10] });
             desires.want(Output::Close { link });
@@ -309,8 +309,8 @@ fn urgent_data_is_sent_in_its_place_and_is_no_part_of_the_stream() {
     let mut all = Vec::new();
     (&peer).read_to_end(&mut all).unwrap();
     assert_eq!(
-        (all.len(), &all[9 << 20..]),
-        ((9 << 20) + 11, &b"A\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02"[..])
+        (all.len(), &all[12 << 20..]),
+        ((12 << 20) + 11, &b"A\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02"[..])
     );
     assert_eq!(ending.join().unwrap().0, 0);
 }

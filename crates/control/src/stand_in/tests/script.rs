@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use linerate_model::{Event, World};
 use linerate_proto::stand_in::{Input, LinkOptions, Output, Planned, StandIn, Transport};
@@ -11,6 +13,9 @@ use linerate_units::Timestamp;
 
 use crate::Sink;
 use crate::stand_in::{Interrupts, Invocation, Keeper, Kept, drive};
+
+/// Ends a script that waits without end, with a panic.
+const NOTHING_HAPPENS: i32 = 99;
 
 /// What a script may touch beside its input.
 #[derive(Default)]
@@ -33,6 +38,7 @@ struct Script<F> {
 
 impl<F: FnMut(Input<'_>, &mut Desires) + Send> StandIn for Script<F> {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        assert!(!matches!(input, Input::Signal(NOTHING_HAPPENS)), "a script waits for what never comes");
         self.desires.now = now;
         (self.act)(input, &mut self.desires);
     }
@@ -74,7 +80,17 @@ pub(crate) fn run_with(
         complaints: &mut complaints,
         input: Some(Box::new(&b"what was typed"[..])),
     };
-    let code = drive(stand_in, invocation).unwrap();
+    let (over, is_over) = channel::<()>();
+    let code = thread::scope(|scope| {
+        scope.spawn(move || {
+            if is_over.recv_timeout(Duration::from_secs(30)) == Err(RecvTimeoutError::Timeout) {
+                interrupts.raise(NOTHING_HAPPENS);
+            }
+        });
+        let code = drive(stand_in, invocation).unwrap();
+        drop(over);
+        code
+    });
     assert!(complaints.is_empty());
     (code, String::from_utf8(output).unwrap())
 }

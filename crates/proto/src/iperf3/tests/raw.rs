@@ -132,6 +132,14 @@ const RESULTS: &str = "{\"cpu_util_total\":1,\"cpu_util_user\":1,\"cpu_util_syst
     \"streams\":[{\"id\":1,\"bytes\":4096,\"retransmits\":0,\"jitter\":0,\"errors\":0,\"packets\":0}]}";
 
 #[test]
+fn a_busy_server_says_so_without_waiting_for_a_cookie() {
+    let (mut world, end) = running(ONE_SECOND, false);
+    world.connect(end, 9);
+    world.pass(Span::from_ms(100));
+    assert_eq!(world.heard(end, 9), [0xff]);
+}
+
+#[test]
 fn an_unknown_state_ends_the_test_and_not_the_server() {
     let (mut world, end) = running(ONE_SECOND, true);
     world.say(end, 1, &[0x63]);
