@@ -10,12 +10,13 @@ mod host;
 mod iperf3;
 mod log;
 mod native;
-mod nuttcp;
 mod netpipe;
 mod noisy_host;
 mod ntttcp;
+mod nuttcp;
 mod quantities;
 mod seeds;
+mod tool;
 mod topology;
 
 pub use dialogue::{native_client, native_server};
@@ -24,10 +25,11 @@ pub use host::{cmsg, errqueue, proc, tcp_info};
 pub use iperf3::{iperf3_client, iperf3_params, iperf3_results, iperf3_server};
 pub use log::{event_log, spec};
 pub use native::{native_datagram, native_framer, native_preface};
-pub use nuttcp::{nuttcp_argv, nuttcp_client, nuttcp_lines, nuttcp_server};
 pub use netpipe::netpipe;
 pub use ntttcp::ntttcp;
+pub use nuttcp::{nuttcp_argv, nuttcp_client, nuttcp_lines, nuttcp_server};
 pub use quantities::units;
+pub use tool::{iperf2, iperf2_argv, iperf2_wire, ttcp, ttcp_argv};
 pub use topology::topology;
 
 /// A target with the bytes from which a search begins.
@@ -53,6 +55,11 @@ pub const TARGETS: &[Target] = &[
     Target { name: "iperf3_results", run: iperf3_results, seeds: iperf3::messages },
     Target { name: "iperf3_client", run: iperf3_client, seeds: iperf3::client_scripts },
     Target { name: "iperf3_server", run: iperf3_server, seeds: iperf3::server_scripts },
+    Target { name: "iperf2", run: iperf2, seeds: tool::iperf2_scripts },
+    Target { name: "iperf2_argv", run: iperf2_argv, seeds: tool::iperf2_command_lines },
+    Target { name: "iperf2_wire", run: iperf2_wire, seeds: tool::iperf2_messages },
+    Target { name: "ttcp", run: ttcp, seeds: tool::scripts },
+    Target { name: "ttcp_argv", run: ttcp_argv, seeds: tool::command_lines },
     Target { name: "tcp_info", run: tcp_info, seeds: seeds::tcp_infos },
     Target { name: "cmsg", run: cmsg, seeds: seeds::control_messages },
     Target { name: "errqueue", run: errqueue, seeds: seeds::control_messages },

@@ -77,6 +77,10 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         ];
         seeds.push([vec![options], dialogue.concat()].concat());
     }
+    // Two tests at a server, of which the first one's flow never ends.
+    let begin =
+        [vec![2, 0], said(b'X'), said(2), vec![2, 1], said(b'R'), vec![7, 0, 8, 0, 0, 10, 20]].concat();
+    seeds.push([vec![0x80], opened(3), begin.repeat(2)].concat());
     seeds.push([vec![4], opened(2), vec![2, 0, 2, 1, 9, 3, 7, 0, 8, 0, 0, 9, 200, 8, 1, 0, 10, 5]].concat());
     // The Linux sender, with and without a sync connection.
     for options in [1, 9, 17, 65] {

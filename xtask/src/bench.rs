@@ -109,9 +109,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
                 let measured = measured.into_iter().filter(|figure| wish.wants(figure.name));
                 figures.extend(measured.inspect(report::row));
             }
-            Ok(Outcome::Skipped(why)) => println!("{name:<20} skipped: {why}"),
+            Ok(Outcome::Skipped(why)) => println!("{name:<22} skipped: {why}"),
             Err(why) => {
-                println!("{name:<20} failed: {why}");
+                println!("{name:<22} failed: {why}");
                 failures += 1;
             }
         }

@@ -14,7 +14,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("fq_rate", KNOB),
     ("read_rate", KNOB),
     ("skip_rx_copy", KNOB),
-    ("mss", READ_BACK_KNOB),
+    ("mss", LINK_KNOB),
     ("zerocopy", READ_BACK_KNOB),
     ("window", CALCULATED_KNOB),
     ("tcp.rttvar", METRIC),
@@ -28,7 +28,9 @@ const BUDGETS: &[(&str, usize)] = &[
 const KNOB: usize = 6;
 /// The same, and also: read back from the kernel, kept as granted, shown in two formats, judged by rules.
 const READ_BACK_KNOB: usize = 12;
-/// The same, and: an argument and an answer of `envelope`, a judgement of `doctor`, and a statistic of that name.
+/// The same, and: asked of the links of stand-ins, and told to them once a link is open.
+const LINK_KNOB: usize = READ_BACK_KNOB + 2;
+/// As a knob that is read back, and: an argument and an answer of `envelope`, a judgement of `doctor`, and a statistic of that name.
 const CALCULATED_KNOB: usize = 17;
 /// Catalogue entry, probe, and one rule that uses it.
 const METRIC: usize = 3;

@@ -34,6 +34,14 @@ pub(crate) enum Command {
     Lab(Box<crate::cmd::LabArgs>),
     /// Stand in for iperf3: its options, its output, its exit codes
     Iperf3(ToolArgs),
+    /// Stand in for iperf 2
+    Iperf(ToolArgs),
+    /// Stand in for ttcp and PCATTCP
+    Ttcp(ToolArgs),
+    /// Stand in for NetPIPE (NPtcp)
+    Netpipe(ToolArgs),
+    /// Stand in for NTttcp
+    Ntttcp(ToolArgs),
     /// Stand in for nuttcp
     Nuttcp(ToolArgs),
     /// Make links to this program that have the names of the tools it stands in for

@@ -1,5 +1,4 @@
 //! Our iperf3 client against the real iperf3 as a server.
-#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
 

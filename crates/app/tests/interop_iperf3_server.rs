@@ -1,5 +1,4 @@
 //! The real iperf3 as a client against our server.
-#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
 
@@ -128,7 +127,10 @@ fn a_terminated_server_tells_its_client() {
     let server = server.finish(PATIENCE);
     assert_eq!(server.code, Some(0), "as versions from 3.19 on end: {server:?}");
     assert!(server.stdout.lines().any(|line| line.ends_with("receiver")), "{server:?}");
-    assert!(server.stderr.contains("interrupt - the server has terminated by signal Terminated(15)"), "{server:?}");
+    assert!(
+        server.stderr.contains("interrupt - the server has terminated by signal Terminated(15)"),
+        "{server:?}"
+    );
 }
 
 #[test]
@@ -278,9 +280,10 @@ fn a_link_of_that_name_is_the_tool() {
     install.args(["install-links", folder.path().to_str().unwrap(), "iperf3"]);
     assert_eq!(Process::start(install).finish(PATIENCE).code, Some(0));
     let _server = Real.serve(&island, &["-1"]);
-    let done =
-        Process::start(island.exec(&folder.file("iperf3"), &["-c", "127.0.0.1", "-t", "1", "-b", "1M", "-J"]))
-            .finish(PATIENCE);
+    let done = Process::start(
+        island.exec(&folder.file("iperf3"), &["-c", "127.0.0.1", "-t", "1", "-b", "1M", "-J"]),
+    )
+    .finish(PATIENCE);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document: Value = done.json();
     assert!(number(&document, "/end/sum_received/bytes") > 0, "{document}");

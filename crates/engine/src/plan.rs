@@ -112,7 +112,7 @@ mod tests {
         }
 
         #[test]
-        fn shares_in_lent_reach_the_limit_and_exceed_it_by_less_than_a_block(
+        fn shares_in_whole_blocks_reach_the_limit_and_exceed_it_by_less_than_a_block(
             streams in 1usize..130, block in 1u64..100_000, bytes in 1u64..1 << 40,
         ) {
             let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);

@@ -3,7 +3,9 @@
 //! Each protocol is one folder: its bytes (`wire` and below), its dialogue (a [`Session`]), nothing else. A decoder
 //! takes any bytes without panic and is fuzzed. Sockets, sleeping and threads are elsewhere.
 
+mod c_format;
 mod error;
+pub mod iperf2;
 pub mod iperf3;
 pub mod native;
 pub mod netpipe;
@@ -12,6 +14,9 @@ pub mod nuttcp;
 mod session;
 mod stamp;
 pub mod stand_in;
+pub mod ttcp;
+#[cfg(test)]
+mod virtual_hosts;
 
 pub use error::PeerError;
 pub use session::{Admission, Ended, FlowOrder, Hello, Input, Output, Place, Progress, Session, Welcome};
@@ -44,6 +49,8 @@ pub struct ServantConfig {
     pub shared: bool,
     /// Randomness for what nobody may guess.
     pub seed: u64,
+    /// Wall-clock time at the stand-in's start, from the Unix epoch.
+    pub wall: linerate_units::Span,
 }
 
 /// What the first bytes of a connection say.
@@ -61,6 +68,8 @@ pub enum Match {
 pub static ALL: &[&Protocol] = &[
     &native::NATIVE,
     &iperf3::IPERF3,
+    &iperf2::IPERF2,
+    &ttcp::TTCP,
     &netpipe::NETPIPE,
     &ntttcp::NTTTCP,
     &nuttcp::NUTTCP,

@@ -3,7 +3,7 @@
 use super::figure::{Bar, Figure};
 use super::place::{Place, Where};
 use super::spread::Spread;
-use super::tools::{Tool, Transfer};
+use super::tools::{Tool, Transfer, transfer};
 use super::{Bench, Outcome, report};
 
 /// One comparison.
@@ -11,9 +11,21 @@ pub(super) struct Duel {
     pub(super) name: &'static str,
     place: Where,
     quantity: Quantity,
-    ours: &'static [&'static str],
-    peer: &'static [&'static str],
+    bar: Bar,
+    ours: Side,
+    peer: Side,
 }
+
+/// What is started for one half of a pair.
+#[derive(Clone, Copy)]
+struct Side {
+    client: Tool,
+    server: Tool,
+    /// Of the client.
+    options: Options,
+}
+
+type Options = &'static [&'static str];
 
 /// What of a transfer is compared.
 #[derive(Clone, Copy)]
@@ -22,41 +34,77 @@ enum Quantity {
     Rate,
     /// How far the receiver's bit rate is from the one asked for, bits per second: less is better.
     ErrorOf(f64),
+    /// How far the sender's bit rate is from the one asked for, bits per second: less is better.
+    SentErrorOf(f64),
 }
 
 const PACED: f64 = 100e6;
 
 /// In the order in which they are run.
 pub(super) const DUELS: &[Duel] = &[
-    rate("tcp-loopback", Where::Loopback, &[], &[]),
-    rate("tcp-veth", Where::Veth, &[], &[]),
-    rate("tcp-4-loopback", Where::Loopback, &["-P", "4"], &["-P", "4"]),
-    rate("tcp-4-veth", Where::Veth, &["-P", "4"], &["-P", "4"]),
-    rate("tcp-best-loopback", Where::Loopback, &["-Z"], &["-Z", "-l", "1M"]),
-    rate("tcp-best-veth", Where::Veth, &["-Z"], &["-Z", "-l", "1M"]),
-    rate("tcp-4-best-loopback", Where::Loopback, &["-Z", "-P", "4"], &["-Z", "-l", "1M", "-P", "4"]),
-    rate("tcp-4-best-veth", Where::Veth, &["-Z", "-P", "4"], &["-Z", "-l", "1M", "-P", "4"]),
-    rate("udp-loopback", Where::Loopback, UDP_OURS, UDP_PEER),
-    rate("udp-veth", Where::Veth, UDP_OURS, UDP_PEER),
+    native("tcp-loopback", Where::Loopback, &[], &[]),
+    native("tcp-veth", Where::Veth, &[], &[]),
+    native("tcp-4-loopback", Where::Loopback, &["-P", "4"], &["-P", "4"]),
+    native("tcp-4-veth", Where::Veth, &["-P", "4"], &["-P", "4"]),
+    native("tcp-best-loopback", Where::Loopback, &["-Z"], &["-Z", "-l", "1M"]),
+    native("tcp-best-veth", Where::Veth, &["-Z"], &["-Z", "-l", "1M"]),
+    native("tcp-4-best-loopback", Where::Loopback, &["-Z", "-P", "4"], &["-Z", "-l", "1M", "-P", "4"]),
+    native("tcp-4-best-veth", Where::Veth, &["-Z", "-P", "4"], &["-Z", "-l", "1M", "-P", "4"]),
+    native("udp-loopback", Where::Loopback, UDP_OURS, UDP_PEER),
+    native("udp-veth", Where::Veth, UDP_OURS, UDP_PEER),
     Duel {
-        name: "udp-paced-loopback",
-        place: Where::Loopback,
         quantity: Quantity::ErrorOf(PACED),
-        ours: &["-u", "-b", "100M", "-l", "1448"],
-        peer: &["-u", "-b", "100M", "-l", "1448"],
+        bar: Bar::Nothing,
+        ..native("udp-paced-loopback", Where::Loopback, PACED_100M, PACED_100M)
+    },
+    as_client("iperf3-client", &[]),
+    as_server("iperf3-server", &[]),
+    as_client("iperf3-reverse-client", &["-R"]),
+    as_server("iperf3-reverse-server", &["-R"]),
+    paced("iperf3-udp-100m", PACED, PACED_100M),
+    paced("iperf3-udp-1g", 1e9, &["-u", "-b", "1G", "-l", "1448"]),
+    Duel {
+        name: "nuttcp-tcp",
+        place: Where::Loopback,
+        quantity: Quantity::Rate,
+        bar: Bar::BesidePeer,
+        ours: Side { client: Tool::LinerateNuttcp, server: Tool::Nuttcp, options: &[] },
+        peer: Side::both(Tool::Nuttcp, &[]),
     },
 ];
 
-const UDP_OURS: &[&str] = &["-u", "-b", "0", "-l", "1448"];
-const UDP_PEER: &[&str] = &["-u", "-b", "0", "-l", "1448", "-w", "4M"];
+const UDP_OURS: Options = &["-u", "-b", "0", "-l", "1448"];
+const UDP_PEER: Options = &["-u", "-b", "0", "-l", "1448", "-w", "4M"];
+/// The datagrams of an Ethernet: over loopback iperf3's own choice would be 32 KiB, of which a rate takes few.
+const PACED_100M: Options = &["-u", "-b", "100M", "-l", "1448"];
 
-const fn rate(
-    name: &'static str,
-    place: Where,
-    ours: &'static [&'static str],
-    peer: &'static [&'static str],
-) -> Duel {
-    Duel { name, place, quantity: Quantity::Rate, ours, peer }
+/// Our own protocol beside iperf3's.
+const fn native(name: &'static str, place: Where, ours: Options, peer: Options) -> Duel {
+    Duel {
+        name,
+        place,
+        quantity: Quantity::Rate,
+        bar: Bar::AtLeastPeer,
+        ours: Side::both(Tool::Linerate, ours),
+        peer: Side::both(Tool::Iperf3, peer),
+    }
+}
+
+/// Ours in the place of iperf3's client; the server is iperf3 both times.
+const fn as_client(name: &'static str, options: Options) -> Duel {
+    let ours = Side { client: Tool::LinerateIperf3, server: Tool::Iperf3, options };
+    Duel { ours, ..native(name, Where::Loopback, options, options) }
+}
+
+/// Ours in the place of iperf3's server; the client is iperf3 both times.
+const fn as_server(name: &'static str, options: Options) -> Duel {
+    let ours = Side { client: Tool::Iperf3, server: Tool::LinerateIperf3, options };
+    Duel { ours, ..native(name, Where::Loopback, options, options) }
+}
+
+/// Ours in the place of iperf3's client, sending datagrams at a rate, bits per second.
+const fn paced(name: &'static str, rate: f64, options: Options) -> Duel {
+    Duel { quantity: Quantity::SentErrorOf(rate), bar: Bar::Below(0.5), ..as_client(name, options) }
 }
 
 impl Duel {
@@ -68,57 +116,113 @@ impl Duel {
         let (mut ours, mut peer) = (Vec::new(), Vec::new());
         for pair in 1..=bench.pairs {
             report::progress(&format!("{}: pair {pair} of {}", self.name, bench.pairs));
-            ours.push(Tool::Linerate.transfer(bench, &place, self.ours)?);
-            peer.push(Tool::Iperf3.transfer(bench, &place, self.peer)?);
+            ours.push(self.ours.transfer(bench, &place)?);
+            peer.push(self.peer.transfer(bench, &place)?);
         }
         let figure = self.figure(&ours, &peer).ok_or("the readings are not numbers")?;
         Ok(Outcome::Measured(vec![figure]))
     }
 
     fn figure(&self, ours: &[Transfer], peer: &[Transfer]) -> Option<Figure> {
-        let values = |all: &[Transfer]| Spread::of(all.iter().map(|one| self.quantity.of(one)).collect());
+        let values = |all: &[Transfer]| {
+            Spread::of(all.iter().map(|one| self.quantity.of(one)).collect::<Option<Vec<f64>>>()?)
+        };
         let cpu = |all: &[Transfer]| Spread::of(all.iter().map(|one| one.cpu_seconds_per_gb).collect());
+        let mut note = format!("{}; {}", self.ours.describe(), self.peer.describe());
+        if let (Some(ours), Some(peer)) = (datagrams(ours), datagrams(peer)) {
+            note.push_str(&format!("; datagrams sent: {:.0} and {:.0}", ours.median(), peer.median()));
+        }
         Some(Figure {
             name: self.name,
             unit: self.quantity.unit(),
             ours: values(ours)?,
             peer: Some(values(peer)?),
+            peer_name: self.peer.client.name(),
             cpu_seconds_per_gb: Some((cpu(ours)?, cpu(peer)?)),
-            bar: match self.quantity {
-                Quantity::Rate => Bar::AtLeastPeer,
-                Quantity::ErrorOf(_) => Bar::Nothing,
-            },
-            note: Some(format!("linerate {}; iperf3 {}", self.ours.join(" "), self.peer.join(" "))),
+            bar: self.bar,
+            note: Some(note),
         })
     }
 }
 
+/// Sent in each transfer, where the client says so.
+fn datagrams(all: &[Transfer]) -> Option<Spread> {
+    Spread::of(all.iter().filter_map(|one| Some(one.report.sent?.datagrams)).collect())
+}
+
+impl Side {
+    /// The same tool at both ends.
+    const fn both(tool: Tool, options: Options) -> Self {
+        Self { client: tool, server: tool, options }
+    }
+
+    fn transfer(&self, bench: &Bench, place: &Place) -> Result<Transfer, String> {
+        transfer(bench, place, self.client, self.server, self.options)
+    }
+
+    /// The client with its options, and the server where it is another tool.
+    fn describe(&self) -> String {
+        let client = format!("{} {}", self.client.name(), self.options.join(" "));
+        if self.client == self.server {
+            return client;
+        }
+        format!("{} to {}", client.trim_end(), self.server.name())
+    }
+}
+
 impl Quantity {
-    fn of(self, transfer: &Transfer) -> f64 {
+    /// Absent where the client does not report it.
+    fn of(self, transfer: &Transfer) -> Option<f64> {
+        let error = |rate: f64, asked: f64| (rate / asked - 1.0).abs() * 100.0;
         match self {
-            Self::Rate => transfer.bits_per_second / 1e9,
-            Self::ErrorOf(asked) => (transfer.bits_per_second / asked - 1.0).abs() * 100.0,
+            Self::Rate => Some(transfer.report.bits_per_second / 1e9),
+            Self::ErrorOf(asked) => Some(error(transfer.report.bits_per_second, asked)),
+            Self::SentErrorOf(asked) => Some(error(transfer.report.sent?.bits_per_second, asked)),
         }
     }
 
     fn unit(self) -> &'static str {
         match self {
             Self::Rate => "Gb/s",
-            Self::ErrorOf(_) => "% off",
+            Self::ErrorOf(_) | Self::SentErrorOf(_) => "% off",
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tools::{Report, Sent};
     use super::*;
+
+    fn transfer(bits_per_second: f64, sent: Option<Sent>) -> Transfer {
+        Transfer { report: Report { bits_per_second, bytes: 1.0, sent }, cpu_seconds_per_gb: 0.1 }
+    }
 
     #[test]
     fn rates_are_decimal_and_errors_have_no_sign() {
-        let transfer = |bits_per_second| Transfer { bits_per_second, cpu_seconds_per_gb: 0.1 };
-        assert_eq!(Quantity::Rate.of(&transfer(2.5e9)), 2.5);
-        let error = Quantity::ErrorOf(100e6);
-        assert!((error.of(&transfer(99e6)) - 1.0).abs() < 1e-9);
-        assert!((error.of(&transfer(101e6)) - 1.0).abs() < 1e-9);
+        assert_eq!(Quantity::Rate.of(&transfer(2.5e9, None)), Some(2.5));
+        let off = |rate| Quantity::ErrorOf(100e6).of(&transfer(rate, None)).unwrap();
+        assert!((off(99e6) - 1.0).abs() < 1e-9 && (off(101e6) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn pacing_is_judged_by_what_was_sent_and_not_by_what_arrived() {
+        let sent = Some(Sent { bits_per_second: 99.8e6, datagrams: 8632.0 });
+        let off = Quantity::SentErrorOf(100e6).of(&transfer(50e6, sent)).unwrap();
+        assert!((off - 0.2).abs() < 1e-9);
+        assert_eq!(Quantity::SentErrorOf(100e6).of(&transfer(50e6, None)), None);
+    }
+
+    #[test]
+    fn a_stand_in_is_compared_with_its_original_in_the_same_role() {
+        for duel in DUELS.iter().filter(|duel| duel.name.starts_with("iperf3-")) {
+            let (ours, peer) = (duel.ours, duel.peer);
+            assert_eq!((peer.client, peer.server), (Tool::Iperf3, Tool::Iperf3));
+            let at_server = duel.name.ends_with("-server");
+            let stands_in = if at_server { ours.server } else { ours.client };
+            let other = if at_server { ours.client } else { ours.server };
+            assert_eq!((stands_in, other), (Tool::LinerateIperf3, Tool::Iperf3), "{}", duel.name);
+            assert_eq!(ours.options, peer.options);
+        }
     }
 }

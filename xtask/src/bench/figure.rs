@@ -11,6 +11,8 @@ pub(super) struct Figure {
     pub(super) unit: &'static str,
     pub(super) ours: Spread,
     pub(super) peer: Option<Spread>,
+    /// What the peer is called in the document.
+    pub(super) peer_name: &'static str,
     /// CPU seconds of the whole machine per 10^9 bytes, ours and the peer's.
     pub(super) cpu_seconds_per_gb: Option<(Spread, Spread)>,
     pub(super) bar: Bar,
@@ -29,6 +31,8 @@ pub(super) enum Bar {
     AtLeast(f64),
     /// The median is in this range, in the figure's unit.
     Within { low: f64, high: f64 },
+    /// Nothing was promised; more is better, so the pairs' ratios are shown.
+    BesidePeer,
     /// Nothing was promised.
     Nothing,
 }
@@ -48,7 +52,8 @@ impl Readings {
     /// The row they make.
     pub(super) fn figure(self, name: &'static str, unit: &'static str, bar: Bar) -> Result<Figure, String> {
         let ours = Spread::of(self.all).ok_or("nothing was read")?;
-        Ok(Figure { name, unit, ours, peer: None, cpu_seconds_per_gb: None, bar, note: self.note })
+        let peer_name = "iperf3";
+        Ok(Figure { name, unit, ours, peer: None, peer_name, cpu_seconds_per_gb: None, bar, note: self.note })
     }
 }
 
@@ -65,7 +70,8 @@ impl Bar {
 impl Figure {
     /// Ours over the peer's, pair by pair; only where more is better.
     pub(super) fn ratio(&self) -> Option<Spread> {
-        let peer = self.peer.as_ref().filter(|_| self.bar == Bar::AtLeastPeer)?;
+        let more_is_better = matches!(self.bar, Bar::AtLeastPeer | Bar::BesidePeer);
+        let peer = self.peer.as_ref().filter(|_| more_is_better)?;
         self.ours.ratio_to(peer)
     }
 
@@ -76,7 +82,7 @@ impl Figure {
             Bar::Below(limit) => Some(self.ours.median() < limit),
             Bar::AtLeast(limit) => Some(self.ours.median() >= limit),
             Bar::Within { low, high } => Some((low..=high).contains(&self.ours.median())),
-            Bar::Nothing => None,
+            Bar::BesidePeer | Bar::Nothing => None,
         }
     }
 
@@ -90,7 +96,7 @@ impl Figure {
                 let decimals = self.bar.decimals().unwrap_or_default();
                 Some(format!("{low:.decimals$} to {high:.decimals$} {}", self.unit))
             }
-            Bar::Nothing => None,
+            Bar::BesidePeer | Bar::Nothing => None,
         }
     }
 
@@ -102,10 +108,10 @@ impl Figure {
             "name": self.name,
             "unit": self.unit,
             "linerate": self.ours.json(),
-            "iperf3": spread(self.peer.as_ref()),
+            self.peer_name: spread(self.peer.as_ref()),
             "ratio": spread(self.ratio().as_ref()),
             "linerate_cpu_seconds_per_gb": spread(ours_cpu),
-            "iperf3_cpu_seconds_per_gb": spread(peer_cpu),
+            format!("{}_cpu_seconds_per_gb", self.peer_name): spread(peer_cpu),
             "bar": self.promise(),
             "reached": self.reached(),
             "note": self.note,
@@ -123,6 +129,7 @@ mod tests {
             unit: "ms",
             ours: Spread::of(ours.to_vec()).unwrap(),
             peer: peer.and_then(|peer| Spread::of(peer.to_vec())),
+            peer_name: "iperf3",
             cpu_seconds_per_gb: None,
             bar,
             note: None,
@@ -151,6 +158,21 @@ mod tests {
         assert_eq!(Bar::Below(1.0).decimals(), None);
         let figure = figure(&[1.0], None, Bar::Within { low: 1.0 / 1.5, high: 1.5 });
         assert_eq!(figure.promise().unwrap(), "0.67 to 1.50 ms");
+    }
+
+    #[test]
+    fn without_a_promise_ratios_are_shown_where_more_is_better() {
+        let beside = figure(&[3.0], Some(&[2.0]), Bar::BesidePeer);
+        assert_eq!(beside.ratio().unwrap().median(), 1.5);
+        assert_eq!((beside.promise(), beside.reached()), (None, None));
+        assert_eq!(figure(&[3.0], Some(&[2.0]), Bar::Nothing).ratio(), None);
+    }
+
+    #[test]
+    fn a_peer_is_named_in_the_document() {
+        let document = Figure { peer_name: "nuttcp", ..figure(&[3.0], Some(&[2.0]), Bar::BesidePeer) }.json();
+        assert_eq!(document["nuttcp"]["median"], 2.0);
+        assert!(document.get("iperf3").is_none());
     }
 
     #[test]

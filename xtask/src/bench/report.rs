@@ -28,7 +28,7 @@ pub(super) fn heading(machine: &Machine, bench: &Bench) {
         println!("{warning}");
     }
     println!();
-    let columns = ["figure", "linerate", "iperf3", "ratio", "CPU s/GB", "bar"];
+    let columns = ["figure", "linerate", "peer", "ratio", "CPU s/GB", "bar"];
     println!("{}", cells(columns.map(str::to_owned)));
 }
 
@@ -58,7 +58,7 @@ pub(super) fn row(figure: &Figure) {
         ])
     );
     if let (Some(note), None) = (&figure.note, &figure.peer) {
-        println!("{:<20} {note}", "");
+        println!("{:<22} {note}", "");
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn document(machine: &Machine, bench: &Bench, figures: &[Figure]) -> 
 
 fn cells(columns: [String; 6]) -> String {
     let [name, ours, peer, ratio, cpu, bar] = columns;
-    format!("{name:<20} {ours:<30} {peer:<30} {ratio:<24} {cpu:<15} {bar}").trim_end().to_owned()
+    format!("{name:<22} {ours:<30} {peer:<30} {ratio:<24} {cpu:<15} {bar}").trim_end().to_owned()
 }
 
 /// A single reading has no extremes.

@@ -1,5 +1,6 @@
-//! The two programs that are compared: how a server and a client of each are started, and where their result stands.
+//! The programs that are compared: how a server and a client of each are started, and where their result stands.
 
+use std::fs;
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -21,47 +22,102 @@ pub(super) enum Tool {
     Linerate,
     /// The peer that everybody has.
     Iperf3,
+    /// Ours in its place: `linerate iperf3`.
+    LinerateIperf3,
+    /// A peer with another wire.
+    Nuttcp,
+    /// Ours in its place: `linerate nuttcp`.
+    LinerateNuttcp,
 }
 
 /// A server that is ready.
 pub(super) struct Server {
     pub(super) process: Process,
     port: u16,
+    /// For the data of a tool that has them on a port of their own.
+    data_port: u16,
+}
+
+/// What the client reported of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Report {
+    /// Payload that the receiver got, over its time.
+    pub(super) bits_per_second: f64,
+    /// Payload that the receiver got.
+    pub(super) bytes: f64,
+    /// What the sender did; absent where nobody asks for it.
+    pub(super) sent: Option<Sent>,
+}
+
+/// What the sender of datagrams says of its whole run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Sent {
+    /// Payload that it sent, over its time.
+    pub(super) bits_per_second: f64,
+    pub(super) datagrams: f64,
 }
 
 /// What one transfer gave.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Transfer {
-    /// Payload that the receiver got, over its time.
-    pub(super) bits_per_second: f64,
+    pub(super) report: Report,
     /// CPU time of the whole machine for each 10^9 bytes that the receiver got, from start to end of the client.
     pub(super) cpu_seconds_per_gb: f64,
 }
 
 impl Tool {
-    /// Starts a server and waits until it is ready.
-    pub(super) fn serve(self, bench: &Bench, place: &Place) -> Result<Server, String> {
-        let mut command = place.for_server.clone();
+    /// How it is called from a shell.
+    pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Linerate => {
-                command.push(bench.linerate.display().to_string());
-                command.extend(["serve", "--port", "0", "--json"].map(str::to_owned));
-                let mut process = Process::start(bench, &command)?;
-                let port = process.find_line(PATIENCE, listening_port)?;
-                Ok(Server { process, port })
-            }
-            Self::Iperf3 => {
-                let port = free_port()?;
-                command.extend(["iperf3", "--server", "--forceflush", "--port"].map(str::to_owned));
-                command.push(port.to_string());
-                let mut process = Process::start(bench, &command)?;
-                process.find_line(PATIENCE, |line| line.starts_with("Server listening").then_some(()))?;
-                Ok(Server { process, port })
-            }
+            Self::Linerate => "linerate",
+            Self::Iperf3 => "iperf3",
+            Self::LinerateIperf3 => "linerate iperf3",
+            Self::Nuttcp => "nuttcp",
+            Self::LinerateNuttcp => "linerate nuttcp",
         }
     }
 
-    /// The client's command for an upload of this length, with `options`.
+    /// What to write before its options.
+    fn program(self, bench: &Bench) -> Vec<String> {
+        let linerate = bench.linerate.display().to_string();
+        // A stand-in would keep its runs in the user's archive. `env` becomes the command it starts.
+        let stand_in = |tool: &str| {
+            vec!["env".into(), "LINERATE_ARCHIVE=:memory:".into(), linerate.clone(), tool.into()]
+        };
+        match self {
+            Self::Linerate => vec![linerate],
+            Self::Iperf3 | Self::Nuttcp => vec![self.name().to_owned()],
+            Self::LinerateIperf3 => stand_in("iperf3"),
+            Self::LinerateNuttcp => stand_in("nuttcp"),
+        }
+    }
+
+    /// Starts a server and waits until it is ready.
+    pub(super) fn serve(self, bench: &Bench, place: &Place) -> Result<Server, String> {
+        let mut command = [place.for_server.clone(), self.program(bench)].concat();
+        let (port, data_port) = (free_port()?, free_port()?);
+        if self == Self::Linerate {
+            command.extend(["serve", "--port", "0", "--json"].map(str::to_owned));
+            let mut process = Process::start(bench, &command)?;
+            let port = process.find_line(PATIENCE, listening_port)?;
+            return Ok(Server { process, port, data_port });
+        }
+        let options: &[&str] = match self {
+            Self::Nuttcp | Self::LinerateNuttcp => &["-S", "--nofork", "-P"],
+            _ => &["--server", "--forceflush", "--port"],
+        };
+        command.extend(options.iter().map(|option| (*option).to_owned()));
+        command.push(port.to_string());
+        let mut process = Process::start(bench, &command)?;
+        match self {
+            // It says nothing when it is ready.
+            Self::Nuttcp | Self::LinerateNuttcp => await_listener(bench, port)?,
+            _ => process.find_line(PATIENCE, |line| line.starts_with("Server listening").then_some(()))?,
+        }
+        Ok(Server { process, port, data_port })
+    }
+
+    /// The client's command for a transfer of this length, an upload unless `options` say otherwise.
     pub(super) fn client(
         self,
         bench: &Bench,
@@ -70,49 +126,78 @@ impl Tool {
         length: Duration,
         options: &[&str],
     ) -> Vec<String> {
-        let mut command = place.for_client.clone();
-        let (port, seconds) = (server.port.to_string(), length.as_secs().to_string());
-        match self {
-            Self::Linerate => {
-                let archive = bench.folder.join("archive.sqlite").display().to_string();
-                command.push(bench.linerate.display().to_string());
-                command.extend(["test", &place.address, "-p", &port, "-t", &seconds].map(str::to_owned));
-                command.extend(["--upload", "--json", "--archive", &archive].map(str::to_owned));
+        let [port, data_port] = [server.port, server.data_port].map(|port| port.to_string());
+        let seconds = length.as_secs().to_string();
+        let archive = bench.folder.join("archive.sqlite").display().to_string();
+        let address = place.address.as_str();
+        let (before, after): (&[&str], &[&str]) = match self {
+            Self::Linerate => (
+                &["test", address, "-p", &port, "-t", &seconds, "--upload", "--json", "--archive", &archive],
+                &[],
+            ),
+            Self::Iperf3 | Self::LinerateIperf3 => (&["-c", address, "-p", &port, "-t", &seconds, "-J"], &[]),
+            Self::Nuttcp | Self::LinerateNuttcp => {
+                (&["-fparse", "-T", &seconds, "-P", &port, "-p", &data_port], &[address])
             }
-            Self::Iperf3 => {
-                command.extend(["iperf3", "-c", &place.address, "-p", &port].map(str::to_owned));
-                command.extend(["-t", &seconds, "-J"].map(str::to_owned));
-            }
+        };
+        let words = [before, options, after].concat().into_iter().map(str::to_owned).collect();
+        [place.for_client.clone(), self.program(bench), words].concat()
+    }
+
+    /// What a client printed.
+    pub(super) fn report(self, output: &[u8]) -> Result<Report, String> {
+        if matches!(self, Self::Nuttcp | Self::LinerateNuttcp) {
+            return nuttcp_report(output);
         }
-        command.extend(options.iter().map(|option| (*option).to_owned()));
-        command
-    }
-
-    /// One transfer against a server of its own.
-    pub(super) fn transfer(self, bench: &Bench, place: &Place, options: &[&str]) -> Result<Transfer, String> {
-        let server = self.serve(bench, place)?;
-        let command = self.client(bench, place, &server, bench.transfer, options);
-        let before = busy_seconds()?;
-        let client = Process::start(bench, &command)?;
-        let output = client.finish(bench.transfer + PATIENCE, |_| ())?;
-        let busy = busy_seconds()? - before;
-        let (bits_per_second, bytes) = self.result(&output)?;
-        Ok(Transfer { bits_per_second, cpu_seconds_per_gb: busy / (bytes / 1e9) })
-    }
-
-    /// Bit rate and bytes at the receiver.
-    pub(super) fn result(self, output: &[u8]) -> Result<(f64, f64), String> {
         let document: Value =
-            serde_json::from_slice(output).map_err(|e| format!("{self:?} printed no JSON: {e}"))?;
+            serde_json::from_slice(output).map_err(|e| format!("{} printed no JSON: {e}", self.name()))?;
         let (receiver, rate) = match self {
             Self::Linerate => (&document["flows"][0]["receiver"], "bitrate_bps"),
-            Self::Iperf3 => (&document["end"]["sum_received"], "bits_per_second"),
+            _ => (&document["end"]["sum_received"], "bits_per_second"),
         };
-        let number = |key: &str| receiver[key].as_f64().filter(|value| *value > 0.0);
-        match (number(rate), number("bytes")) {
-            (Some(rate), Some(bytes)) => Ok((rate, bytes)),
-            _ => Err(format!("{self:?} measured nothing: {}", document["error"])),
+        let positive = |value: &Value| value.as_f64().filter(|value| *value > 0.0);
+        let sender = &document["end"]["sum_sent"];
+        let sent = positive(&sender["bits_per_second"])
+            .zip(positive(&sender["packets"]))
+            .map(|(bits_per_second, datagrams)| Sent { bits_per_second, datagrams });
+        match (positive(&receiver[rate]), positive(&receiver["bytes"])) {
+            (Some(bits_per_second), Some(bytes)) => Ok(Report { bits_per_second, bytes, sent }),
+            _ => Err(format!("{} measured nothing: {}", self.name(), document["error"])),
         }
+    }
+}
+
+/// One transfer with a server of its own.
+pub(super) fn transfer(
+    bench: &Bench,
+    place: &Place,
+    client: Tool,
+    server: Tool,
+    options: &[&str],
+) -> Result<Transfer, String> {
+    let server = server.serve(bench, place)?;
+    let command = client.client(bench, place, &server, bench.transfer, options);
+    let before = busy_seconds()?;
+    let process = Process::start(bench, &command)?;
+    let output = process.finish(bench.transfer + PATIENCE, |_| ())?;
+    let busy = busy_seconds()? - before;
+    let report = client.report(&output)?;
+    Ok(Transfer { report, cpu_seconds_per_gb: busy / (report.bytes / 1e9) })
+}
+
+/// The receiver's line of `nuttcp -fparse`, whose megabytes are of 2^20 bytes and whose rates are decimal.
+fn nuttcp_report(output: &[u8]) -> Result<Report, String> {
+    let text = String::from_utf8_lossy(output);
+    let number = |key: &str| {
+        let word =
+            text.split_ascii_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))?;
+        word.parse::<f64>().ok().filter(|value| *value > 0.0)
+    };
+    match (number("rate_Mbps"), number("megabytes")) {
+        (Some(rate), Some(megabytes)) => {
+            Ok(Report { bits_per_second: rate * 1e6, bytes: megabytes * 1_048_576.0, sent: None })
+        }
+        _ => Err(format!("nuttcp measured nothing: {}", text.trim())),
     }
 }
 
@@ -125,6 +210,29 @@ fn listening_port(line: &str) -> Option<u16> {
 fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     listener.map(|address| address.port()).map_err(|e| format!("no port is free: {e}"))
+}
+
+/// Waits until somebody listens on this port of this namespace, without calling there.
+fn await_listener(bench: &Bench, port: u16) -> Result<(), String> {
+    let deadline = clock::now() + PATIENCE;
+    let tables =
+        || ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    while !tables().iter().any(|table| is_listening(table, port)) {
+        if deadline.has_passed() {
+            return Err(format!("nobody listens on port {port}"));
+        }
+        bench.wait(Duration::from_millis(20))?;
+    }
+    Ok(())
+}
+
+/// Whether a table of sockets has a listener on this port: state 0A of proc(5).
+fn is_listening(table: &str, port: u16) -> bool {
+    let local = format!(":{port:04X}");
+    table.lines().any(|line| {
+        let mut columns = line.split_ascii_whitespace().skip(1);
+        columns.next().is_some_and(|address| address.ends_with(&local)) && columns.nth(1) == Some("0A")
+    })
 }
 
 /// CPU time of the whole machine since it was started, in programs, kernel and interrupts.
@@ -149,21 +257,50 @@ pub(super) fn patience(bench: &Bench, streams: u32) -> Duration {
 mod tests {
     use super::*;
 
+    fn received(bits_per_second: f64, bytes: f64) -> Result<Report, String> {
+        Ok(Report { bits_per_second, bytes, sent: None })
+    }
+
     #[test]
     fn the_receivers_figures_are_taken_from_both() {
         let ours = br#"{"flows":[{"receiver":{"bytes":1250,"bitrate_bps":8000.0},"sender":{"bytes":9}}]}"#;
-        assert_eq!(Tool::Linerate.result(ours), Ok((8000.0, 1250.0)));
+        assert_eq!(Tool::Linerate.report(ours), received(8000.0, 1250.0));
         let theirs =
             br#"{"end":{"sum_sent":{"bytes":9},"sum_received":{"bytes":1250,"bits_per_second":8e3}}}"#;
-        assert_eq!(Tool::Iperf3.result(theirs), Ok((8000.0, 1250.0)));
+        assert_eq!(Tool::Iperf3.report(theirs), received(8000.0, 1250.0));
+        assert_eq!(Tool::LinerateIperf3.report(theirs), received(8000.0, 1250.0));
+    }
+
+    #[test]
+    fn a_sender_of_datagrams_is_reported_beside_the_receiver() {
+        let output = br#"{"end":{"sum_sent":{"bits_per_second":1e8,"packets":8632},
+            "sum_received":{"bytes":12419072,"bits_per_second":9.9e7,"packets":8632}}}"#;
+        let sent = Tool::Iperf3.report(output).unwrap().sent;
+        assert_eq!(sent, Some(Sent { bits_per_second: 1e8, datagrams: 8632.0 }));
+    }
+
+    #[test]
+    fn nuttcp_counts_bytes_in_powers_of_2_and_rates_in_powers_of_10() {
+        let line = b"megabytes=2.0000 real_seconds=2.06 rate_Mbps=188.8920 tx_cpu=0 rx_cpu=3 retrans=0 rtt_ms=0.06\n";
+        assert_eq!(Tool::Nuttcp.report(line), received(188.892e6, 2_097_152.0));
+        assert!(Tool::LinerateNuttcp.report(b"nuttcp-t: Error: connect").unwrap_err().contains("connect"));
     }
 
     #[test]
     fn a_failed_run_is_no_figure() {
         let refused = br#"{"start":{},"end":{},"error":"unable to connect"}"#;
-        assert!(Tool::Iperf3.result(refused).unwrap_err().contains("unable to connect"));
-        assert!(Tool::Linerate.result(b"").is_err());
-        assert!(Tool::Linerate.result(br#"{"flows":[{"receiver":{"bytes":0,"bitrate_bps":0}}]}"#).is_err());
+        assert!(Tool::Iperf3.report(refused).unwrap_err().contains("unable to connect"));
+        assert!(Tool::Linerate.report(b"").is_err());
+        assert!(Tool::Linerate.report(br#"{"flows":[{"receiver":{"bytes":0,"bitrate_bps":0}}]}"#).is_err());
+    }
+
+    #[test]
+    fn a_port_is_ready_when_it_listens_and_not_when_it_was_used() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue\n   \
+             0: 00000000:6DC4 00000000:0000 0A 00000000:00000000\n   \
+             1: 0100007F:6DC5 0100007F:942F 06 00000000:00000000\n";
+        assert!(is_listening(table, 0x6DC4));
+        assert!(!is_listening(table, 0x6DC5) && !is_listening(table, 0x942F) && !is_listening(table, 0xC4));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use linerate_control::{ClassicPort, News, Policy, Server, ServerConfig, Switch};
-use linerate_proto::{Protocol, nuttcp};
+use linerate_proto::{Protocol, iperf2, netpipe, ntttcp, nuttcp, ttcp};
 
 use super::stand_in::ArchiveKeeper;
 use crate::args::{PolicyName, ServeArgs};
@@ -71,7 +71,11 @@ fn config(args: &ServeArgs) -> ServerConfig {
 }
 
 /// The ports that older tools know, each with the protocols that are told apart there.
-const CLASSIC: &[(u16, &[&Protocol])] = &[(5000, &[&nuttcp::NUTTCP])];
+const CLASSIC: &[(u16, &[&Protocol])] = &[
+    (5000, &[&nuttcp::NUTTCP, &ntttcp::NTTTCP]),
+    (5001, &[&iperf2::IPERF2, &ttcp::TTCP]),
+    (5002, &[&netpipe::NETPIPE]),
+];
 
 fn classic_ports() -> Vec<ClassicPort> {
     CLASSIC

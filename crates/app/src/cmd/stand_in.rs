@@ -2,11 +2,15 @@
 //!
 //! A tool's own rules hold from here on: its options, its texts, its exit codes. Its runs are archived like ours.
 
+mod iperf2;
 mod iperf3;
 mod keeper;
 mod links;
+mod netpipe;
+mod ntttcp;
 mod nuttcp;
 mod printer;
+mod ttcp;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -41,7 +45,11 @@ pub(crate) struct Tool {
 /// Every tool.
 const TOOLS: &[Tool] = &[
     Tool { names: &["iperf3"], prepare: iperf3::prepare },
+    Tool { names: &["iperf", "iperf2"], prepare: iperf2::prepare },
+    Tool { names: &["ttcp", "pcattcp"], prepare: ttcp::prepare },
     Tool { names: &["nuttcp"], prepare: nuttcp::prepare },
+    Tool { names: &["NPtcp", "netpipe"], prepare: netpipe::prepare },
+    Tool { names: &["ntttcp"], prepare: ntttcp::prepare },
 ];
 
 /// A tool about to run.
@@ -75,7 +83,11 @@ impl Refusal {
     }
 
     fn error(err: String, code: i32) -> Self {
-        Self { out: String::new(), err, code: u8::try_from(code).unwrap_or(1) }
+        Self::both(String::new(), err, code)
+    }
+
+    fn both(out: String, err: String, code: i32) -> Self {
+        Self { out, err, code: u8::try_from(code).unwrap_or(1) }
     }
 }
 

@@ -43,8 +43,12 @@ pub(super) struct Post {
 pub(super) fn serve(tray: &Tray, posts: &[Post], shared: &Shared) {
     let (Some(make), Some(first)) = (tray.protocol.servant, posts.first()) else { return };
     while !shared.stopping() {
-        let config =
-            ServantConfig { port: first.port, shared: shared.config.policy == Policy::Shared, seed: seed() };
+        let config = ServantConfig {
+            port: first.port,
+            shared: shared.config.policy == Policy::Shared,
+            seed: seed(),
+            wall: Span::from_ns(clock::wall_ns()),
+        };
         let mut desk = ServantDesk { tray, posts, shared, clients: BTreeMap::new() };
         // Whatever becomes of one stand-in, the others and the next clients are served.
         let life = catch_unwind(AssertUnwindSafe(|| live(make(&config), &mut desk)));

@@ -109,7 +109,8 @@ impl Server {
         let seed = StdRng::seed_from_u64(config.seed).random();
         let shared = config.shared;
         let host = Host::default();
-        Box::new(Self::new(ServerConfig { settings, host, unix_ms: 0, seed, gate: None, shared }))
+        let unix_ms = config.wall.as_ns() / 1_000_000;
+        Box::new(Self::new(ServerConfig { settings, host, unix_ms, seed, gate: None, shared }))
     }
 
     fn begin(&mut self) {

@@ -111,28 +111,21 @@ pub struct Usage {
 }
 
 const USAGE: &str = "
- NETPIPE USAGE 
+ NETPIPE USAGE \n
+  NPtcp [OPTIONS]           wait for the transmitter
+  NPtcp -h HOST [OPTIONS]   measure the way to the receiver; both take the same options
 
-a: asynchronous receive (a.k.a. preposted receive)
-B: burst all preposts before measuring performance
-b: specify TCP send/receive socket buffer sizes
-h: specify hostname of the receiver <-h host>
-I: Invalidate cache (measure performance without cache effects).
-   This simulates data coming from main memory instead of cache.
-i: Do an integrity check instead of measuring performance
-l: lower bound start value e.g. <-l 1>
-n: Set a constant value for number of repeats <-n 50>
-o: specify output filename <-o filename>
-O: specify transmit and optionally receive buffer offsets <-O 1,3>
-p: set the perturbation number <-p 1>
-   (default = 3 Bytes, set to 0 for no perturbations)
-r: reset sockets for every trial
-s: stream data in one direction only.
-u: upper bound stop value e.g. <-u 1048576>
-2: Send data in both directions at the same time.
-P: Set the port number to one other than the default.
-   The maximum test size is limited by the TCP buffer size
-A: Use SDP Address familty (AF_INET_SDP)
+  -l SIZE   first message size [1]        -u SIZE   last one [10000000]
+  -p N      also N bytes below and above each size, 0 for none [3]
+  -n N      messages of every trial, instead of as many as fill a tenth of a second
+  -s        one direction only            -2        both directions at once
+  -r        a new connection for every trial
+  -I        messages from memory that no cache holds
+  -i        look at every byte instead of the clock
+  -b BYTES  send and receive buffers      -P PORT   port [5002]
+  -o FILE   where the points go [np.out]  -O N[,M]  offsets of the buffers
+
+ -a, -A and -B are not there: TCP as everybody has it, one message at a time.
 
 ";
 

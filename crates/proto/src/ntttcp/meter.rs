@@ -86,8 +86,8 @@ pub(super) struct Meter {
     /// How many of the three ends have passed.
     passed: usize,
     progress_at: Timestamp,
-    /// What the next counts of the flows are for, and the next ones of the host.
-    looks: Vec<Look>,
+    /// What the next counts of the flows are for and when they were asked, and the next ones of the host.
+    looks: Vec<(Look, Timestamp)>,
     hosts: Vec<Look>,
     host_before: HostCounts,
     host_after: HostCounts,
@@ -114,7 +114,7 @@ impl Meter {
         };
         if schedule.warmup == Span::ZERO {
             meter.passed = 1;
-            meter.edge(Look::Before);
+            meter.edge(Look::Before, now);
         }
         meter
     }
@@ -154,11 +154,11 @@ impl Meter {
             self.passed += 1;
             return Some(match self.passed {
                 1 => {
-                    self.edge(Look::Before);
+                    self.edge(Look::Before, now);
                     Turn::Measured
                 }
                 2 => {
-                    self.edge(Look::After);
+                    self.edge(Look::After, now);
                     Turn::Done { cooldown: self.schedule.cooldown > Span::ZERO }
                 }
                 _ => Turn::Finished,
@@ -168,7 +168,7 @@ impl Meter {
             return None;
         }
         self.progress_at = now + PROGRESS;
-        self.looks.push(Look::Progress);
+        self.looks.push((Look::Progress, now));
         Some(Turn::Progress)
     }
 
@@ -178,14 +178,14 @@ impl Meter {
             self.before.at = now;
         }
         if self.passed < 2 {
-            self.edge(Look::After);
+            self.edge(Look::After, now);
         }
         self.passed = 3;
     }
 
     /// Flows and host are looked at.
-    fn edge(&mut self, look: Look) {
-        self.looks.push(look);
+    fn edge(&mut self, look: Look, now: Timestamp) {
+        self.looks.push((look, now));
         self.hosts.push(look);
     }
 
@@ -200,13 +200,13 @@ impl Meter {
     }
 
     /// Takes in what the flows have counted; the bit rate since the line before when it is for a line.
-    pub(super) fn counts(&mut self, now: Timestamp, cpu: Cpu, flows: &[FlowCounts]) -> Option<f64> {
+    pub(super) fn counts(&mut self, cpu: Cpu, flows: &[FlowCounts]) -> Option<f64> {
         if self.looks.is_empty() {
             return None;
         }
-        let look = self.looks.remove(0);
+        let (look, at) = self.looks.remove(0);
         let reading = Reading {
-            at: now,
+            at,
             bytes: flows.iter().flat_map(streams).collect(),
             process: cpu.user + cpu.system,
             rtt: flows.iter().flat_map(|flow| flow.streams.iter().filter_map(|stream| stream.rtt)).collect(),
@@ -216,8 +216,8 @@ impl Meter {
             Look::Before => self.before = reading,
             Look::After => self.after = Some(reading),
             Look::Progress => {
-                let (before, bytes) = std::mem::replace(&mut self.seen, (now, total));
-                let seconds = now.since(before).as_secs_f64();
+                let (before, bytes) = std::mem::replace(&mut self.seen, (at, total));
+                let seconds = at.since(before).as_secs_f64();
                 return Some(total.saturating_sub(bytes) as f64 * 8.0 / seconds.max(1e-9));
             }
         }

@@ -2,6 +2,7 @@
 
 mod clients;
 
+use linerate_model::Direction;
 use linerate_units::{Span, Timestamp};
 
 use self::clients::{Clients, Said};
@@ -11,7 +12,7 @@ use super::options::Options;
 use super::run::{self, Due, Run};
 use super::sender::{FAILED, SETTLING};
 use super::wire::{END, FINISHED, IDLE, READY, RUNNING, WAIT};
-use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn, Stop};
+use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn, Stop};
 
 const SYNC: Link = Link(0);
 
@@ -59,6 +60,7 @@ pub struct Receiver {
     schedule: Schedule,
     run: Option<Run>,
     next_run: RunId,
+    next_flow: FlowId,
     code: i32,
 }
 
@@ -81,6 +83,7 @@ impl Receiver {
             deadline: None,
             run: None,
             next_run: 0,
+            next_flow: 0,
             code: 0,
         }
     }
@@ -114,7 +117,8 @@ impl Receiver {
             self.console.debug(now, &format!("ntttcp server is listening on {}", opened.local));
         }
         self.listening += 1;
-        if self.listening == self.listeners() && self.options.udp && !self.options.sync {
+        let all = self.listening == self.listeners();
+        if all && self.options.udp && !self.options.sync && self.state == State::Idle {
             self.ask(now, Link(1));
         }
     }
@@ -238,7 +242,8 @@ impl Receiver {
         let wished = if self.serves { 0 } else { self.options.seconds };
         self.schedule = Schedule::new(self.options.omit, wished, self.agreed);
         let streams = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX).max(1);
-        let planned = run::planned(self.next_run, link, &self.options, &self.schedule, streams);
+        let mut planned = run::planned(self.next_run, link, &self.options, &self.schedule, streams);
+        planned.flows = vec![(self.next_flow, Direction::Upload)];
         self.console.outputs.push_back(Output::Ask(Box::new(planned)));
         self.clients.start_time(now);
     }
@@ -257,6 +262,7 @@ impl Receiver {
         }
         let ports = usize::from(self.options.ports);
         let mut run = Run::new(now, run, self.schedule, ports, &self.options, &mut self.console);
+        run.number_from(self.next_flow);
         if self.options.udp {
             let links: Vec<(Link, usize)> = self.data_listeners().collect();
             run.start(&links, &self.options, &mut self.console);
@@ -383,13 +389,16 @@ impl Receiver {
         }
     }
 
-    fn ended(&mut self, now: Timestamp, flow: u16) {
-        if let Some(run) = &mut self.run {
-            run.ended(flow);
-            let alone = !self.options.sync && run.running().is_empty() && self.state == State::Running;
-            if alone && !self.options.udp && run.has_streams() {
-                self.deserted(now);
-            }
+    fn ended(&mut self, now: Timestamp, flow: FlowId) {
+        let Some(run) = self.run.as_mut().filter(|run| run.has_flow(flow)) else {
+            // It took longer to end than its test waited for.
+            self.console.outputs.push_back(Output::Forget { flow });
+            return;
+        };
+        run.ended(flow);
+        let alone = !self.options.sync && run.running().is_empty() && self.state == State::Running;
+        if alone && !self.options.udp {
+            self.deserted(now);
         }
         self.finish_if_still(now);
     }
@@ -399,6 +408,7 @@ impl Receiver {
             run.report(now, &self.options, &mut self.console);
             let trouble = run.was_broken_off().then(|| "the test was broken off".to_owned());
             self.console.outputs.extend(run.forget());
+            self.next_flow = run.next_flow();
             self.console.outputs.push_back(Output::RunOver { run: run.run, trouble });
         }
         // A sender whose timer runs a little longer shall not meet a reset.
@@ -476,7 +486,7 @@ impl StandIn for Receiver {
             }
             Input::Counts { cpu, flows } => {
                 if let Some(run) = &mut self.run {
-                    run.counts(now, cpu, flows, &self.options, &mut self.console);
+                    run.counts(cpu, flows, &self.options, &mut self.console);
                 }
             }
             Input::Ended { counts } => self.ended(now, counts.flow),

@@ -30,6 +30,8 @@ pub(super) struct Run {
     /// Flows that move data.
     flows: Vec<FlowId>,
     next_flow: FlowId,
+    /// Flows that have ended.
+    over: Vec<FlowId>,
     /// The test was broken off.
     broken: bool,
 }
@@ -60,6 +62,7 @@ impl Run {
             threads,
             flows: Vec::new(),
             next_flow: 0,
+            over: Vec::new(),
             broken: false,
         };
         if schedule.warmup == Span::ZERO {
@@ -104,10 +107,6 @@ impl Run {
         })));
     }
 
-    pub(super) fn has_streams(&self) -> bool {
-        !self.thread_of.is_empty()
-    }
-
     /// Says what the clock brings.
     pub(super) fn tick(&mut self, now: Timestamp, options: &Options, console: &mut Console) -> Due {
         while let Some(turn) = self.meter.turn(now) {
@@ -150,9 +149,19 @@ impl Run {
         console.info(now, "Test cycle finished.");
     }
 
-    /// Wishes that let go of its flows.
-    pub(super) fn forget(&self) -> impl Iterator<Item = Output> + use<> {
-        (0..self.next_flow).map(|flow| Output::Forget { flow })
+    /// Numbers its flows from here on: those of a run before may still be in use.
+    pub(super) fn number_from(&mut self, flow: FlowId) {
+        self.next_flow = flow;
+    }
+
+    /// The number of the next flow.
+    pub(super) fn next_flow(&self) -> FlowId {
+        self.next_flow
+    }
+
+    /// Wishes that let go of the flows that have ended.
+    pub(super) fn forget(&self) -> impl Iterator<Item = Output> + '_ {
+        self.over.iter().map(|flow| Output::Forget { flow: *flow })
     }
 
     pub(super) fn was_broken_off(&self) -> bool {
@@ -165,13 +174,12 @@ impl Run {
 
     pub(super) fn counts(
         &mut self,
-        now: Timestamp,
         cpu: Cpu,
         flows: &[FlowCounts],
         options: &Options,
         console: &mut Console,
     ) {
-        if let Some(bps) = self.meter.counts(now, cpu, flows).filter(|_| !options.quiet) {
+        if let Some(bps) = self.meter.counts(cpu, flows).filter(|_| !options.quiet) {
             console.plain(&format!("Real-time throughput: {}", report::rate(bps)));
         }
     }
@@ -186,6 +194,9 @@ impl Run {
     }
 
     pub(super) fn ended(&mut self, flow: FlowId) {
+        if self.has_flow(flow) {
+            self.over.push(flow);
+        }
         self.flows.retain(|other| *other != flow);
     }
 
@@ -223,11 +234,11 @@ fn write_files(figures: &Figures<'_>, options: &Options, console: &mut Console) 
 
 /// Asks for the counts, and for the host's at the ends of the measured part.
 fn look(options: &Options, console: &mut Console, host: bool) {
+    console.outputs.push_back(Output::Look);
     if host {
         let (interrupts, interface) = (options.interrupts.clone(), options.interface.clone());
         console.outputs.push_back(Output::LookHost { interrupts, interface });
     }
-    console.outputs.push_back(Output::Look);
 }
 
 pub(super) fn planned(

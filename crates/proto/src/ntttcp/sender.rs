@@ -378,7 +378,7 @@ impl StandIn for Sender {
             }
             Input::Counts { cpu, flows } => {
                 if let Some(run) = &mut self.run {
-                    run.counts(now, cpu, flows, &self.options, &mut self.console);
+                    run.counts(cpu, flows, &self.options, &mut self.console);
                 }
             }
             Input::Ended { counts } => self.ended(now, counts.flow),

@@ -50,7 +50,7 @@ pub(super) fn iperf3(bench: &Bench) -> Result<Vec<Readings>, String> {
     for _ in 0..bench.pairs {
         let command = Tool::Iperf3.client(bench, &place, &server, length(bench, 5, 2), &options);
         let output = Process::start(bench, &command)?.finish(length(bench, 10, 5) + PATIENCE, |_| ())?;
-        all.push(Tool::Iperf3.result(&output)?.0 / 1e6);
+        all.push(Tool::Iperf3.report(&output)?.bits_per_second / 1e6);
     }
     Ok(vec![Readings { all, note: Some("iperf3's own receiver, which prints 941".to_owned()) }])
 }

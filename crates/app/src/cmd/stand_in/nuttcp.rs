@@ -12,9 +12,7 @@ pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refus
         eprint!("{warning}");
     }
     match invocation {
-        Invocation::Print { text, code } => {
-            Err(Refusal { code: u8::try_from(code).unwrap_or(1), ..Refusal::text(text) })
-        }
+        Invocation::Print { text, code } => Err(Refusal::both(text, String::new(), code)),
         Invocation::Mistake(text) => Err(Refusal::error(text, 1)),
         Invocation::Client(options) => {
             let host = options.host.clone();

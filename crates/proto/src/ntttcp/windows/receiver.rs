@@ -129,6 +129,8 @@ impl WindowsReceiver {
                     return;
                 };
                 *place = Some(link);
+                // A sender may be through with its tokens before this end is.
+                self.console.outputs.push_back(Output::Hold { link });
                 self.console.outputs.push_back(Output::Close { link: listener });
                 self.begin_if_complete();
             }
@@ -286,7 +288,7 @@ impl StandIn for WindowsReceiver {
             }
             Input::Counts { cpu, flows } => {
                 if let Some(run) = &mut self.run {
-                    run.counts(now, cpu, flows, &self.options, &mut self.console);
+                    run.counts(cpu, flows, &self.options, &mut self.console);
                 }
             }
             Input::Ended { counts } => self.ended(now, counts),

@@ -296,7 +296,7 @@ impl StandIn for WindowsSender {
             }
             Input::Counts { cpu, flows } => {
                 if let Some(run) = &mut self.run {
-                    run.counts(now, cpu, flows, &self.options, &mut self.console);
+                    run.counts(cpu, flows, &self.options, &mut self.console);
                 }
             }
             Input::Written { .. } => self.written(now),

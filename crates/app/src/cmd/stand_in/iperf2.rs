@@ -1,0 +1,38 @@
+//! iperf 2's command line.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use linerate_proto::iperf2::{Client, Server, parse};
+use linerate_proto::stand_in::StandIn;
+use linerate_sock::clock::wall_ns;
+use linerate_units::Span;
+
+use super::printer::log_file;
+use super::{Prepared, Refusal, words};
+
+pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
+    let mut settings = parse(&words(arguments)).map_err(|refusal| {
+        if refusal.to_stdout {
+            Refusal::both(refusal.text, String::new(), refusal.code)
+        } else {
+            Refusal::error(refusal.text, refusal.code)
+        }
+    })?;
+    settings.epoch = Span::from_ns(wall_ns());
+    settings.pid = std::process::id();
+    let host = settings.host.clone();
+    let path = settings.output.clone();
+    let stand_in: Box<dyn StandIn> = match &host {
+        Some(_) => Box::new(Client::new(settings)),
+        None => Box::new(Server::new(settings)),
+    };
+    let output = match &path {
+        None => None,
+        Some(path) => Some(
+            log_file(Path::new(path))
+                .map_err(|error| Refusal::error(format!("{path} cannot be opened: {error}\n"), 1))?,
+        ),
+    };
+    Ok(Prepared { output, ..Prepared::new(stand_in, host) })
+}

@@ -1,0 +1,22 @@
+//! NetPIPE's command line.
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use linerate_proto::netpipe::{Command, Receiver, Transmitter};
+use linerate_proto::stand_in::StandIn;
+
+use super::{Prepared, Refusal};
+
+pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
+    let command =
+        Command::parse(arguments).map_err(|usage| Refusal::both(usage.output, usage.error, usage.code))?;
+    let Command { host, options, banner } = command;
+    // Whoever reads may have gone.
+    let _ = std::io::stdout().write_all(banner.as_bytes());
+    let stand_in: Box<dyn StandIn> = match &host {
+        Some(host) => Box::new(Transmitter::new(host, options)),
+        None => Box::new(Receiver::new(options, false)),
+    };
+    Ok(Prepared::new(stand_in, host))
+}

@@ -1,0 +1,22 @@
+//! NTttcp's command line.
+
+use std::ffi::OsString;
+
+use linerate_proto::ntttcp::{Role, parse, stand_in};
+use linerate_units::Span;
+
+use super::{Prepared, Refusal};
+
+pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
+    let options = parse(arguments).map_err(|usage| Refusal::both(usage.output, usage.error, usage.code))?;
+    let host = options.address.clone().filter(|_| options.role == Role::Sender);
+    Ok(Prepared::new(stand_in(options, time_of_day()), host))
+}
+
+/// Since midnight, for the times before its lines.
+fn time_of_day() -> Span {
+    let now = jiff::Zoned::now();
+    let time = now.time();
+    let seconds = [(time.hour(), 3600), (time.minute(), 60), (time.second(), 1)];
+    Span::from_secs(seconds.into_iter().map(|(count, each)| u64::from(count.unsigned_abs()) * each).sum())
+}

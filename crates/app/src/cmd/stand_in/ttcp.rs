@@ -1,0 +1,14 @@
+//! ttcp's command line.
+
+use std::ffi::OsString;
+
+use linerate_proto::ttcp::{Ttcp, parse};
+
+use super::{Prepared, Refusal, words};
+
+pub(super) fn prepare(name: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
+    let settings =
+        parse(name, &words(arguments)).map_err(|refusal| Refusal::error(refusal.text, refusal.code))?;
+    let host = settings.host.clone();
+    Ok(Prepared::new(Box::new(Ttcp::new(settings)), host))
+}

@@ -1,0 +1,347 @@
+//! iperf 2's command line.
+
+use std::net::IpAddr;
+
+use linerate_units::Span;
+
+use super::numbers::quantity;
+use super::settings::{Amount, Format, Mode, Rate, Settings};
+
+/// A command line that starts no test: what is printed, where, and the exit code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The text, lines and all.
+    pub text: String,
+    /// Whether it goes to standard output.
+    pub to_stdout: bool,
+    /// The exit code.
+    pub code: i32,
+}
+
+/// Most connections of a client.
+const MOST: u64 = 1000;
+
+/// Short and long names, and whether a value follows.
+const OPTIONS: &[(char, &str, bool)] = &[
+    ('b', "bandwidth", true),
+    ('B', "bind", true),
+    ('c', "client", true),
+    ('C', "compatibility", false),
+    ('D', "daemon", false),
+    ('d', "dualtest", false),
+    ('e', "enhanced", false),
+    ('f', "format", true),
+    (' ', "fq-rate", true),
+    (' ', "full-duplex", false),
+    ('h', "help", false),
+    ('i', "interval", true),
+    ('V', "ipv6_domain", false),
+    ('l', "len", true),
+    ('L', "listenport", true),
+    ('M', "mss", true),
+    (' ', "no-udp-fin", false),
+    ('N', "nodelay", false),
+    ('n', "num", true),
+    ('o', "output", true),
+    ('P', "parallel", true),
+    ('X', "peer-detect", false),
+    ('p', "port", true),
+    ('m', "print_mss", false),
+    ('x', "reportexclude", true),
+    ('y', "reportstyle", true),
+    ('R', "reverse", false),
+    ('s', "server", false),
+    ('1', "singleclient", false),
+    ('U', "single_udp", false),
+    (' ', "sum-only", false),
+    ('Z', "tcp-congestion", true),
+    ('t', "time", true),
+    ('S', "tos", true),
+    ('r', "tradeoff", false),
+    (' ', "trip-times", false),
+    ('T', "ttl", true),
+    ('u', "udp", false),
+    ('v', "version", false),
+    ('w', "window", true),
+    ('z', "realtime", false),
+];
+
+/// Reads the arguments behind the program's name.
+///
+/// # Errors
+/// What the tool prints instead of a test.
+pub fn parse(arguments: &[String]) -> Result<Settings, Refusal> {
+    let mut settings = Settings::default();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        if let Some(long) = argument.strip_prefix("--").filter(|long| !long.is_empty()) {
+            let (name, value) =
+                long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            let (name, takes) = long_option(name).ok_or_else(|| unknown(argument))?;
+            let value = match (takes, value) {
+                (true, None) => Some(arguments.next().ok_or_else(|| missing(name))?.as_str()),
+                (true, value) => value,
+                (false, _) => None,
+            };
+            apply(&mut settings, name, value.unwrap_or(""))?;
+        } else if let Some(letters) = argument.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            short_options(&mut settings, letters, &mut arguments)?;
+        } else {
+            return Err(complaint(&format!("ignoring extra argument -- {argument}")));
+        }
+    }
+    checked(settings)
+}
+
+/// A long name in full or as an unambiguous beginning.
+fn long_option(name: &str) -> Option<(&'static str, bool)> {
+    let exact = OPTIONS.iter().find(|(_, long, _)| *long == name);
+    let mut begun = OPTIONS.iter().filter(|(_, long, _)| long.starts_with(name));
+    let found = exact.or_else(|| begun.next().filter(|_| begun.next().is_none()))?;
+    Some((found.1, found.2))
+}
+
+fn short_options<'a>(
+    settings: &mut Settings,
+    letters: &str,
+    arguments: &mut impl Iterator<Item = &'a String>,
+) -> Result<(), Refusal> {
+    let mut rest = letters.chars();
+    while let Some(letter) = rest.next() {
+        let found = OPTIONS.iter().find(|(short, ..)| *short == letter && letter != ' ');
+        let Some((_, name, takes)) = found else { return Err(unknown(&format!("-{letter}"))) };
+        if !takes {
+            apply(settings, name, "")?;
+            continue;
+        }
+        let attached = rest.as_str();
+        let value =
+            if attached.is_empty() { arguments.next().ok_or_else(|| missing(name))? } else { attached };
+        return apply(settings, name, value);
+    }
+    Ok(())
+}
+
+/// One option.
+fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal> {
+    match name {
+        "server" => settings.server = true,
+        "client" => settings.host = Some(value.to_owned()),
+        "udp" | "single_udp" => settings.udp = true,
+        "compatibility" => settings.compatible = true,
+        "dualtest" => settings.mode = Mode::Dual,
+        "tradeoff" => settings.mode = Mode::Tradeoff,
+        "reverse" => settings.mode = Mode::Reverse,
+        "full-duplex" => settings.mode = Mode::FullDuplex,
+        "enhanced" => settings.enhanced = true,
+        "ipv6_domain" => settings.ipv6 = true,
+        "no-udp-fin" => settings.no_udp_fin = true,
+        "nodelay" => settings.no_delay = true,
+        "peer-detect" => settings.peer_detect = true,
+        "print_mss" => settings.print_mss = true,
+        "singleclient" => settings.single = true,
+        "sum-only" => settings.sum_only = true,
+        "trip-times" => {
+            settings.trip_times = true;
+            settings.enhanced = true;
+        }
+        "reportexclude" => settings.exclude = value.to_ascii_uppercase(),
+        "reportstyle" => settings.csv = value.starts_with(['c', 'C']),
+        "tcp-congestion" => settings.congestion = Some(value.to_owned()),
+        "output" => settings.output = Some(value.to_owned()),
+        "format" => settings.format = format(value)?,
+        "bandwidth" => settings.rate = Some(rate(value)?),
+        "bind" => bind(settings, value)?,
+        "tos" => settings.tos = Some(tos(value)?),
+        "version" => return Err(version()),
+        "help" => return Err(Refusal { text: help(), to_stdout: true, code: 0 }),
+        // The process stays in the foreground; who wants it elsewhere has the shell and the service manager.
+        "daemon" | "realtime" | "ttl" => {}
+        _ => return numeric(settings, name, value),
+    }
+    Ok(())
+}
+
+/// One option that is a number.
+fn numeric(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal> {
+    let number = |range: std::ops::RangeInclusive<u64>| {
+        quantity(value).filter(|number| range.contains(number)).ok_or_else(|| {
+            complaint(&format!(
+                "invalid value for --{name}: {value}; give {} to {}",
+                range.start(),
+                range.end()
+            ))
+        })
+    };
+    match name {
+        "port" => settings.port = number(1..=65_535)? as u16,
+        "listenport" => settings.listen_port = Some(number(1..=65_535)? as u16),
+        "len" => settings.length = Some(number(1..=64 << 20)? as u32),
+        "window" => settings.window = Some(number(1..=1 << 30)?),
+        "mss" => settings.mss = Some(number(88..=65_495)? as u32),
+        "num" => settings.amount = Amount::Bytes(number(1..=1 << 60)?),
+        "parallel" => settings.parallel = Some(number(1..=MOST)? as u32),
+        "fq-rate" => settings.fq_rate = Some(number(8..=1 << 55)?),
+        "interval" => settings.interval = seconds(name, value)?.filter(|span| *span > Span::ZERO),
+        _ => {
+            let time = seconds(name, value)?.filter(|time| *time > Span::ZERO);
+            settings.listen_for = time;
+            settings.amount = Amount::Time(time.unwrap_or(Span::from_secs(86_400)));
+        }
+    }
+    Ok(())
+}
+
+/// Seconds with a fraction; at most a day.
+fn seconds(name: &str, value: &str) -> Result<Option<Span>, Refusal> {
+    let span = value.parse::<f64>().ok().filter(|seconds| *seconds <= 86_400.0).and_then(Span::from_secs_f64);
+    let short = span.is_some_and(|span| span > Span::ZERO && span < Span::from_ms(5));
+    match span {
+        Some(span) if !short => Ok(Some(span)),
+        _ => Err(complaint(&format!("invalid value for --{name}: {value}; give 0.005 to 86400 seconds"))),
+    }
+}
+
+fn format(value: &str) -> Result<Format, Refusal> {
+    Ok(match value {
+        "a" => Format::AdaptiveBits,
+        "A" => Format::AdaptiveBytes,
+        "b" => Format::Bits(0),
+        "k" => Format::Bits(1),
+        "m" => Format::Bits(2),
+        "g" => Format::Bits(3),
+        "B" => Format::Bytes(0),
+        "K" => Format::Bytes(1),
+        "M" => Format::Bytes(2),
+        "G" => Format::Bytes(3),
+        _ => return Err(complaint(&format!("invalid format {value}; give k, m, g, a, K, M, G or A"))),
+    })
+}
+
+fn rate(value: &str) -> Result<Rate, Refusal> {
+    let wrong = || complaint(&format!("invalid rate {value}; give bits per second as 10m, or 500pps"));
+    // A standard deviation behind a comma is for variable rates, which this client does not have.
+    let value = value.split(',').next().unwrap_or(value);
+    let rate = match value.strip_suffix("pps") {
+        Some(packets) => Rate::Packets(quantity(packets).ok_or_else(wrong)?),
+        None => Rate::Bits(quantity(value).ok_or_else(wrong)?),
+    };
+    match rate {
+        Rate::Bits(0) | Rate::Packets(0) => Err(wrong()),
+        rate => Ok(rate),
+    }
+}
+
+/// Address, address:port, [address]:port, each with %device, or %device alone.
+fn bind(settings: &mut Settings, value: &str) -> Result<(), Refusal> {
+    let (value, device) = match value.split_once('%') {
+        Some((address, device)) => (address, Some(device.to_owned())),
+        None => (value, None),
+    };
+    settings.device = device;
+    if value.is_empty() {
+        return Ok(());
+    }
+    if let Ok(address) = value.parse::<IpAddr>() {
+        settings.bind = Some(address);
+    } else if let Ok(address) = value.parse::<std::net::SocketAddr>() {
+        settings.bind = Some(address.ip());
+        settings.bind_port = Some(address.port());
+    } else {
+        return Err(complaint(&format!("invalid address {value} to bind to; give an IP address")));
+    }
+    Ok(())
+}
+
+/// A number in three systems, or a name.
+fn tos(value: &str) -> Result<u8, Refusal> {
+    let lower = value.to_ascii_lowercase();
+    let number = match lower.strip_prefix("0x") {
+        Some(hex) => u8::from_str_radix(hex, 16).ok(),
+        None if lower.len() > 1 && lower.starts_with('0') => u8::from_str_radix(&lower, 8).ok(),
+        None => lower.parse().ok(),
+    };
+    let class = |prefix: &str, highest: u8| {
+        let digits = lower.strip_prefix(prefix)?;
+        digits.parse::<u8>().ok().filter(|class| *class <= highest && digits.len() <= 2)
+    };
+    let named = match lower.as_str() {
+        "ef" => Some(46 << 2),
+        "le" => Some(1 << 2),
+        "lowdelay" => Some(0x10),
+        "throughput" => Some(0x08),
+        "reliability" => Some(0x04),
+        _ => class("cs", 7).map(|class| class << 5).or_else(|| {
+            let (class, precedence) = class("af", 43).map(|class| (class / 10, class % 10))?;
+            let valid = (1..=4).contains(&class) && (1..=3).contains(&precedence);
+            valid.then_some((class * 8 + precedence * 2) << 2)
+        }),
+    };
+    number
+        .or(named)
+        .ok_or_else(|| complaint(&format!("invalid --tos {value}; give 0 to 255 or a name as af41")))
+}
+
+/// Whether the parts go together.
+fn checked(settings: Settings) -> Result<Settings, Refusal> {
+    if settings.server == settings.host.is_some() {
+        return Err(Refusal { text: usage().to_owned(), to_stdout: false, code: 1 });
+    }
+    let length = settings.length_for(settings.udp);
+    if settings.udp && !settings.server && !(18..=65_507).contains(&length) {
+        return Err(complaint("a datagram needs 18 to 65507 bytes: change -l"));
+    }
+    let two_way = matches!(settings.mode, Mode::Reverse | Mode::FullDuplex);
+    if settings.compatible && (two_way || settings.peer_detect || settings.trip_times) {
+        return Err(complaint(
+            "-C sends no header, so the server cannot know of -R, --full-duplex, -X or --trip-times",
+        ));
+    }
+    if settings.trip_times && !settings.udp && !settings.server {
+        return Err(complaint("--trip-times needs -u here: over TCP every write would have to be stamped"));
+    }
+    if settings.server && settings.mode != Mode::Plain {
+        return Err(complaint("-d, -r, -R and --full-duplex belong to the client"));
+    }
+    Ok(settings)
+}
+
+fn unknown(option: &str) -> Refusal {
+    let what = if option.starts_with("--") {
+        format!("unrecognized option `{option}'")
+    } else {
+        format!("invalid option -- {}", option.trim_start_matches('-'))
+    };
+    Refusal { text: format!("iperf: {what}\n{}", usage()), to_stdout: false, code: 1 }
+}
+
+fn missing(name: &str) -> Refusal {
+    let text = format!("iperf: option requires an argument -- {name}\n{}", usage());
+    Refusal { text, to_stdout: false, code: 1 }
+}
+
+fn complaint(what: &str) -> Refusal {
+    Refusal { text: format!("iperf: {what}\n"), to_stdout: false, code: 1 }
+}
+
+fn version() -> Refusal {
+    let text = format!("iperf version 2.1.8 (linerate {})\n", env!("CARGO_PKG_VERSION"));
+    Refusal { text, to_stdout: true, code: 0 }
+}
+
+const fn usage() -> &'static str {
+    "Usage: iperf [-s|-c host] [options]\nTry `iperf --help' for more information.\n"
+}
+
+/// The options, one a line.
+fn help() -> String {
+    let mut text =
+        "Usage: iperf [-s|-c host] [options]\n       iperf [-h|--help] [-v|--version]\n\n".to_owned();
+    for (short, long, takes) in OPTIONS {
+        let short = if *short == ' ' { "    ".to_owned() } else { format!("-{short}, ") };
+        let value = if *takes { " VALUE" } else { "" };
+        text.push_str(&format!("  {short}--{long}{value}\n"));
+    }
+    text.push_str("\nk, m, g are decimal, K, M, G binary; the manual of iperf 2.1.8 applies.\n");
+    text
+}

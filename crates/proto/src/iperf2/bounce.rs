@@ -1,0 +1,65 @@
+//! Requests and answers in turn (--bounceback): what comes is returned, with the times of this end in it.
+
+use linerate_units::Timestamp;
+
+use super::desk::Desk;
+use super::report::Row;
+use super::track::Stream;
+use super::wire::{put, word};
+use crate::stand_in::{Link, Output};
+
+/// Longest message.
+const LONGEST: usize = 1 << 20;
+
+/// Shortest message: its fields end here.
+const SHORTEST: usize = 48;
+
+/// One connection of that kind.
+#[derive(Debug)]
+pub(super) struct Bounce {
+    stream: Stream,
+    started_at: Timestamp,
+    heard: Vec<u8>,
+}
+
+impl Bounce {
+    pub(super) const fn new(now: Timestamp, stream: Stream) -> Self {
+        Self { stream, started_at: now, heard: Vec::new() }
+    }
+
+    /// Returns every message that is complete.
+    pub(super) fn bytes(&mut self, desk: &mut Desk, now: Timestamp, link: Link, bytes: &[u8]) {
+        self.heard.extend_from_slice(bytes);
+        loop {
+            let Some(size) = word(&self.heard, 4).map(|size| size as usize) else { return };
+            if !(SHORTEST..=LONGEST).contains(&size) {
+                self.heard.clear();
+                desk.put(Output::FinishWriting { link });
+                return;
+            }
+            if self.heard.len() < size {
+                return;
+            }
+            let mut message: Vec<u8> = self.heard.drain(..size).collect();
+            let (seconds, micros) = desk.settings.wall(now);
+            for at in [28, 36] {
+                put(&mut message, at, seconds);
+                put(&mut message, at + 4, micros);
+            }
+            // The tool counts what it returned too.
+            self.stream.own_bytes = self.stream.own_bytes.saturating_add(2 * size as u64);
+            desk.put(Output::Send { link, bytes: message });
+        }
+    }
+
+    pub(super) fn finish(&self, desk: &mut Desk, now: Timestamp) {
+        let row = Row {
+            id: Some(self.stream.id),
+            to: now.since(self.started_at).as_secs_f64(),
+            bytes: self.stream.own_bytes,
+            ..Row::default()
+        };
+        let text = desk.report.rows(now, super::report::Kind::Plain, &[row], &[self.stream.ends]);
+        desk.print(text);
+    }
+}

@@ -1,0 +1,422 @@
+//! The client.
+
+mod back;
+mod wishes;
+
+use wishes::header_of;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use linerate_units::{Span, Timestamp};
+
+use super::datagram::{Generation, number_of};
+use super::desk::Desk;
+use super::half::Half;
+use super::report::{Ends, Told};
+use super::settings::{Amount, Mode, Settings};
+use super::track::Stream;
+use super::wire::{Ack, Extension, TestHeader};
+use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn};
+
+/// Where connections back come in.
+const BACK: Link = Link(60_000);
+
+/// The only run of a client.
+const RUN: RunId = 0;
+
+/// How long the server's answer is waited for with -X: an old server never gives one.
+const DETECT_FOR: Span = Span::from_secs(2);
+
+/// How often a datagram calls for those of the server, and how often it is tried.
+const CALL_EVERY: Span = Span::from_ms(250);
+const CALLS: u32 = 12;
+
+/// How far the client has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The port for connections back, then the connections.
+    Connecting,
+    /// With -X: the server's answer.
+    Detecting,
+    /// UDP -R: the server's first datagram.
+    Calling,
+    Testing,
+    /// Ours is over; the server's connections back are missing.
+    Waiting,
+    Over,
+}
+
+/// The client.
+#[derive(Debug)]
+pub struct Client {
+    desk: Desk,
+    stage: Stage,
+    opened: BTreeMap<u32, Opened>,
+    streams: Vec<Stream>,
+    header: TestHeader,
+    halves: Vec<Half>,
+    /// Connections back that have come in, and peers whose datagrams did.
+    back: Vec<Stream>,
+    back_generation: Generation,
+    answers: BTreeMap<Link, Vec<u8>>,
+    /// What answers on the connections told.
+    peer: Option<String>,
+    calls: u32,
+    due: Option<Timestamp>,
+    cut: bool,
+}
+
+impl Client {
+    /// A client with these settings.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let header = header_of(&settings);
+        Self {
+            desk: Desk::new(settings),
+            stage: Stage::Connecting,
+            opened: BTreeMap::new(),
+            streams: Vec::new(),
+            header,
+            halves: Vec::new(),
+            back: Vec::new(),
+            back_generation: Generation::New,
+            answers: BTreeMap::new(),
+            peer: None,
+            calls: 0,
+            due: None,
+            cut: false,
+        }
+    }
+
+    fn wanted(&self) -> u32 {
+        self.desk.settings.parallel.unwrap_or(1).max(1)
+    }
+
+    fn goes_back(&self) -> bool {
+        matches!(self.desk.settings.mode, Mode::Dual | Mode::Tradeoff)
+    }
+
+    fn begin(&mut self) {
+        if self.goes_back() {
+            let port = self.desk.settings.listen_port.unwrap_or(self.desk.settings.port);
+            let options = self.desk.options(self.desk.settings.udp);
+            self.desk.put(Output::Listen { link: BACK, port, options });
+        } else {
+            self.connect();
+        }
+    }
+
+    fn connect(&mut self) {
+        let settings = self.desk.settings.clone();
+        for number in 0..self.wanted() {
+            let local_port = settings.bind_port.and_then(|port| port.checked_add(number as u16));
+            let options = LinkOptions { local_port, ..self.desk.options(settings.udp) };
+            self.desk.put(Output::Connect { link: Link(number), port: settings.port, to: None, options });
+        }
+    }
+
+    fn opened(&mut self, now: Timestamp, link: Link, opened: Opened) {
+        if link == BACK {
+            let port = opened.local.port();
+            let text = self.desk.report.listening(self.desk.settings.udp, port, opened.rcv_buf);
+            self.desk.print(text);
+            self.connect();
+            return;
+        }
+        if self.opened.is_empty() {
+            // What the buffer of the direction that matters was set to.
+            self.banner(Some(opened.snd_buf));
+        }
+        self.opened.insert(link.0, opened);
+        if self.opened.len() == self.wanted() as usize && self.stage == Stage::Connecting {
+            self.go(now);
+        }
+    }
+
+    fn banner(&mut self, granted: Option<u64>) {
+        let settings = &self.desk.settings;
+        let host = settings.host.clone().unwrap_or_default();
+        let text = self.desk.report.connecting(&host, settings.udp, settings.port, granted);
+        self.desk.print(text);
+    }
+
+    fn not_opened(&mut self, link: Link, reason: &Reason) {
+        if link == BACK {
+            self.desk.complain(format!("listener bind failed: {}\n", reason.text));
+        } else {
+            if self.opened.is_empty() {
+                self.banner(None);
+            }
+            let transport = if self.desk.settings.udp { "udp" } else { "tcp" };
+            self.desk.complain(format!("{transport} connect failed: {}\n", reason.text));
+        }
+        self.stage = Stage::Over;
+        self.desk.exit(1);
+    }
+
+    /// Every connection is there.
+    fn go(&mut self, now: Timestamp) {
+        let told = |opened: &Opened| Told {
+            no_udp_fin: self.header.extension.is_some_and(|extension| extension.no_udp_fin),
+            trip_times: self.desk.settings.trip_times,
+            descriptor: opened.descriptor,
+            peer: None,
+            mss: opened.mss.filter(|_| !self.desk.settings.udp),
+            handshake: opened.handshake.filter(|_| !self.desk.settings.udp),
+        };
+        let mode = self.desk.settings.mode;
+        let mut lines = Vec::new();
+        for (number, opened) in &self.opened {
+            let remote = opened.remote.unwrap_or(opened.local);
+            let ends = Ends { local: opened.local, remote };
+            self.streams.push(Stream::new(number + 1, Link(*number), ends));
+            lines.push((number + 1, ends, self.desk.report.notes(mode, &told(opened))));
+        }
+        for (id, ends, notes) in lines {
+            let text = self.desk.report.connected(id, false, ends.local, ends.remote, &notes);
+            self.desk.print(text);
+        }
+        self.plan();
+        let (udp, compatible) = (self.desk.settings.udp, self.desk.settings.compatible);
+        if !udp && !compatible {
+            let bytes = self.header.write_tcp();
+            for at in 0..self.streams.len() {
+                self.send_own(at, bytes.clone());
+            }
+        }
+        if udp && mode == Mode::Reverse {
+            self.stage = Stage::Calling;
+            self.call(now);
+        } else if !udp && self.desk.settings.peer_detect {
+            self.stage = Stage::Detecting;
+            self.due = Some(now + DETECT_FOR);
+        } else {
+            self.start(now);
+        }
+    }
+
+    /// Bytes that count as data and that the engine does not send.
+    fn send_own(&mut self, at: usize, bytes: Vec<u8>) {
+        let receives = self.desk.settings.mode == Mode::Reverse;
+        if let Some(stream) = self.streams.get_mut(at) {
+            if !receives {
+                stream.own_bytes += bytes.len() as u64;
+            }
+            self.desk.put(Output::Send { link: stream.link, bytes });
+        }
+    }
+
+    /// UDP -R: one datagram that tells the server what to send.
+    fn call(&mut self, now: Timestamp) {
+        let settings = &self.desk.settings;
+        let length = (settings.length_for(true) as usize).max(self.header.write_udp().len());
+        let bytes = super::datagram::last(&self.header.write_udp(), length, 1, settings.wall(now));
+        for stream in &self.streams {
+            self.desk.outputs.push_back(Output::Send { link: stream.link, bytes: bytes.clone() });
+        }
+        self.calls += 1;
+        self.due = Some(now + CALL_EVERY);
+    }
+
+    fn start(&mut self, now: Timestamp) {
+        self.stage = Stage::Testing;
+        self.due = None;
+        let mode = self.desk.settings.mode;
+        if mode != Mode::Reverse {
+            let load = self.load(true, false);
+            let half = Half::start(&mut self.desk, now, load, self.streams.clone());
+            self.halves.push(half);
+        }
+        if matches!(mode, Mode::Reverse | Mode::FullDuplex) {
+            let load = self.load(false, true);
+            let mut streams = self.streams.clone();
+            if mode == Mode::FullDuplex {
+                streams.iter_mut().for_each(|stream| stream.own_bytes = 0);
+            }
+            let half = Half::start(&mut self.desk, now, load, streams);
+            self.halves.push(half);
+        }
+        if mode == Mode::Dual {
+            self.start_back(now);
+        }
+    }
+
+    fn datagram(&mut self, now: Timestamp, link: Link, from: SocketAddr, bytes: &[u8]) {
+        if link == BACK {
+            self.back_datagram(from, bytes);
+            return;
+        }
+        if self.stage == Stage::Calling {
+            let number = number_of(bytes, Generation::New).filter(|number| *number >= 0);
+            if let (Some(stream), Some(number)) =
+                (self.streams.iter_mut().find(|stream| stream.link == link), number)
+            {
+                stream.add_datagram(bytes.len(), number, Generation::New);
+                self.start(now);
+            }
+            return;
+        }
+        for half in &mut self.halves {
+            half.datagram(&mut self.desk, now, link, bytes);
+        }
+        self.look_over(now);
+    }
+
+    fn bytes(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {
+        if let Some(stream) = self.back.iter_mut().find(|stream| stream.link == link) {
+            stream.own_bytes = stream.own_bytes.saturating_add(bytes.len() as u64);
+            return;
+        }
+        if self.stage != Stage::Detecting {
+            // The answer that a plain client need not wait for.
+            return;
+        }
+        let heard = self.answers.entry(link).or_default();
+        heard.extend_from_slice(bytes.get(..bytes.len().min(256)).unwrap_or(bytes));
+        if let Some(ack) = Ack::decode(heard) {
+            let extension = Extension { version: ack.version, ..Extension::default() };
+            self.peer = extension.version_text().map(|version| format!("iperf {version}"));
+        }
+        let all = self.streams.iter().all(|stream| {
+            self.answers
+                .get(&stream.link)
+                .is_some_and(|heard| heard.len() >= 256 || Ack::decode(heard).is_some())
+        });
+        if all {
+            self.start(now);
+        }
+    }
+
+    fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&Reason>) {
+        if self.stage == Stage::Detecting {
+            self.desk.complain("the server closed the connection before it answered\n".to_owned());
+            self.end(1, Some("the server closed the connection".to_owned()));
+            return;
+        }
+        for half in &mut self.halves {
+            half.closed(&mut self.desk, now, link, reason);
+        }
+        self.look_over(now);
+    }
+
+    fn tick(&mut self, now: Timestamp) {
+        if self.due.is_some_and(|due| due <= now) {
+            self.due = None;
+            match self.stage {
+                Stage::Detecting => {
+                    self.desk.complain("the server does not answer to peer detection: going on\n".to_owned());
+                    self.start(now);
+                }
+                Stage::Calling if self.calls < CALLS => self.call(now),
+                Stage::Calling => {
+                    self.desk.complain("the server does not send: it may be too old for -R\n".to_owned());
+                    self.end(1, Some("no datagram came".to_owned()));
+                }
+                Stage::Waiting => {
+                    self.desk.complain("ERROR: expected reverse connect did not occur\n".to_owned());
+                    self.end(1, Some("the server did not connect back".to_owned()));
+                }
+                Stage::Connecting | Stage::Testing | Stage::Over => {}
+            }
+        }
+        for half in &mut self.halves {
+            half.tick(&mut self.desk, now);
+        }
+        self.look_over(now);
+    }
+
+    /// Whether everything is over, or only the first half of it.
+    fn look_over(&mut self, now: Timestamp) {
+        if self.stage != Stage::Testing || !self.halves.iter().all(Half::is_over) {
+            return;
+        }
+        let trouble = self.halves.iter().find_map(|half| half.trouble.clone());
+        let back_missing = self.goes_back() && !self.halves.iter().any(|half| half.load.flow == 1);
+        if back_missing && trouble.is_none() && !self.cut {
+            let wait = match self.desk.settings.amount {
+                Amount::Time(time) => time,
+                Amount::Bytes(_) => Span::from_secs(10),
+            };
+            self.stage = Stage::Waiting;
+            self.due = Some(now + wait + Span::from_secs(2));
+            self.start_back(now);
+            return;
+        }
+        self.end(i32::from(trouble.is_some()), trouble);
+    }
+
+    fn end(&mut self, code: i32, trouble: Option<String>) {
+        if self.stage == Stage::Over {
+            return;
+        }
+        self.stage = Stage::Over;
+        for stream in self.streams.iter().chain(self.back.iter().filter(|stream| stream.link != BACK)) {
+            self.desk.outputs.push_back(Output::Close { link: stream.link });
+        }
+        self.desk.put(Output::RunOver { run: RUN, trouble });
+        self.desk.exit(code);
+    }
+
+    fn interrupted(&mut self, now: Timestamp) {
+        if std::mem::replace(&mut self.cut, true) || self.halves.is_empty() {
+            self.desk.exit(130);
+            return;
+        }
+        for half in &mut self.halves {
+            half.stop(&mut self.desk);
+        }
+        self.look_over(now);
+    }
+}
+
+impl StandIn for Client {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        if self.desk.over {
+            return;
+        }
+        match input {
+            Input::Begin => self.begin(),
+            Input::Opened { link, opened } => self.opened(now, link, opened),
+            Input::NotOpened { link, reason } => self.not_opened(link, &reason),
+            Input::Accepted { link, opened, .. } => self.accepted(now, link, &opened),
+            Input::Bytes { link, bytes } => self.bytes(now, link, bytes),
+            Input::Datagram { link, from, bytes } => self.datagram(now, link, from, bytes),
+            Input::Closed { link, reason } => self.closed(now, link, reason.as_ref()),
+            Input::Written { flow } => {
+                if let Some(half) = self.halves.iter().find(|half| half.load.flow == flow) {
+                    half.written(&mut self.desk);
+                }
+            }
+            Input::NotStarted { flow, reason } => {
+                if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == flow) {
+                    half.not_started(&reason);
+                }
+                self.look_over(now);
+            }
+            Input::Counts { flows, .. } => {
+                for half in &mut self.halves {
+                    half.counts(&mut self.desk, now, flows);
+                }
+            }
+            Input::Ended { counts } => {
+                if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == counts.flow) {
+                    half.ended(&mut self.desk, now, counts);
+                }
+                self.look_over(now);
+            }
+            Input::Tick => self.tick(now),
+            Input::Signal(_) => self.interrupted(now),
+            _ => {}
+        }
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.desk.outputs.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        let halves = self.halves.iter().filter_map(|half| half.due);
+        halves.chain(self.due).min().filter(|_| !self.desk.over)
+    }
+}

@@ -1,0 +1,83 @@
+//! Connections back from the server (-d, -r).
+
+use std::net::SocketAddr;
+
+use linerate_units::Timestamp;
+
+use super::{BACK, Client, Stage};
+use crate::iperf2::datagram::{number_of, opening_header};
+use crate::iperf2::half::Half;
+use crate::iperf2::report::{Ends, Told};
+use crate::iperf2::settings::Mode;
+use crate::iperf2::track::Stream;
+use crate::stand_in::{Link, Opened, Output};
+
+impl Client {
+    /// A connection back, or a socket for the datagrams of one.
+    pub(super) fn accepted(&mut self, now: Timestamp, link: Link, opened: &Opened) {
+        let remote = opened.remote.unwrap_or(opened.local);
+        let known = self.back.iter_mut().find(|stream| stream.link == BACK && stream.ends.remote == remote);
+        if let Some(stream) = known {
+            stream.link = link;
+        } else if self.is_server(remote)
+            && self.back.len() < self.wanted() as usize
+            && !self.desk.settings.udp
+        {
+            let ends = Ends { local: opened.local, remote };
+            let id = self.wanted() + self.back.len() as u32 + 1;
+            self.back.push(Stream::new(id, link, ends));
+        } else {
+            // Only the host under test may send here.
+            self.desk.put(Output::Reset { link });
+            return;
+        }
+        let told = Told { descriptor: opened.descriptor, ..Told::default() };
+        if let Some(stream) = self.back.iter().find(|stream| stream.link == link) {
+            let notes = self.desk.report.notes(Mode::Plain, &told);
+            let (id, ends) = (stream.id, stream.ends);
+            let text = self.desk.report.connected(id, false, ends.local, ends.remote, &notes);
+            self.desk.print(text);
+        }
+        self.start_back(now);
+    }
+
+    pub(super) fn is_server(&self, address: SocketAddr) -> bool {
+        self.opened.values().any(|opened| opened.remote.is_some_and(|remote| remote.ip() == address.ip()))
+    }
+
+    pub(super) fn start_back(&mut self, now: Timestamp) {
+        let started = self.halves.iter().any(|half| half.load.flow == 1);
+        let all =
+            self.back.len() == self.wanted() as usize && self.back.iter().all(|stream| stream.link != BACK);
+        if started || !all || !matches!(self.stage, Stage::Testing | Stage::Waiting) {
+            return;
+        }
+        let mut load = self.load(false, false);
+        (load.answers, load.shared) = (true, false);
+        load.generation = self.back_generation;
+        let half = Half::start(&mut self.desk, now, load, self.back.clone());
+        self.halves.push(half);
+        self.stage = Stage::Testing;
+        self.due = None;
+    }
+
+    /// The first datagram of a test back.
+    pub(super) fn back_datagram(&mut self, from: SocketAddr, bytes: &[u8]) {
+        let (generation, _) = opening_header(bytes);
+        let number = number_of(bytes, generation).filter(|number| *number >= 0);
+        let Some(number) = number.filter(|_| self.is_server(from)) else { return };
+        self.back_generation = generation;
+        if let Some(stream) = self.back.iter_mut().find(|stream| stream.ends.remote == from) {
+            stream.add_datagram(bytes.len(), number, generation);
+        } else if self.back.len() < self.wanted() as usize {
+            let port = self.desk.settings.listen_port.unwrap_or(self.desk.settings.port);
+            let local = self.opened.values().next().map_or(from, |opened| opened.local);
+            let ends = Ends { local: SocketAddr::new(local.ip(), port), remote: from };
+            let mut stream = Stream::new(self.wanted() + self.back.len() as u32 + 1, BACK, ends);
+            stream.add_datagram(bytes.len(), number, generation);
+            self.back.push(stream);
+            let options = self.desk.options(true);
+            self.desk.put(Output::Adopt { listener: BACK, peer: from, options });
+        }
+    }
+}

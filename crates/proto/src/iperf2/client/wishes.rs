@@ -1,0 +1,111 @@
+//! What a client asks for: in its header, of the archive, and of the engine.
+
+use linerate_model::Direction;
+use linerate_units::Timestamp;
+
+use super::{Client, RUN};
+use crate::iperf2::VERSION;
+use crate::iperf2::datagram::Generation;
+use crate::iperf2::load::Load;
+use crate::iperf2::settings::{Amount, Mode, Rate, Settings};
+use crate::iperf2::wire::{Extension, TestHeader};
+use crate::stand_in::{Link, Output, Planned};
+
+impl Client {
+    pub(super) fn plan(&mut self) {
+        let settings = &self.desk.settings;
+        let mut spec = self.desk.spec(settings.udp, self.streams.len(), settings.offered());
+        match settings.amount {
+            Amount::Time(time) => spec.traffic.duration = Some(time),
+            Amount::Bytes(each) => {
+                let all = each.saturating_mul(self.streams.len() as u64);
+                spec.traffic.bytes = Some(linerate_units::Bytes::new(all));
+            }
+        }
+        let (up, down) = ((0, Direction::Upload), (1, Direction::Download));
+        let flows = match settings.mode {
+            Mode::Plain => vec![up],
+            Mode::Reverse => vec![down],
+            Mode::Dual | Mode::Tradeoff | Mode::FullDuplex => vec![up, down],
+        };
+        spec.traffic.upload = settings.mode == Mode::Plain;
+        spec.traffic.download = settings.mode == Mode::Reverse;
+        spec.traffic.bidir = matches!(settings.mode, Mode::Dual | Mode::FullDuplex);
+        let expected = match settings.amount {
+            Amount::Time(time) if settings.mode == Mode::Tradeoff => Some(time + time),
+            Amount::Time(time) => Some(time),
+            Amount::Bytes(_) => None,
+        };
+        let (tool, peer) = ("iperf2", self.peer.clone());
+        let planned = Planned { run: RUN, tool, peer, link: Link(0), client: true, spec, flows, expected };
+        self.desk.put(Output::Plan(Box::new(planned)));
+    }
+
+    pub(super) fn load(&self, sends: bool, star: bool) -> Load {
+        let settings = &self.desk.settings;
+        let shared = settings.mode == Mode::FullDuplex;
+        let head = match (settings.compatible, settings.udp) {
+            (true, _) => Vec::new(),
+            (false, true) => self.header.write_udp(),
+            (false, false) => self.header.write_tcp(),
+        };
+        Load {
+            flow: u16::from(!sends),
+            run: RUN,
+            udp: settings.udp,
+            sends,
+            star,
+            direction: if sends { Direction::Upload } else { Direction::Download },
+            length: settings.length_for(settings.udp),
+            head,
+            amount: Some(settings.amount).filter(|_| sends),
+            offered: settings.offered(),
+            generation: Generation::New,
+            answers: settings.mode != Mode::Reverse && !shared && !settings.no_udp_fin,
+            shared,
+            fq_rate: settings.fq_rate,
+        }
+    }
+}
+
+/// What the first bytes say.
+pub(super) fn header_of(settings: &Settings) -> TestHeader {
+    let amount = match settings.amount {
+        Amount::Time(time) => -i32::try_from(time.as_ns() / 10_000_000).unwrap_or(i32::MAX),
+        Amount::Bytes(bytes) => (bytes & 0x7fff_ffff) as i32,
+    };
+    let back = matches!(settings.mode, Mode::Dual | Mode::Tradeoff);
+    let port = if back { settings.listen_port.unwrap_or(settings.port) } else { settings.port };
+    let rate = match settings.rate {
+        Some(Rate::Bits(rate) | Rate::Packets(rate)) => rate,
+        None if settings.udp => settings.offered().unwrap_or(0),
+        None => 0,
+    };
+    let full_duplex = settings.mode == Mode::FullDuplex;
+    let extension = Extension {
+        peer_detect: settings.peer_detect && !settings.udp,
+        reverse: settings.mode == Mode::Reverse,
+        full_duplex,
+        trip_times: settings.trip_times,
+        no_udp_fin: settings.udp && (settings.no_udp_fin || full_duplex),
+        in_packets: matches!(settings.rate, Some(Rate::Packets(_))),
+        // Over UDP the rate is always there, and 2.1.8 does not set the bit.
+        rate_set: settings.rate.is_some() && !settings.udp,
+        version: VERSION,
+        tos: u16::from(settings.tos.unwrap_or(0)),
+        rate,
+        start: settings.trip_times.then(|| settings.wall(Timestamp::START)),
+        fq_rate: settings.fq_rate,
+        isochronous: false,
+    };
+    TestHeader {
+        threads: settings.parallel.unwrap_or(1),
+        port: u32::from(port),
+        length: settings.length.unwrap_or(0),
+        window_or_rate: 0,
+        amount,
+        back,
+        at_once: settings.mode == Mode::Dual,
+        extension: Some(extension).filter(|_| !settings.compatible),
+    }
+}

@@ -1,0 +1,194 @@
+//! Datagrams: their number, which generation wrote them, and what the server answers to the last.
+
+use super::wire::{TestHeader, put, word};
+
+/// Bytes of a server's report as 2.1.8 writes it.
+pub const REPORT_BYTES: usize = 128;
+
+/// Word that says that counts follow.
+const COUNTS_FOLLOW: u32 = 0x8000_0000;
+
+/// The same, with transit times.
+const TIMES_FOLLOW: u32 = 0x4000_0000;
+
+/// The same, with the high halves of the counts.
+const WIDE: u32 = 0x0800_0000;
+
+/// How a client numbers its datagrams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Generation {
+    /// 2.0.9 and earlier: 4 bytes, behind them the time; 12 bytes altogether.
+    Old,
+    /// 2.0.10 and later: the high half behind the time; 16 bytes altogether.
+    New,
+}
+
+impl Generation {
+    /// Bytes of number and time.
+    #[must_use]
+    pub const fn header_bytes(self) -> usize {
+        match self {
+            Self::Old => 12,
+            Self::New => 16,
+        }
+    }
+}
+
+/// What the first datagram says: how it is numbered, and the header, where it has one.
+///
+/// An old client's base header begins in the word where a new one has its high half: flags of an old kind, then a small
+/// number of connections and a port. A new client that sends no header (-C) has the pattern there.
+#[must_use]
+pub fn opening_header(bytes: &[u8]) -> (Generation, Option<TestHeader>) {
+    if let Some(header) = TestHeader::read_udp(bytes, Generation::New.header_bytes()) {
+        return (Generation::New, Some(header));
+    }
+    match TestHeader::read_old(bytes, Generation::Old.header_bytes()) {
+        Some(header) => (Generation::Old, Some(header)),
+        None => (Generation::New, None),
+    }
+}
+
+/// The number of a datagram; negative in the last.
+#[must_use]
+pub fn number_of(bytes: &[u8], generation: Generation) -> Option<i64> {
+    let low = word(bytes, 0)?;
+    Some(match generation {
+        Generation::Old => i64::from(low as i32),
+        Generation::New => (u64::from(word(bytes, 12)?) << 32 | u64::from(low)) as i64,
+    })
+}
+
+/// Whether these bytes can begin a datagram of any generation: a number, then a time of this century.
+pub(super) fn is_plausible(bytes: &[u8]) -> bool {
+    // 9 September 2001, when the seconds got their tenth digit.
+    const SECONDS: u32 = 1_000_000_000;
+    word(bytes, 4).is_some_and(|seconds| seconds >= SECONDS)
+        && word(bytes, 8).is_some_and(|micros| micros < 1_000_000)
+        && bytes.len() >= 16
+}
+
+/// The last datagram: a negative number in front of what every datagram says.
+pub(super) fn last(head: &[u8], length: usize, number: i64, wall: (u32, u32)) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..length).map(|at| b'0' + (at % 10) as u8).collect();
+    for (byte, head) in bytes.iter_mut().zip(head) {
+        *byte = *head;
+    }
+    for (at, value) in [number as u32, wall.0, wall.1, (number >> 32) as u32].into_iter().enumerate() {
+        put(&mut bytes, at * 4, value);
+    }
+    bytes
+}
+
+/// What a server counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ServerReport {
+    /// Bytes of datagrams.
+    pub bytes: u64,
+    /// Duration, seconds and microseconds.
+    pub duration: (u32, u32),
+    /// Datagrams lost.
+    pub lost: u64,
+    /// Datagrams out of order.
+    pub out_of_order: u64,
+    /// Highest number seen.
+    pub datagrams: u64,
+    /// Jitter, seconds and microseconds.
+    pub jitter: (u32, u32),
+    /// Transit times, where the server tells them.
+    pub transit: Option<Transit>,
+}
+
+/// Transit times in a server's report, microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Transit {
+    /// Smallest.
+    pub min_us: u64,
+    /// Largest.
+    pub max_us: u64,
+    /// Mean.
+    pub mean_us: u64,
+    /// Standard deviation.
+    pub stdev_us: u64,
+    /// Datagrams per second.
+    pub packets_per_second: u32,
+}
+
+impl ServerReport {
+    /// As bytes in answer to a client's last datagram, which an old client wants to see again.
+    #[must_use]
+    pub fn encode(&self, generation: Generation, last: &[u8]) -> Vec<u8> {
+        let own = generation.header_bytes();
+        let mut bytes = match generation {
+            Generation::New => vec![0; REPORT_BYTES],
+            Generation::Old => {
+                let mut echo = last.to_vec();
+                echo.resize(last.len().clamp(own + 40, 65_507), 0);
+                echo
+            }
+        };
+        let wide = generation == Generation::New;
+        let words = [
+            COUNTS_FOLLOW | if wide { WIDE } else { 0 },
+            (self.bytes >> 32) as u32,
+            self.bytes as u32,
+            self.duration.0,
+            self.duration.1,
+            self.lost as u32,
+            self.out_of_order as u32,
+            self.datagrams as u32,
+            self.jitter.0,
+            self.jitter.1,
+        ];
+        for (at, value) in words.into_iter().enumerate() {
+            put(&mut bytes, own + at * 4, value);
+        }
+        if wide {
+            for (at, count) in [self.lost, self.out_of_order, self.datagrams].into_iter().enumerate() {
+                put(&mut bytes, 116 + at * 4, (count >> 32) as u32);
+            }
+        }
+        bytes
+    }
+
+    /// From the server's answer, in either layout; absent where it holds no counts.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let field = |at| word(bytes, at);
+        let old = field(0)? != 0 && field(12)? & COUNTS_FOLLOW != 0;
+        let new =
+            (0..4).all(|at| field(at * 4) == Some(0)) && field(16).is_some_and(|w| w & COUNTS_FOLLOW != 0);
+        let own = match (old, new) {
+            (true, _) => Generation::Old.header_bytes(),
+            (_, true) => Generation::New.header_bytes(),
+            _ => return None,
+        };
+        let flags = field(own)?;
+        let at = |number: usize| field(own + number * 4);
+        let high = |at| u64::from(if flags & WIDE != 0 { field(at).unwrap_or(0) } else { 0 }) << 32;
+        let transit = (new && flags & TIMES_FOLLOW != 0).then(|| Self::transit(bytes)).flatten();
+        Some(Self {
+            bytes: u64::from(at(1)?) << 32 | u64::from(at(2)?),
+            duration: (at(3)?, at(4)?),
+            lost: high(116) | u64::from(at(5)?),
+            out_of_order: high(120) | u64::from(at(6)?),
+            datagrams: high(124) | u64::from(at(7)?),
+            jitter: (at(8)?, at(9)?),
+            transit,
+        })
+    }
+
+    fn transit(bytes: &[u8]) -> Option<Transit> {
+        let micros = |at| Some(u64::from(word(bytes, at)?) * 1_000_000 + u64::from(word(bytes, at + 4)?));
+        // The sum of squared deviations, in 10^-12 s²; what stands for the variance overflows (2.1.8).
+        let squares = micros(88)? as f64 / 1e6;
+        let others = word(bytes, 104)?.saturating_sub(1).max(1);
+        Some(Transit {
+            min_us: micros(56)?,
+            max_us: micros(64)?,
+            mean_us: micros(80)?,
+            stdev_us: (squares / f64::from(others)).sqrt() as u64,
+            packets_per_second: word(bytes, 108)?,
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! What a direction shall do, and what the engine is asked for it.
+
+use linerate_model::{Direction, Side};
+use linerate_units::{Bitrate, Bytes, Span};
+
+use super::datagram::Generation;
+use super::desk::Desk;
+use super::settings::Amount;
+use super::track::Stream;
+use crate::stand_in::{EndMark, FlowId, FlowTask, Pattern, Payload, RunId, Transport};
+use crate::{SeqField, StampLayout, TimeField, TimeForm};
+
+/// What a direction shall do.
+#[derive(Debug, Clone)]
+pub(super) struct Load {
+    pub(super) flow: FlowId,
+    pub(super) run: RunId,
+    pub(super) udp: bool,
+    pub(super) sends: bool,
+    pub(super) star: bool,
+    pub(super) direction: Direction,
+    pub(super) length: u32,
+    /// What every buffer begins with.
+    pub(super) head: Vec<u8>,
+    /// Of a sender; absent until it is told.
+    pub(super) amount: Option<Amount>,
+    /// Bits per second of each connection.
+    pub(super) offered: Option<u64>,
+    pub(super) generation: Generation,
+    /// Whether the last datagram is answered (by us or by the other end).
+    pub(super) answers: bool,
+    /// Another direction uses the same connections.
+    pub(super) shared: bool,
+    pub(super) fq_rate: Option<u64>,
+}
+
+/// Bytes for the engine, of an amount that also counts the headers already sent.
+fn whole_of(load: &Load, streams: usize, headers: u64) -> Option<u64> {
+    match load.amount {
+        Some(Amount::Bytes(each)) => {
+            let all = each.saturating_mul(streams as u64).saturating_sub(headers);
+            let length = u64::from(load.length).max(1);
+            // Datagrams are not divided; what is no whole buffer over TCP is sent at the end.
+            Some(if load.udp { all.div_ceil(length).saturating_mul(length) } else { all - all % length })
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn rest_of(load: &Load, streams: usize, headers: u64) -> u64 {
+    match load.amount {
+        Some(Amount::Bytes(each)) => {
+            each.saturating_mul(streams as u64).saturating_sub(headers) % u64::from(load.length).max(1)
+        }
+        _ => 0,
+    }
+}
+
+/// What the engine is asked to move.
+pub(super) fn task(desk: &Desk, load: &Load, streams: &[Stream]) -> FlowTask {
+    let headers = streams.iter().map(|stream| stream.own_bytes).sum();
+    let seq = match load.generation {
+        Generation::New => SeqField::Halves { low_at: 0, high_at: 12, first: 1 },
+        Generation::Old => SeqField::Signed { at: 0, first: 0 },
+    };
+    let stamp = StampLayout {
+        tag_at: None,
+        seq: if load.udp { seq } else { SeqField::Absent },
+        time: load.udp.then_some(TimeField { at: 4, form: TimeForm::Wall }),
+        stream_at: None,
+        length: if load.udp { load.generation.header_bytes() } else { 0 },
+    };
+    let first_length = (load.udp && load.head.len() > load.length as usize).then_some(load.head.len() as u64);
+    let time = match load.amount {
+        Some(Amount::Time(time)) => Some(time),
+        _ => None,
+    };
+    FlowTask {
+        flow: load.flow,
+        run: load.run,
+        side: if load.sends { Side::Sender } else { Side::Receiver },
+        direction: load.direction,
+        transport: if load.udp { Transport::Udp } else { Transport::Tcp },
+        links: streams.iter().map(|stream| stream.link).collect(),
+        length: Bytes::new(u64::from(load.length)),
+        payload: Payload {
+            head: load.head.clone(),
+            pattern: Pattern::Digits,
+            first_length: first_length.map(Bytes::new),
+        },
+        stamp,
+        bytes: whole_of(load, streams.len(), headers).filter(|_| load.sends).map(Bytes::new),
+        time: time.filter(|_| load.sends),
+        omit: Span::ZERO,
+        offered: load.offered.filter(|_| load.sends).and_then(|rate| Bitrate::from_bps(rate as f64)),
+        burst: None,
+        fq_rate: load.fq_rate.and_then(|rate| Bitrate::from_bps(rate as f64)),
+        socket: desk.sockets(),
+        affinity: None,
+        end_mark: if load.udp && !load.sends { EndMark::Negative } else { EndMark::None },
+    }
+}

@@ -1,0 +1,58 @@
+//! iperf 2: a test without a control connection.
+//!
+//! What the server must know travels in the first bytes of a TCP connection and in every datagram: a [`TestHeader`]. A
+//! TCP test ends with the connection, a UDP test with a datagram of a negative number, which the server answers with
+//! what it counted, a [`ServerReport`]. Two generations of datagrams exist, told apart on receipt: 2.0.9 and earlier
+//! number them in 4 bytes, later ones in two halves of 8.
+//!
+//! # Source
+//! Captures of 2.0.6, 2.1.8 and 2.2.1 over loopback.
+
+mod argv;
+mod arrival;
+mod bounce;
+mod client;
+mod counted;
+mod datagram;
+mod desk;
+mod half;
+mod load;
+mod numbers;
+mod report;
+mod run;
+mod server;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod track;
+mod wire;
+
+pub use argv::{Refusal, parse};
+pub use client::Client;
+pub use datagram::{Generation, REPORT_BYTES, ServerReport, number_of, opening_header};
+pub use server::Server;
+pub use settings::{Amount, Format, Mode, Rate, Settings};
+pub use wire::{Ack, Extension, HeaderError, TestHeader};
+
+use crate::{Match, Protocol};
+
+/// iperf 2 in the table.
+pub static IPERF2: Protocol =
+    Protocol { name: "iperf2", default_port: 5001, sniff, servant: Some(Server::servant) };
+
+/// The version we say to speak: 2.1.8, whose wire form this is.
+const VERSION: (u32, u32) = (0x0002_0001, 0x0008_0003);
+
+/// The pattern in every buffer and, with -C, all that there is.
+const DIGITS: &[u8] = b"0123456789";
+
+fn sniff(start: &[u8]) -> Match {
+    let known = start.len().min(DIGITS.len());
+    if start.get(..known) == DIGITS.get(..known) {
+        return if known < 4 { Match::More } else { Match::Yes };
+    }
+    match wire::sniff(start) {
+        Match::No if datagram::is_plausible(start) => Match::Yes,
+        said => said,
+    }
+}

@@ -1,0 +1,112 @@
+//! How iperf 2 reads and prints quantities.
+
+use super::settings::Format;
+
+/// Four significant places, as wide as four characters.
+pub(super) fn four(value: f64) -> String {
+    if value < 0.9995 {
+        format!("{value:4.3}")
+    } else if value < 9.995 {
+        format!("{value:4.2}")
+    } else if value < 99.95 {
+        format!("{value:4.1}")
+    } else {
+        format!("{value:4.0}")
+    }
+}
+
+/// Bytes with a binary prefix, without the plural.
+pub(super) fn bytes(value: f64, format: Format) -> String {
+    let fixed = match format {
+        Format::Bits(power) | Format::Bytes(power) => Some(power),
+        Format::AdaptiveBits | Format::AdaptiveBytes => None,
+    };
+    scaled(value, 1024.0, fixed, "Byte")
+}
+
+/// A rate of bytes per second, without the plural and the second.
+pub(super) fn rate(bytes_per_second: f64, format: Format) -> String {
+    match format {
+        Format::AdaptiveBits => scaled(bytes_per_second * 8.0, 1000.0, None, "bit"),
+        Format::Bits(power) => scaled(bytes_per_second * 8.0, 1000.0, Some(power), "bit"),
+        Format::AdaptiveBytes => scaled(bytes_per_second, 1024.0, None, "Byte"),
+        Format::Bytes(power) => scaled(bytes_per_second, 1024.0, Some(power), "Byte"),
+    }
+}
+
+fn scaled(value: f64, step: f64, fixed: Option<u8>, unit: &str) -> String {
+    const PREFIXES: [&str; 6] = ["", "K", "M", "G", "T", "P"];
+    let mut value = value;
+    let mut power = 0;
+    let more = |value: f64, power: usize| match fixed {
+        Some(fixed) => power < usize::from(fixed),
+        None => value >= step,
+    };
+    while power + 1 < PREFIXES.len() && more(value, power) {
+        value /= step;
+        power += 1;
+    }
+    let prefix = PREFIXES.get(power).copied().unwrap_or("");
+    format!("{} {prefix}{unit}", four(value))
+}
+
+/// A number with a suffix: k, m, g, t are decimal, K, M, G, T binary.
+pub(super) fn quantity(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (number, factor) = match text.char_indices().next_back()? {
+        (at, 'k') => (text.get(..at)?, 1e3),
+        (at, 'm') => (text.get(..at)?, 1e6),
+        (at, 'g') => (text.get(..at)?, 1e9),
+        (at, 't') => (text.get(..at)?, 1e12),
+        (at, 'K') => (text.get(..at)?, 1024.0),
+        (at, 'M') => (text.get(..at)?, 1_048_576.0),
+        (at, 'G') => (text.get(..at)?, 1_073_741_824.0),
+        (at, 'T') => (text.get(..at)?, 1_099_511_627_776.0),
+        _ => (text, 1.0),
+    };
+    let value = number.parse::<f64>().ok()? * factor;
+    (value.is_finite() && (0.0..=9e18).contains(&value)).then_some(value as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_printed_as_in_the_real_reports() {
+        // From the outputs of 2.1.8: 5242880 bytes, 267540 bytes, 1116 bytes, a byte below and at 1 MiB.
+        let auto = Format::default();
+        for (value, text) in [
+            (5_242_880.0, "5.00 MByte"),
+            (267_540.0, " 261 KByte"),
+            (1116.0, "1.09 KByte"),
+            (1_048_575.0, "1024 KByte"),
+            (1_048_576.0, "1.00 MByte"),
+            (100.0, " 100 Byte"),
+        ] {
+            assert_eq!(bytes(value, auto), text);
+        }
+        assert_eq!(bytes(131_072.0, Format::Bits(2)), "0.125 MByte");
+        assert_eq!(rate(1_048_576.0 / 8.0, auto), "1.05 Mbit");
+        assert_eq!(rate(802_000.0 / 8.0, auto), " 802 Kbit");
+        assert_eq!(rate(1_048_576.0, Format::Bytes(2)), "1.00 MByte");
+    }
+
+    #[test]
+    fn suffixes_are_decimal_in_lower_and_binary_in_upper_case() {
+        for (text, value) in [
+            ("1k", Some(1000)),
+            ("1K", Some(1024)),
+            ("5M", Some(5_242_880)),
+            ("1.5m", Some(1_500_000)),
+            ("8", Some(8)),
+            ("", None),
+            ("k", None),
+            ("-1", None),
+            ("1e400", None),
+            ("1ü", None),
+        ] {
+            assert_eq!(quantity(text), value, "{text}");
+        }
+    }
+}

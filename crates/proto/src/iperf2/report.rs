@@ -1,0 +1,489 @@
+//! What iperf 2 prints.
+
+use std::net::SocketAddr;
+
+use linerate_units::{Span, Timestamp};
+
+use super::datagram::ServerReport;
+use super::numbers::{bytes, rate};
+use super::settings::{Mode, Settings};
+use crate::c_format::general;
+
+const LINE: &str = "------------------------------------------------------------\n";
+
+/// What a line of a report is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A sender or receiver over TCP, or a sender of datagrams.
+    Plain,
+    /// A receiver of datagrams.
+    Datagrams,
+    /// A sender over TCP, with -e.
+    TcpSender,
+    /// A receiver over TCP, with -e.
+    TcpReceiver,
+    /// A sender of datagrams, with -e.
+    UdpSender,
+    /// A receiver of datagrams, with -e.
+    UdpReceiver,
+}
+
+/// One line of a report.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Row {
+    /// Number of the connection; absent for the sum.
+    pub(super) id: Option<u32>,
+    /// Data flow against the first direction.
+    pub(super) star: bool,
+    /// From when to when, seconds.
+    pub(super) from: f64,
+    pub(super) to: f64,
+    pub(super) bytes: u64,
+    /// Calls that moved them.
+    pub(super) calls: u64,
+    /// Datagrams: lost, all, out of order, and the jitter in seconds.
+    pub(super) lost: u64,
+    pub(super) total: u64,
+    pub(super) out_of_order: u64,
+    pub(super) jitter: f64,
+    pub(super) retransmits: u64,
+    pub(super) cwnd: Option<u64>,
+    pub(super) rtt: Option<Span>,
+    pub(super) rttvar: Option<Span>,
+}
+
+/// The printer of one tool: it knows which column heads came last.
+#[derive(Debug)]
+pub(super) struct Report {
+    settings: Settings,
+    heads: Option<Kind>,
+}
+
+impl Report {
+    pub(super) const fn new(settings: Settings) -> Self {
+        Self { settings, heads: None }
+    }
+
+    fn hides(&self, letter: char) -> bool {
+        self.settings.csv || self.settings.exclude.contains(letter)
+    }
+
+    /// A server listens, or a client waits for connections back.
+    pub(super) fn listening(&self, udp: bool, port: u16, granted: u64) -> String {
+        if self.hides('S') {
+            return String::new();
+        }
+        let transport = if udp { "UDP" } else { "TCP" };
+        let enhanced = self.settings.enhanced && self.settings.server;
+        let pid = if enhanced { format!(" with pid {}", self.settings.pid) } else { String::new() };
+        let length = f64::from(self.settings.length_for(udp));
+        let buffer = if enhanced {
+            let bin = bytes(length / 8.0, Default::default());
+            format!("Read buffer size: {} (Dist bin width={bin})\n", bytes(length, Default::default()))
+        } else {
+            String::new()
+        };
+        format!(
+            "{LINE}Server listening on {transport} port {port}{pid}\n{buffer}{}{LINE}",
+            self.window(udp, granted)
+        )
+    }
+
+    /// A client is about to connect; without the buffer as granted when there is no connection.
+    pub(super) fn connecting(&self, host: &str, udp: bool, port: u16, granted: Option<u64>) -> String {
+        if self.hides('S') {
+            return String::new();
+        }
+        let settings = &self.settings;
+        let enhanced = settings.enhanced && !settings.server;
+        let transport = if udp { "UDP" } else { "TCP" };
+        let flows = settings.parallel.unwrap_or(1);
+        let pid =
+            if enhanced { format!(" with pid {} ({flows} flows)", settings.pid) } else { String::new() };
+        let mut text = format!("{LINE}Client connecting to {host}, {transport} port {port}{pid}\n");
+        let length = settings.length_for(udp);
+        if enhanced && !udp {
+            text.push_str(&format!("Write buffer size: {length} Byte\n"));
+        }
+        if let Some(mss) = settings.mss.filter(|_| !udp) {
+            text.push_str(&format!("MSS req size {mss} bytes (per TCP_MAXSEG)\n"));
+        }
+        if enhanced {
+            let nagle = if settings.no_delay { "off" } else { "on" };
+            let delay = if settings.no_delay { " and nodelay" } else { "" };
+            text.push_str(&format!("TOS set to 0x{:x}{delay} (Nagle {nagle})\n", settings.tos.unwrap_or(0)));
+        }
+        if let (true, Some(rate)) = (udp, settings.offered()) {
+            let gap = f64::from(length) * 8e6 / rate as f64;
+            text.push_str(&format!(
+                "Sending {length} byte datagrams, IPG target: {gap:.2} us (kalman adjust)\n"
+            ));
+        }
+        if let Some(granted) = granted {
+            text.push_str(&self.window(udp, granted));
+        }
+        text.push_str(LINE);
+        text
+    }
+
+    fn window(&self, udp: bool, granted: u64) -> String {
+        let what = if udp { "UDP buffer" } else { "TCP window" };
+        let granted_text = bytes(granted as f64, Default::default());
+        let note = match self.settings.window {
+            None => " (default)".to_owned(),
+            Some(asked) if asked == granted => String::new(),
+            Some(asked) => {
+                format!(" (WARNING: requested {})", bytes(asked as f64, self.settings.format))
+            }
+        };
+        format!("{what} size: {granted_text}{note}\n")
+    }
+
+    /// A connection is there. `notes` are the parts in brackets.
+    pub(super) fn connected(
+        &mut self,
+        id: u32,
+        star: bool,
+        local: SocketAddr,
+        remote: SocketAddr,
+        notes: &[String],
+    ) -> String {
+        if self.hides('C') {
+            return String::new();
+        }
+        self.heads = None;
+        let notes: String = notes.iter().map(|note| format!(" ({note})")).collect();
+        format!(
+            "{} local {} port {} connected with {} port {}{notes}\n",
+            label(Some(id), star),
+            local.ip(),
+            local.port(),
+            remote.ip(),
+            remote.port()
+        )
+    }
+
+    /// Column heads, where others came last.
+    fn heads(&mut self, kind: Kind) -> &'static str {
+        if self.heads == Some(kind) {
+            return "";
+        }
+        self.heads = Some(kind);
+        match kind {
+            Kind::Plain => "[ ID] Interval       Transfer     Bandwidth\n",
+            Kind::Datagrams => {
+                "[ ID] Interval       Transfer     Bandwidth        Jitter   Lost/Total Datagrams\n"
+            }
+            Kind::TcpSender => {
+                "[ ID] Interval            Transfer    Bandwidth       Write/Err  Rtry     Cwnd/RTT(var)        NetPwr\n"
+            }
+            Kind::TcpReceiver => "[ ID] Interval            Transfer    Bandwidth       Reads\n",
+            Kind::UdpSender => "[ ID] Interval            Transfer     Bandwidth      Write/Err  PPS\n",
+            Kind::UdpReceiver => {
+                "[ ID] Interval            Transfer     Bandwidth        Jitter   Lost/Total  \
+                 Latency avg/min/max/stdev PPS  Rx/inP  NetPwr\n"
+            }
+        }
+    }
+
+    /// The kind of lines for a direction.
+    pub(super) const fn kind(&self, udp: bool, sends: bool) -> Kind {
+        match (self.settings.enhanced, udp, sends) {
+            (false, true, false) => Kind::Datagrams,
+            (false, ..) => Kind::Plain,
+            (true, false, true) => Kind::TcpSender,
+            (true, false, false) => Kind::TcpReceiver,
+            (true, true, true) => Kind::UdpSender,
+            (true, true, false) => Kind::UdpReceiver,
+        }
+    }
+
+    /// The lines of an interval or of the whole, and their sum.
+    pub(super) fn rows(&mut self, now: Timestamp, kind: Kind, rows: &[Row], ends: &[Ends]) -> String {
+        if self.settings.exclude.contains('D') {
+            return String::new();
+        }
+        let sum = (rows.len() > 1).then(|| sum(rows));
+        let sum_only = self.settings.sum_only && sum.is_some();
+        if self.settings.csv {
+            let single = rows.iter().zip(ends).filter(|_| !sum_only);
+            let whole = sum.iter().zip(ends);
+            return single.chain(whole).map(|(row, ends)| self.csv(now, kind, row, ends)).collect();
+        }
+        let mut text = String::new();
+        for row in rows.iter().filter(|_| !sum_only) {
+            text.push_str(self.heads(kind));
+            text.push_str(&self.row(kind, row));
+        }
+        if let Some(sum) = sum {
+            if sum_only {
+                text.push_str(self.heads(kind));
+            }
+            text.push_str(&self.sum_row(kind, &sum));
+        }
+        text
+    }
+
+    fn front(&self, row: &Row) -> String {
+        let per_second = per_second(row.bytes, row);
+        let format = self.settings.format;
+        format!(
+            "{} {:.4}-{:.4} sec  {}s  {}s/sec",
+            label(row.id, row.star),
+            row.from,
+            row.to,
+            bytes(row.bytes as f64, format),
+            rate(per_second, format)
+        )
+    }
+
+    fn row(&self, kind: Kind, row: &Row) -> String {
+        let front = self.front(row);
+        let late = if row.out_of_order > 0 && matches!(kind, Kind::Datagrams | Kind::UdpReceiver) {
+            format!(
+                "{} {:.4}-{:.4} sec  {} datagrams received out-of-order\n",
+                label(row.id, row.star),
+                row.from,
+                row.to,
+                row.out_of_order
+            )
+        } else {
+            String::new()
+        };
+        let rest = match kind {
+            Kind::Plain => String::new(),
+            Kind::Datagrams => format!("  {}", losses(row)),
+            Kind::TcpSender => tcp_sender(row),
+            Kind::TcpReceiver => format!("  {}", row.calls),
+            Kind::UdpSender => format!("  {}/0 {:>8.0} pps", row.calls, per_second(row.total, row)),
+            // Transit times are not known here: nobody stamped the arrivals.
+            Kind::UdpReceiver => {
+                let received = row.total.saturating_sub(row.lost);
+                let pace = per_second(row.total, row);
+                format!("  {} -/-/-/- ms {pace:.0} pps {received}/-(-) pkts -", losses(row))
+            }
+        };
+        format!("{front}{rest}\n{late}")
+    }
+
+    fn sum_row(&self, kind: Kind, row: &Row) -> String {
+        let front = self.front(row);
+        match kind {
+            Kind::Datagrams | Kind::UdpReceiver => {
+                format!("{front}   {}/{} ({}%)\n", row.lost, row.total, percent(row))
+            }
+            Kind::TcpSender => format!("{front}  {}/0 {:>10}\n", row.calls, row.retransmits),
+            _ => format!("{front}\n"),
+        }
+    }
+
+    /// A line as 2.1.8 writes it, but for the time of a server, which is 1970 there.
+    fn csv(&self, now: Timestamp, kind: Kind, row: &Row, ends: &Ends) -> String {
+        let (seconds, _) = self.settings.wall(now);
+        let id = row.id.map_or_else(|| "-1".to_owned(), |id| id.to_string());
+        // The server tells its peer first.
+        let (first, second) =
+            if self.settings.server { (ends.remote, ends.local) } else { (ends.local, ends.remote) };
+        let mut text = format!(
+            "{},{},{},{},{},{id},{:.1}-{:.1},{},{:.0}",
+            date(seconds),
+            first.ip(),
+            first.port(),
+            second.ip(),
+            second.port(),
+            row.from,
+            row.to,
+            row.bytes,
+            (per_second(row.bytes, row) * 8.0).floor()
+        );
+        if matches!(kind, Kind::Datagrams | Kind::UdpReceiver) {
+            let share = if row.total == 0 { 0.0 } else { 100.0 * row.lost as f64 / row.total as f64 };
+            let (lost, total, late) = (row.lost, row.total, row.out_of_order);
+            text.push_str(&format!(",{:.3},{lost},{total},{share:.3},{late}", row.jitter * 1e3));
+        }
+        text.push('\n');
+        text
+    }
+
+    /// How many datagrams left; the tool counts the last one twice.
+    pub(super) fn sent(&self, id: Option<u32>, datagrams: u64) -> String {
+        if self.settings.csv || self.settings.exclude.contains('D') {
+            return String::new();
+        }
+        let label = id.map_or_else(|| "[SUM]".to_owned(), |id| format!("[{id:>3}]"));
+        format!("{label} Sent {datagrams} datagrams\n")
+    }
+
+    /// What the server counted.
+    pub(super) fn server_report(&mut self, id: u32, report: &ServerReport) -> String {
+        if self.hides('V') {
+            return String::new();
+        }
+        let seconds = |(seconds, micros): (u32, u32)| f64::from(seconds) + f64::from(micros) / 1e6;
+        let row = Row {
+            id: Some(id),
+            to: seconds(report.duration),
+            bytes: report.bytes,
+            lost: report.lost,
+            total: report.datagrams,
+            out_of_order: report.out_of_order,
+            jitter: seconds(report.jitter),
+            ..Row::default()
+        };
+        let kind = self.kind(true, false);
+        let head = format!("[{id:>3}] Server Report:\n{}", self.heads(kind));
+        match report.transit.filter(|_| kind == Kind::UdpReceiver) {
+            None => format!("{head}{}", self.row(kind, &row)),
+            Some(transit) => {
+                let ms = |us: u64| us as f64 / 1e3;
+                let mean = transit.mean_us as f64 / 1e6;
+                let pace = f64::from(transit.packets_per_second);
+                let power = if mean > 0.0 { per_second(row.bytes, &row) / mean * 1e-6 } else { 0.0 };
+                format!(
+                    "{head}{}  {} {:.3}/{:.3}/{:.3}/{:.3} ms {pace:.0} pps {pace:.0}/{:.0}({:.0}) pkts {power:.0}\n",
+                    self.front(&row),
+                    losses(&row),
+                    ms(transit.mean_us),
+                    ms(transit.min_us),
+                    ms(transit.max_us),
+                    ms(transit.stdev_us),
+                    pace * mean,
+                    pace * transit.stdev_us as f64 / 1e6
+                )
+            }
+        }
+    }
+
+    /// The parts in brackets behind a connection.
+    pub(super) fn notes(&self, mode: Mode, told: &Told) -> Vec<String> {
+        let mut notes = Vec::new();
+        match mode {
+            Mode::Reverse => notes.push("reverse".to_owned()),
+            Mode::FullDuplex => notes.push("full-duplex".to_owned()),
+            _ => {}
+        }
+        if told.no_udp_fin {
+            notes.push("no-udp-fin".to_owned());
+        }
+        if told.trip_times {
+            notes.push("trip-times".to_owned());
+        }
+        if self.settings.enhanced {
+            notes.push(format!("sock={}", told.descriptor));
+            if let Some(peer) = &told.peer {
+                notes.push(format!("peer {peer}"));
+            }
+        }
+        if let (Some(mss), Some(handshake)) = (told.mss, told.handshake) {
+            // The first window is ten segments (RFC 6928); nothing has been sent yet.
+            let first = u64::from(mss) * 10 / 1024;
+            notes.push(format!("icwnd/mss/irtt={first}/{mss}/{}", handshake.as_ns() / 1000));
+            if self.settings.enhanced {
+                notes.push(format!("ct={:.2} ms", handshake.as_secs_f64() * 1e3));
+            }
+        }
+        notes
+    }
+}
+
+/// Both ends of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ends {
+    pub(super) local: SocketAddr,
+    pub(super) remote: SocketAddr,
+}
+
+/// What is told about a connection in brackets.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Told {
+    pub(super) no_udp_fin: bool,
+    pub(super) trip_times: bool,
+    pub(super) descriptor: i32,
+    pub(super) peer: Option<String>,
+    pub(super) mss: Option<u32>,
+    pub(super) handshake: Option<Span>,
+}
+
+fn label(id: Option<u32>, star: bool) -> String {
+    match (id, star) {
+        (None, _) => "[SUM]".to_owned(),
+        (Some(id), false) => format!("[{id:>3}]"),
+        (Some(id), true) => format!("[{:>3}]", format!("*{id}")),
+    }
+}
+
+/// The sum of rows over the time of the longest.
+fn sum(rows: &[Row]) -> Row {
+    let mut sum = Row { from: f64::INFINITY, ..Row::default() };
+    for row in rows {
+        sum.from = sum.from.min(row.from);
+        sum.to = sum.to.max(row.to);
+        sum.bytes = sum.bytes.saturating_add(row.bytes);
+        sum.calls = sum.calls.saturating_add(row.calls);
+        sum.lost = sum.lost.saturating_add(row.lost);
+        sum.total = sum.total.saturating_add(row.total);
+        sum.out_of_order = sum.out_of_order.saturating_add(row.out_of_order);
+        sum.retransmits = sum.retransmits.saturating_add(row.retransmits);
+        sum.jitter = sum.jitter.max(row.jitter);
+    }
+    sum
+}
+
+fn per_second(count: u64, row: &Row) -> f64 {
+    let time = row.to - row.from;
+    if time > 0.0 { count as f64 / time } else { 0.0 }
+}
+
+fn percent(row: &Row) -> String {
+    if row.total == 0 { "0".to_owned() } else { general(100.0 * row.lost as f64 / row.total as f64, 2) }
+}
+
+fn losses(row: &Row) -> String {
+    format!("{:6.3} ms {}/{} ({}%)", row.jitter * 1e3, row.lost, row.total, percent(row))
+}
+
+fn tcp_sender(row: &Row) -> String {
+    let counts = format!("  {}/0 {:>10}", row.calls, row.retransmits);
+    let (Some(cwnd), Some(rtt)) = (row.cwnd, row.rtt) else { return counts };
+    let micros = |span: Span| span.as_ns() / 1000;
+    let power = if rtt > Span::ZERO { per_second(row.bytes, row) / rtt.as_secs_f64() * 1e-6 } else { 0.0 };
+    let var = micros(row.rttvar.unwrap_or(Span::ZERO));
+    format!("{counts} {:>8}K/{}({var}) us  {power:.0}", cwnd / 1024, micros(rtt))
+}
+
+/// Seconds since 1970 as 20261121191905, in UTC.
+///
+/// # Source
+/// H. Hinnant, chrono-compatible low-level date algorithms, `civil_from_days`
+fn date(seconds: u32) -> String {
+    let (days, rest) = (i64::from(seconds / 86_400), seconds % 86_400);
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}{month:02}{day:02}{:02}{:02}{:02}", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_date_u() {
+        // date -u -d @N +%Y%m%d%H%M%S
+        for (seconds, text) in [
+            (0, "19700101000000"),
+            (951_782_399, "20000228235959"),
+            (951_782_400, "20000229000000"),
+            (1_800_000_000, "20270115080000"),
+            (u32::MAX, "21060207062815"),
+        ] {
+            assert_eq!(date(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! A test at the server.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use linerate_model::Direction;
+use linerate_units::{Bytes, Span, Timestamp};
+
+use super::VERSION;
+use super::arrival::Arrival;
+use super::datagram::{Generation, number_of};
+use super::desk::{Desk, amount_of};
+use super::half::Half;
+use super::load::Load;
+use super::report::{Ends, Told};
+use super::settings::{Amount, Mode};
+use super::track::Stream;
+use super::wire::{Ack, TestHeader};
+use crate::stand_in::{FlowCounts, FlowId, Link, LinkOptions, Opened, Output, Planned, Reason, RunId};
+
+/// Numbers of connections back.
+pub(super) const BACK_LINKS: Range<u32> = 16..60_000;
+
+/// How long the other connections of a client are waited for.
+const GATHER_FOR: Span = Span::from_ms(500);
+
+/// Longest buffer that a client may ask the server to send.
+const LONGEST: u32 = 1 << 20;
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Connections are missing.
+    Gathering,
+    /// May it begin?
+    Asking,
+    Running,
+    Over,
+}
+
+/// A test at the server.
+#[derive(Debug)]
+pub(super) struct Run {
+    number: RunId,
+    /// The flow that receives, and the one that sends.
+    pub(super) flows: [FlowId; 2],
+    udp: bool,
+    host: std::net::IpAddr,
+    header: Option<TestHeader>,
+    generation: Generation,
+    threads: usize,
+    accepted_at: Timestamp,
+    stage: Stage,
+    streams: Vec<Stream>,
+    /// How many there have been.
+    connections: usize,
+    closed: Vec<Link>,
+    halves: Vec<Half>,
+    /// Connections back that were asked for, and those that are there.
+    asked_back: Vec<Link>,
+    back: Vec<Stream>,
+    /// The connections back have been asked for, or cannot be had.
+    went_back: bool,
+    due: Option<Timestamp>,
+    trouble: Option<String>,
+}
+
+impl Run {
+    pub(super) fn new(
+        desk: &mut Desk,
+        now: Timestamp,
+        number: RunId,
+        flows: [FlowId; 2],
+        first: Arrival,
+    ) -> Self {
+        let mut run = Self {
+            number,
+            flows,
+            udp: first.udp,
+            host: first.stream.ends.remote.ip(),
+            header: first.header,
+            generation: first.generation,
+            threads: first.threads(),
+            accepted_at: first.at,
+            stage: Stage::Gathering,
+            streams: Vec::new(),
+            connections: 0,
+            closed: Vec::new(),
+            halves: Vec::new(),
+            asked_back: Vec::new(),
+            back: Vec::new(),
+            went_back: false,
+            due: Some(now + GATHER_FOR),
+            trouble: None,
+        };
+        run.join(desk, first);
+        run
+    }
+
+    /// Whether a connection belongs here: same host, same header, not complete yet.
+    pub(super) fn takes(&self, arrival: &Arrival) -> bool {
+        self.stage == Stage::Gathering
+            && self.udp == arrival.udp
+            && self.host == arrival.stream.ends.remote.ip()
+            && self.generation == arrival.generation
+            && self.header == arrival.header
+    }
+
+    pub(super) fn join(&mut self, desk: &mut Desk, arrival: Arrival) {
+        if arrival.closed {
+            self.closed.push(arrival.stream.link);
+        }
+        self.streams.push(arrival.stream);
+        self.connections += 1;
+        if self.streams.len() >= self.threads {
+            self.ask(desk);
+        }
+    }
+
+    fn mode(&self) -> Mode {
+        match self.header {
+            Some(TestHeader { extension: Some(extension), .. }) if extension.full_duplex => Mode::FullDuplex,
+            Some(TestHeader { extension: Some(extension), .. }) if extension.reverse => Mode::Reverse,
+            Some(TestHeader { back: true, at_once: true, .. }) => Mode::Dual,
+            Some(TestHeader { back: true, .. }) => Mode::Tradeoff,
+            _ => Mode::Plain,
+        }
+    }
+
+    fn ask(&mut self, desk: &mut Desk) {
+        self.stage = Stage::Asking;
+        self.due = None;
+        let amount = self.header.filter(|header| header.amount != 0).map(|header| amount_of(&header));
+        let mut spec = desk.spec(self.udp, self.streams.len(), self.offered(desk).filter(|_| self.udp));
+        spec.traffic.length = Some(Bytes::new(u64::from(self.length(desk))));
+        match amount {
+            Some(Amount::Time(time)) => spec.traffic.duration = Some(time),
+            Some(Amount::Bytes(each)) => {
+                spec.traffic.bytes = Some(Bytes::new(each.saturating_mul(self.streams.len() as u64)));
+            }
+            None => {}
+        }
+        let [receive, send] = self.flows;
+        let (up, down) = ((receive, Direction::Upload), (send, Direction::Download));
+        let mode = self.mode();
+        spec.traffic.upload = mode == Mode::Plain;
+        spec.traffic.download = mode == Mode::Reverse;
+        spec.traffic.bidir = matches!(mode, Mode::Dual | Mode::FullDuplex);
+        let version = self.header.and_then(|header| header.extension?.version_text());
+        let planned = Planned {
+            run: self.number,
+            tool: "iperf2",
+            peer: version.map(|version| format!("iperf {version}")),
+            link: self.streams.first().map_or(Link(0), |stream| stream.link),
+            client: false,
+            spec,
+            flows: match mode {
+                Mode::Plain => vec![up],
+                Mode::Reverse => vec![down],
+                _ => vec![up, down],
+            },
+            expected: match amount {
+                Some(Amount::Time(time)) if mode == Mode::Tradeoff => Some(time + time),
+                Some(Amount::Time(time)) => Some(time),
+                _ => None,
+            },
+        };
+        desk.put(Output::Ask(Box::new(planned)));
+    }
+
+    /// Bits per second that the server shall send at on each connection.
+    fn offered(&self, desk: &Desk) -> Option<u64> {
+        let extension = self.header.and_then(|header| header.extension);
+        let old = self.header.map(|header| u64::from(header.window_or_rate)).filter(|_| self.udp);
+        let rate = match extension {
+            Some(extension) if extension.in_packets => {
+                Some(extension.rate.saturating_mul(u64::from(self.length(desk)) * 8))
+            }
+            Some(extension) if self.udp || extension.rate_set => Some(extension.rate),
+            Some(_) => None,
+            None => old,
+        };
+        rate.filter(|rate| *rate > 0).or(self.udp.then_some(1 << 20))
+    }
+
+    fn length(&self, desk: &Desk) -> u32 {
+        let asked = self.header.map(|header| header.length).filter(|length| *length > 0);
+        let length = asked.unwrap_or_else(|| desk.settings.length_for(self.udp));
+        if self.udp { length.clamp(18, 65_507) } else { length.clamp(1, LONGEST) }
+    }
+
+    fn load(&self, desk: &Desk, sends: bool, star: bool, shared: bool) -> Load {
+        let extension = self.header.and_then(|header| header.extension);
+        let two_way = extension.is_some_and(|e| e.reverse || e.full_duplex || e.no_udp_fin);
+        let amount = self.header.map(|header| amount_of(&header));
+        Load {
+            flow: self.flows[usize::from(sends)],
+            run: self.number,
+            udp: self.udp,
+            sends,
+            star,
+            direction: if sends { Direction::Download } else { Direction::Upload },
+            length: self.length(desk),
+            head: Vec::new(),
+            amount: amount.filter(|_| sends),
+            offered: self.offered(desk),
+            generation: self.generation,
+            answers: !two_way,
+            shared,
+            fq_rate: None,
+        }
+    }
+
+    pub(super) fn admitted(&mut self, desk: &mut Desk, now: Timestamp, links: &mut Vec<Link>) {
+        if self.stage != Stage::Asking {
+            return;
+        }
+        self.stage = Stage::Running;
+        self.acknowledge(desk, now);
+        let mode = self.mode();
+        let shared = mode == Mode::FullDuplex;
+        let streams = self.streams.clone();
+        let gone = !self.udp && streams.iter().all(|stream| self.closed.contains(&stream.link));
+        if mode != Mode::Reverse {
+            let load = self.load(desk, false, false, shared);
+            let half = if gone {
+                Half::come_and_gone(desk, now, load, streams.clone())
+            } else {
+                Half::start(desk, now, load, streams.clone())
+            };
+            self.halves.push(half);
+        }
+        if matches!(mode, Mode::Reverse | Mode::FullDuplex) && !gone {
+            let load = self.load(desk, true, shared, shared);
+            let mut own = streams;
+            // What came is of the other direction.
+            for stream in &mut own {
+                *stream = Stream::new(stream.id, stream.link, stream.ends);
+            }
+            self.halves.push(Half::start(desk, now, load, own));
+        }
+        if mode == Mode::Dual || mode == Mode::Tradeoff && gone {
+            self.go_back(desk, links);
+        }
+    }
+
+    /// The answer to headers that ask for none of their own sending.
+    fn acknowledge(&self, desk: &mut Desk, now: Timestamp) {
+        let Some(extension) = self.header.and_then(|header| header.extension).filter(|_| !self.udp) else {
+            return;
+        };
+        if (extension.reverse || extension.full_duplex) && !extension.peer_detect {
+            return;
+        }
+        let (accepted, sent) = (desk.settings.wall(self.accepted_at), desk.settings.wall(now));
+        let start = extension.start.filter(|_| extension.trip_times);
+        let ack = Ack { version: VERSION, times: start.map(|start| [start, accepted, sent]) };
+        for stream in self.streams.iter().filter(|stream| !self.closed.contains(&stream.link)) {
+            desk.put(Output::Send { link: stream.link, bytes: ack.encode() });
+        }
+    }
+
+    pub(super) fn refused(&mut self, desk: &mut Desk, why: &str) {
+        self.trouble = Some(why.to_owned());
+        self.stage = Stage::Over;
+        if !self.udp {
+            for stream in self.streams.drain(..) {
+                desk.put(Output::Reset { link: stream.link });
+            }
+        }
+    }
+
+    /// Connects to the client's own port.
+    fn go_back(&mut self, desk: &mut Desk, links: &mut Vec<Link>) {
+        self.went_back = true;
+        let port = self.header.and_then(|header| u16::try_from(header.port).ok()).filter(|port| *port > 0);
+        let wanted = self.connections;
+        let Some(port) = port.filter(|_| links.len() >= wanted) else {
+            self.trouble = Some("the client names no port to connect back to".to_owned());
+            return;
+        };
+        for link in links.drain(..wanted) {
+            self.asked_back.push(link);
+            let options = LinkOptions { local: None, ..desk.options(self.udp) };
+            let to = Some(SocketAddr::new(self.host, port));
+            desk.put(Output::Connect { link, port, to, options });
+        }
+    }
+
+    pub(super) fn asked_for(&self, link: Link) -> bool {
+        self.asked_back.contains(&link)
+    }
+
+    pub(super) fn connected_back(
+        &mut self,
+        desk: &mut Desk,
+        now: Timestamp,
+        link: Link,
+        opened: &Opened,
+        id: u32,
+    ) {
+        self.asked_back.retain(|asked| *asked != link);
+        let remote = opened.remote.unwrap_or(opened.local);
+        let ends = Ends { local: opened.local, remote };
+        if self.back.is_empty() {
+            let host = self.host.to_string();
+            let text = desk.report.connecting(&host, self.udp, remote.port(), Some(opened.snd_buf));
+            desk.print(text);
+        }
+        let told = Told {
+            descriptor: opened.descriptor,
+            mss: opened.mss.filter(|_| !self.udp),
+            handshake: opened.handshake.filter(|_| !self.udp),
+            ..Told::default()
+        };
+        let notes = desk.report.notes(Mode::Reverse, &told);
+        let text = desk.report.connected(id, true, ends.local, ends.remote, &notes);
+        desk.print(text);
+        self.back.push(Stream::new(id, link, ends));
+        self.start_back(desk, now);
+    }
+
+    fn start_back(&mut self, desk: &mut Desk, now: Timestamp) {
+        if self.asked_back.is_empty() && !self.back.is_empty() && self.stage == Stage::Running {
+            let load = self.load(desk, true, true, false);
+            self.halves.push(Half::start(desk, now, load, self.back.clone()));
+        }
+    }
+
+    pub(super) fn cannot_connect_back(&mut self, desk: &mut Desk, link: Link, reason: &Reason) {
+        self.asked_back.retain(|asked| *asked != link);
+        self.trouble = Some(reason.text.clone());
+        for stream in self.back.drain(..) {
+            desk.put(Output::Close { link: stream.link });
+        }
+        for link in self.asked_back.drain(..) {
+            desk.put(Output::Close { link });
+        }
+    }
+
+    pub(super) fn has(&self, link: Link) -> bool {
+        self.streams.iter().chain(&self.back).any(|stream| stream.link == link)
+    }
+
+    /// The socket of its own that a sender of datagrams has.
+    pub(super) fn link_of(&self, peer: SocketAddr) -> Option<Link> {
+        let own = self.streams.iter().find(|stream| self.udp && stream.ends.remote == peer);
+        own.map(|stream| stream.link)
+    }
+
+    /// Bytes that come before the engine has the connection.
+    pub(super) fn early_bytes(&mut self, link: Link, bytes: usize) {
+        if !matches!(self.stage, Stage::Gathering | Stage::Asking) {
+            return;
+        }
+        if let Some(stream) = self.streams.iter_mut().find(|stream| stream.link == link) {
+            stream.own_bytes = stream.own_bytes.saturating_add(bytes as u64);
+        }
+    }
+
+    pub(super) fn datagram(&mut self, desk: &mut Desk, now: Timestamp, link: Link, bytes: &[u8]) {
+        if self.stage == Stage::Running {
+            for half in &mut self.halves {
+                half.late_datagram(link, bytes);
+                half.datagram(desk, now, link, bytes);
+            }
+            return;
+        }
+        let number = number_of(bytes, self.generation).filter(|number| *number >= 0);
+        let stream = self.streams.iter_mut().find(|stream| stream.link == link);
+        if let (Some(number), Some(stream)) = (number, stream) {
+            stream.add_datagram(bytes.len(), number, self.generation);
+        }
+    }
+
+    pub(super) fn closed(&mut self, desk: &mut Desk, now: Timestamp, link: Link, reason: Option<&Reason>) {
+        self.closed.push(link);
+        for half in &mut self.halves {
+            half.closed(desk, now, link, reason);
+        }
+    }
+
+    pub(super) fn written(&self, desk: &mut Desk, flow: FlowId) {
+        if let Some(half) = self.halves.iter().find(|half| half.load.flow == flow) {
+            half.written(desk);
+        }
+    }
+
+    pub(super) fn not_started(&mut self, flow: FlowId, reason: &Reason) {
+        if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == flow) {
+            half.not_started(reason);
+        }
+    }
+
+    pub(super) fn counts(&mut self, desk: &mut Desk, now: Timestamp, flows: &[FlowCounts]) {
+        for half in &mut self.halves {
+            half.counts(desk, now, flows);
+        }
+    }
+
+    pub(super) fn ended(
+        &mut self,
+        desk: &mut Desk,
+        now: Timestamp,
+        counts: &FlowCounts,
+        links: &mut Vec<Link>,
+    ) {
+        if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == counts.flow) {
+            half.ended(desk, now, counts);
+            // The client measures until its connections are closed.
+            if !half.load.sends && !half.load.shared && !half.load.udp {
+                for stream in self.streams.drain(..) {
+                    desk.put(Output::Close { link: stream.link });
+                }
+            }
+        }
+        self.go_back_when_due(desk, links);
+    }
+
+    /// With -r the way back begins when the client's test is over.
+    fn go_back_when_due(&mut self, desk: &mut Desk, links: &mut Vec<Link>) {
+        let received = self.halves.iter().any(Half::is_over);
+        if self.mode() == Mode::Tradeoff && received && !self.went_back && self.trouble().is_none() {
+            self.go_back(desk, links);
+        }
+    }
+
+    pub(super) fn tick(&mut self, desk: &mut Desk, now: Timestamp, links: &mut Vec<Link>) {
+        if self.due.is_some_and(|due| due <= now) {
+            self.due = None;
+            if self.stage == Stage::Gathering {
+                // The others do not come: those that are here are the test.
+                self.ask(desk);
+            }
+        }
+        for half in &mut self.halves {
+            half.tick(desk, now);
+        }
+        self.go_back_when_due(desk, links);
+    }
+
+    pub(super) fn stop(&mut self, desk: &mut Desk, _now: Timestamp) {
+        self.went_back = true;
+        for half in &mut self.halves {
+            half.stop(desk);
+        }
+        if self.stage != Stage::Running {
+            self.stage = Stage::Over;
+        }
+    }
+
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        self.halves.iter().filter_map(|half| half.due).chain(self.due).min()
+    }
+
+    pub(super) fn trouble(&self) -> Option<&String> {
+        self.trouble.as_ref().or_else(|| self.halves.iter().find_map(|half| half.trouble.as_ref()))
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        let back_missing = match self.mode() {
+            Mode::Tradeoff => !self.went_back && self.trouble().is_none(),
+            _ => false,
+        };
+        let opening = !self.asked_back.is_empty();
+        match self.stage {
+            Stage::Gathering | Stage::Asking => false,
+            Stage::Running => !opening && !back_missing && self.halves.iter().all(Half::is_over),
+            Stage::Over => true,
+        }
+    }
+
+    /// Closes everything.
+    pub(super) fn leave(self, desk: &mut Desk) {
+        let trouble = self.trouble().cloned();
+        for stream in self.streams.iter().chain(&self.back) {
+            desk.put(Output::Close { link: stream.link });
+        }
+        desk.put(Output::RunOver { run: self.number, trouble });
+    }
+}

@@ -1,0 +1,408 @@
+//! The server: connections and datagrams of one client become a run, by the number of connections in its header.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use linerate_units::Timestamp;
+
+use super::arrival::{Arrival, Heard};
+use super::bounce::Bounce;
+use super::datagram::{Generation, number_of, opening_header};
+use super::desk::Desk;
+use super::report::{Ends, Told};
+use super::run::{BACK_LINKS, Run};
+use super::settings::{Mode, Settings};
+use super::track::Stream;
+use crate::ServantConfig;
+use crate::stand_in::{Input, Link, Opened, Output, Reason, RunId, StandIn};
+
+/// The listeners.
+const TCP: Link = Link(0);
+const UDP: Link = Link(1);
+
+/// Connections whose header is awaited, and runs; more are turned away.
+const MOST_ARRIVALS: usize = 1024;
+const MOST_RUNS: usize = 256;
+
+/// The server.
+#[derive(Debug)]
+pub struct Server {
+    desk: Desk,
+    /// Connections whose header has not come yet, and senders of datagrams without a socket of their own.
+    arrivals: Vec<Arrival>,
+    runs: BTreeMap<RunId, Run>,
+    bounces: BTreeMap<Link, Bounce>,
+    next_run: RunId,
+    next_id: u32,
+    /// Connections served so far.
+    served: u32,
+    /// When it stops to listen (-t).
+    ends_at: Option<Timestamp>,
+    code: i32,
+}
+
+impl Server {
+    /// A server with these settings.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            desk: Desk::new(settings),
+            arrivals: Vec::new(),
+            runs: BTreeMap::new(),
+            bounces: BTreeMap::new(),
+            next_run: 0,
+            next_id: 1,
+            served: 0,
+            ends_at: None,
+            code: 0,
+        }
+    }
+
+    /// The server behind a port that others share.
+    #[must_use]
+    pub fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
+        Box::new(Self::new(Settings { epoch: config.wall, ..Settings::server(config.port) }))
+    }
+
+    fn begin(&mut self, now: Timestamp) {
+        let (port, udp, both) = (self.desk.settings.port, self.desk.settings.udp, self.desk.settings.both);
+        self.ends_at = self.desk.settings.listen_for.map(|time| now + time);
+        if !udp || both {
+            let options = self.desk.options(false);
+            self.desk.put(Output::Listen { link: TCP, port, options });
+        }
+        if udp || both {
+            let options = self.desk.options(true);
+            self.desk.put(Output::Listen { link: UDP, port, options });
+        }
+    }
+
+    fn opened(&mut self, now: Timestamp, link: Link, opened: &Opened) {
+        if link == TCP || link == UDP {
+            let text = self.desk.report.listening(link == UDP, opened.local.port(), opened.rcv_buf);
+            self.desk.print(text);
+            return;
+        }
+        let Some((run, id)) =
+            self.runs.values_mut().find(|run| run.asked_for(link)).map(|run| (run, self.next_id))
+        else {
+            return self.desk.put(Output::Close { link });
+        };
+        self.next_id += 1;
+        run.connected_back(&mut self.desk, now, link, opened, id);
+    }
+
+    fn not_opened(&mut self, link: Link, reason: &Reason) {
+        if link != TCP && link != UDP {
+            self.desk.complain(format!("tcp connect failed: {}\n", reason.text));
+            if let Some(run) = self.runs.values_mut().find(|run| run.asked_for(link)) {
+                run.cannot_connect_back(&mut self.desk, link, reason);
+            }
+            self.look_over();
+            return;
+        }
+        let adopting = self.arrivals.iter().any(|arrival| arrival.udp && arrival.link.is_none());
+        if link == UDP && adopting {
+            self.arrivals.retain(|arrival| !arrival.udp || arrival.link.is_some());
+            return;
+        }
+        self.desk.complain(format!("bind failed: {}\n", reason.text));
+        // One of two ports is better than none.
+        if link == TCP || !self.desk.settings.both {
+            self.desk.exit(1);
+        }
+    }
+
+    /// Whether another client may come in.
+    fn is_full(&self) -> bool {
+        let busy = self.desk.settings.single && !self.runs.is_empty();
+        busy || self.arrivals.len() >= MOST_ARRIVALS || self.runs.len() >= MOST_RUNS
+    }
+
+    fn accepted(&mut self, now: Timestamp, listener: Link, link: Link, opened: &Opened) {
+        let remote = opened.remote.unwrap_or(opened.local);
+        let ends = Ends { local: opened.local, remote };
+        if listener == UDP {
+            let found = self.arrivals.iter_mut().position(|arrival| arrival.is_from(remote));
+            let Some(at) = found else { return self.desk.put(Output::Close { link }) };
+            let mut arrival = self.arrivals.remove(at);
+            arrival.link = Some(link);
+            arrival.stream.link = link;
+            arrival.stream.ends = ends;
+            arrival.descriptor = opened.descriptor;
+            self.join(now, arrival);
+        } else if self.is_full() {
+            self.desk.put(Output::Reset { link });
+        } else {
+            self.arrivals.push(Arrival::connection(now, link, ends, opened));
+        }
+    }
+
+    fn bytes(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {
+        if let Some(bounce) = self.bounces.get_mut(&link) {
+            bounce.bytes(&mut self.desk, now, link, bytes);
+            return;
+        }
+        let Some(at) = self.arrivals.iter().position(|arrival| arrival.link == Some(link)) else {
+            if let Some(run) = self.runs.values_mut().find(|run| run.has(link)) {
+                run.early_bytes(link, bytes.len());
+            }
+            return;
+        };
+        let heard = self.arrivals.get_mut(at).map_or(Heard::More, |arrival| arrival.hear(bytes));
+        match heard {
+            Heard::More => {}
+            Heard::Wrong => {
+                self.arrivals.remove(at);
+                self.desk.put(Output::Reset { link });
+            }
+            Heard::Header => {
+                let arrival = self.arrivals.remove(at);
+                self.join(now, arrival);
+            }
+            Heard::Bounce(start) => {
+                let arrival = self.arrivals.remove(at);
+                let id = self.take_id();
+                let ends = arrival.stream.ends;
+                let text = self.desk.report.connected(id, false, ends.local, ends.remote, &["bb".to_owned()]);
+                self.desk.print(text);
+                let mut bounce = Bounce::new(now, Stream::new(id, link, ends));
+                bounce.bytes(&mut self.desk, now, link, &start);
+                self.bounces.insert(link, bounce);
+            }
+        }
+    }
+
+    fn take_id(&mut self) -> u32 {
+        if self.runs.is_empty() && self.bounces.is_empty() {
+            self.next_id = 1;
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    /// A datagram on a socket that no flow has.
+    fn datagram(&mut self, now: Timestamp, link: Link, from: SocketAddr, bytes: &[u8]) {
+        let own = |run: &Run| {
+            if link == UDP { run.link_of(from) } else { Some(link).filter(|link| run.has(*link)) }
+        };
+        if let Some((run, link)) = self.runs.values_mut().find_map(|run| own(run).map(|link| (run, link))) {
+            run.datagram(&mut self.desk, now, link, bytes);
+            self.look_over();
+            return;
+        }
+        if let Some(arrival) = self.arrivals.iter_mut().find(|arrival| arrival.is_from(from)) {
+            arrival.add_datagram(bytes);
+            return;
+        }
+        let (generation, header) = opening_header(bytes);
+        // What is left of an earlier test has a negative number.
+        let number = number_of(bytes, generation).filter(|number| *number >= 0);
+        let Some(number) = number.filter(|_| link == UDP && !self.is_full()) else { return };
+        self.arrivals.push(Arrival::datagram(now, from, generation, header, number, bytes.len()));
+        let options = self.desk.options(true);
+        self.desk.put(Output::Adopt { listener: UDP, peer: from, options });
+    }
+
+    /// A connection whose header is known becomes part of a run.
+    fn join(&mut self, now: Timestamp, mut arrival: Arrival) {
+        arrival.stream.id = self.take_id();
+        let id = arrival.stream.id;
+        self.served += 1;
+        let extension = arrival.header.and_then(|header| header.extension);
+        let mode = match extension {
+            Some(extension) if extension.full_duplex => Mode::FullDuplex,
+            Some(extension) if extension.reverse => Mode::Reverse,
+            _ => Mode::Plain,
+        };
+        let told = Told {
+            no_udp_fin: arrival.udp && extension.is_some_and(|e| e.no_udp_fin || e.reverse || e.full_duplex),
+            trip_times: extension.is_some_and(|extension| extension.trip_times),
+            descriptor: arrival.descriptor,
+            peer: extension.and_then(|extension| extension.version_text()),
+            mss: arrival.mss.filter(|_| !arrival.udp),
+            handshake: None,
+        };
+        let notes = self.desk.report.notes(mode, &told);
+        let ends = arrival.stream.ends;
+        let text = self.desk.report.connected(id, false, ends.local, ends.remote, &notes);
+        self.desk.print(text);
+        if let Some(run) = self.runs.values_mut().find(|run| run.takes(&arrival)) {
+            run.join(&mut self.desk, arrival);
+            return;
+        }
+        while self.runs.contains_key(&self.next_run) {
+            self.next_run = self.next_run.wrapping_add(1);
+        }
+        let used = |flow: u16| self.runs.values().any(|run| run.flows.contains(&flow));
+        let mut free = (0..u16::MAX).filter(|flow| !used(*flow));
+        let (Some(receive), Some(send)) = (free.next(), free.next()) else { return };
+        let run = self.next_run;
+        self.next_run = run.wrapping_add(1);
+        let made = Run::new(&mut self.desk, now, run, [receive, send], arrival);
+        self.runs.insert(run, made);
+    }
+
+    fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&Reason>) {
+        if let Some(bounce) = self.bounces.remove(&link) {
+            bounce.finish(&mut self.desk, now);
+            self.desk.put(Output::Close { link });
+            self.served += 1;
+        } else if let Some(at) = self.arrivals.iter().position(|arrival| arrival.link == Some(link)) {
+            let mut arrival = self.arrivals.remove(at);
+            // Less than a word: data all the same, if any.
+            if arrival.stream.own_bytes > 0 && arrival.is_data_only() {
+                arrival.closed = true;
+                self.join(now, arrival);
+            } else {
+                self.desk.put(Output::Close { link });
+            }
+        } else if let Some(run) = self.runs.values_mut().find(|run| run.has(link)) {
+            run.closed(&mut self.desk, now, link, reason);
+        }
+        self.look_over();
+    }
+
+    fn tick(&mut self, now: Timestamp) {
+        for arrival in std::mem::take(&mut self.arrivals) {
+            if arrival.due > now {
+                self.arrivals.push(arrival);
+            } else if let Some(link) = arrival.link {
+                // Data without a header that is shorter than one and pauses: counted like any other.
+                if arrival.stream.own_bytes > 0 && arrival.is_data_only() {
+                    self.join(now, arrival);
+                } else {
+                    self.desk.put(Output::Reset { link });
+                }
+            }
+        }
+        let mut back_links = self.free_back_links();
+        for run in self.runs.values_mut() {
+            run.tick(&mut self.desk, now, &mut back_links);
+        }
+        self.look_over();
+        if self.ends_at.is_some_and(|at| at <= now) {
+            self.ends_at = None;
+            self.leave_if_done(true);
+        }
+    }
+
+    /// Numbers for connections back.
+    fn free_back_links(&self) -> Vec<Link> {
+        let used = |link: &Link| self.runs.values().any(|run| run.has(*link) || run.asked_for(*link));
+        BACK_LINKS.map(Link).filter(|link| !used(link)).take(4096).collect()
+    }
+
+    /// Gives an input to a run that may then want connections back.
+    fn with_run(&mut self, run: RunId, act: impl FnOnce(&mut Run, &mut Desk, &mut Vec<Link>)) {
+        let mut links = self.free_back_links();
+        if let Some(run) = self.runs.get_mut(&run) {
+            act(run, &mut self.desk, &mut links);
+        }
+        self.look_over();
+    }
+
+    fn run_of(&self, flow: u16) -> Option<RunId> {
+        self.runs.iter().find(|(_, run)| run.flows.contains(&flow)).map(|(number, _)| *number)
+    }
+
+    /// Forgets runs that are over, and ends when there is nothing left to serve.
+    fn look_over(&mut self) {
+        let over: Vec<RunId> =
+            self.runs.iter().filter(|(_, run)| run.is_over()).map(|(number, _)| *number).collect();
+        for number in &over {
+            if let Some(run) = self.runs.remove(number) {
+                if run.trouble().is_some() {
+                    self.code = 1;
+                }
+                run.leave(&mut self.desk);
+            }
+        }
+        let limit = self.desk.settings.parallel.is_some_and(|most| self.served >= most);
+        if limit {
+            self.leave_if_done(false);
+        } else if self.ends_at.is_none() && self.desk.settings.listen_for.is_some() {
+            self.leave_if_done(true);
+        }
+    }
+
+    fn leave_if_done(&mut self, late: bool) {
+        let waiting = !late && !self.arrivals.is_empty();
+        if self.runs.is_empty() && self.bounces.is_empty() && !waiting {
+            let code = self.code;
+            self.desk.exit(code);
+        }
+    }
+
+    fn interrupted(&mut self, now: Timestamp) {
+        if self.ends_at.is_none() && self.desk.settings.listen_for.is_some() || self.runs.is_empty() {
+            self.desk.exit(0);
+            return;
+        }
+        // What runs is printed before the end.
+        self.desk.settings.listen_for = Some(linerate_units::Span::ZERO);
+        self.ends_at = None;
+        for run in self.runs.values_mut() {
+            run.stop(&mut self.desk, now);
+        }
+        self.look_over();
+    }
+}
+
+impl StandIn for Server {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        if self.desk.over {
+            return;
+        }
+        match input {
+            Input::Begin => self.begin(now),
+            Input::Opened { link, opened } => self.opened(now, link, &opened),
+            Input::NotOpened { link, reason } => self.not_opened(link, &reason),
+            Input::Accepted { listener, link, opened } => self.accepted(now, listener, link, &opened),
+            Input::Bytes { link, bytes } => self.bytes(now, link, bytes),
+            Input::Datagram { link, from, bytes } => self.datagram(now, link, from, bytes),
+            Input::Closed { link, reason } => self.closed(now, link, reason.as_ref()),
+            Input::Admitted { run } => {
+                self.with_run(run, |run, desk, links| run.admitted(desk, now, links));
+            }
+            Input::Refused { run, why } => self.with_run(run, |run, desk, _| run.refused(desk, &why)),
+            Input::Written { flow } => {
+                if let Some(run) = self.run_of(flow).and_then(|run| self.runs.get(&run)) {
+                    run.written(&mut self.desk, flow);
+                }
+            }
+            Input::NotStarted { flow, reason } => {
+                if let Some(number) = self.run_of(flow) {
+                    self.with_run(number, |run, _, _| run.not_started(flow, &reason));
+                }
+            }
+            Input::Counts { flows, .. } => {
+                for run in self.runs.values_mut() {
+                    run.counts(&mut self.desk, now, flows);
+                }
+            }
+            Input::Ended { counts } => {
+                if let Some(number) = self.run_of(counts.flow) {
+                    self.with_run(number, |run, desk, links| run.ended(desk, now, counts, links));
+                }
+            }
+            Input::Tick => self.tick(now),
+            Input::Signal(_) => self.interrupted(now),
+            _ => {}
+        }
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.desk.outputs.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        let arrivals = self.arrivals.iter().map(|arrival| arrival.due);
+        let runs = self.runs.values().filter_map(Run::due);
+        arrivals.chain(runs).chain(self.ends_at).min().filter(|_| !self.desk.over)
+    }
+}
+
+/// How a run's datagrams are numbered, where its connections do not say.
+pub(super) const DEFAULT_GENERATION: Generation = Generation::New;

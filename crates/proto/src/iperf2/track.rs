@@ -1,0 +1,165 @@
+//! One direction of a test at this end: its connections, and what they have moved since the start and since the last
+//! interval.
+
+use linerate_units::{Span, Timestamp};
+
+use super::datagram::Generation;
+use super::report::{Ends, Row};
+use crate::stand_in::{FlowCounts, Link, StreamCounts};
+
+/// One connection.
+#[derive(Debug, Clone)]
+pub(super) struct Stream {
+    pub(super) id: u32,
+    pub(super) link: Link,
+    pub(super) ends: Ends,
+    /// Bytes that the stand-in moved itself: headers, what came before the engine had the link, the last datagram.
+    pub(super) own_bytes: u64,
+    /// Datagrams of that kind.
+    pub(super) own_datagrams: u64,
+    /// Highest number among them, counted from 1.
+    pub(super) own_highest: u64,
+    /// Number in the last datagram, without its sign.
+    pub(super) last_number: Option<u64>,
+    /// What the last interval ended with.
+    shown: Totals,
+}
+
+/// What a connection has moved since the start.
+#[derive(Debug, Clone, Copy, Default)]
+struct Totals {
+    bytes: u64,
+    calls: u64,
+    lost: u64,
+    total: u64,
+    out_of_order: u64,
+    retransmits: u64,
+}
+
+impl Stream {
+    pub(super) fn new(id: u32, link: Link, ends: Ends) -> Self {
+        Self {
+            id,
+            link,
+            ends,
+            own_bytes: 0,
+            own_datagrams: 0,
+            own_highest: 0,
+            last_number: None,
+            shown: Totals::default(),
+        }
+    }
+
+    /// Counts a datagram that came to the stand-in itself.
+    pub(super) fn add_datagram(&mut self, bytes: usize, number: i64, generation: Generation) {
+        let from_one = number.unsigned_abs().saturating_add(u64::from(generation == Generation::Old));
+        self.own_bytes = self.own_bytes.saturating_add(bytes as u64);
+        self.own_datagrams = self.own_datagrams.saturating_add(1);
+        self.own_highest = self.own_highest.max(from_one);
+    }
+}
+
+/// One direction of a test at this end.
+#[derive(Debug)]
+pub(super) struct Track {
+    pub(super) sends: bool,
+    pub(super) star: bool,
+    pub(super) streams: Vec<Stream>,
+    pub(super) started_at: Timestamp,
+    /// Until when intervals were shown.
+    pub(super) shown_until: Span,
+    pub(super) counts: FlowCounts,
+}
+
+impl Track {
+    /// When the first byte moved, as far as that has happened.
+    pub(super) fn first_at(&self) -> Timestamp {
+        let own = self.streams.iter().any(|stream| stream.own_bytes > 0);
+        match self.counts.first_at {
+            Some(first) if !own => first,
+            Some(first) => first.min(self.started_at),
+            None => self.started_at,
+        }
+    }
+
+    /// Bytes moved altogether.
+    pub(super) fn moved(&self) -> u64 {
+        let own = self.streams.iter().map(|stream| stream.own_bytes);
+        own.chain(self.counts.streams.iter().map(|stream| stream.bytes)).fold(0, u64::saturating_add)
+    }
+
+    fn totals(&self, at: usize) -> Totals {
+        let Some(stream) = self.streams.get(at) else { return Totals::default() };
+        let counts = self.counts.streams.get(at).copied().unwrap_or_default();
+        let bytes = counts.bytes.saturating_add(stream.own_bytes);
+        let datagrams = counts.packets.saturating_add(stream.own_datagrams);
+        let (lost, total) = if self.sends {
+            (0, datagrams)
+        } else {
+            let received = datagrams.saturating_sub(counts.duplicates);
+            let seen = counts.highest.max(stream.own_highest);
+            // The last number tells of datagrams that were lost at the end.
+            let total = stream.last_number.filter(|last| *last >= seen).unwrap_or(seen).max(received);
+            (total - received, total)
+        };
+        Totals {
+            bytes,
+            calls: counts.calls,
+            lost,
+            total,
+            out_of_order: counts.out_of_order,
+            retransmits: counts.retransmits.unwrap_or(0),
+        }
+    }
+
+    /// The rows since the last interval, which ends here.
+    pub(super) fn interval(&mut self, until: Span) -> Vec<Row> {
+        let (from, to) = (self.shown_until.as_secs_f64(), until.as_secs_f64());
+        self.shown_until = until;
+        let mut rows = Vec::new();
+        for at in 0..self.streams.len() {
+            let totals = self.totals(at);
+            let counts = self.counts.streams.get(at).copied().unwrap_or_default();
+            if let Some(stream) = self.streams.get_mut(at) {
+                let before = std::mem::replace(&mut stream.shown, totals);
+                rows.push(self.row(at, &before, &totals, &counts, (from, to)));
+            }
+        }
+        rows
+    }
+
+    /// The rows of the whole.
+    pub(super) fn whole(&self, end: Timestamp) -> Vec<Row> {
+        let time = (0.0, end.since(self.first_at()).as_secs_f64());
+        let none = Totals::default();
+        (0..self.streams.len())
+            .map(|at| {
+                let counts = self.counts.streams.get(at).copied().unwrap_or_default();
+                self.row(at, &none, &self.totals(at), &counts, time)
+            })
+            .collect()
+    }
+
+    fn row(&self, at: usize, before: &Totals, now: &Totals, counts: &StreamCounts, time: (f64, f64)) -> Row {
+        Row {
+            id: self.streams.get(at).map(|stream| stream.id),
+            star: self.star,
+            from: time.0,
+            to: time.1,
+            bytes: now.bytes.saturating_sub(before.bytes),
+            calls: now.calls.saturating_sub(before.calls),
+            lost: now.lost.saturating_sub(before.lost),
+            total: now.total.saturating_sub(before.total),
+            out_of_order: now.out_of_order.saturating_sub(before.out_of_order),
+            jitter: counts.jitter.as_secs_f64(),
+            retransmits: now.retransmits.saturating_sub(before.retransmits),
+            cwnd: counts.snd_cwnd,
+            rtt: counts.rtt,
+            rttvar: counts.rttvar,
+        }
+    }
+
+    pub(super) fn ends(&self) -> Vec<Ends> {
+        self.streams.iter().map(|stream| stream.ends).collect()
+    }
+}

@@ -1,0 +1,395 @@
+//! What a client says at the start of a TCP connection and in every datagram, and what a server answers over TCP.
+
+/// Bytes of the header that all versions since 1.7 have.
+pub(super) const BASE_BYTES: usize = 24;
+
+/// Bytes of the header with its extension, as 2.1.8 writes it.
+pub(super) const EXTENDED_BYTES: usize = 60;
+
+/// Bytes of the tail that holds a start time and a kernel pacing rate.
+const TAIL_BYTES: usize = 20;
+
+/// Bytes that stand between the extension and the tail in datagrams.
+const FRAME_BYTES: usize = 32;
+
+/// No header is longer.
+const LONGEST: usize = 256;
+
+const V1: u32 = 0x8000_0000;
+const EXTEND: u32 = 0x4000_0000;
+const UDP_TESTS: u32 = 0x2000_0000;
+const KEY: u32 = 0x1000_0000;
+const SEQUENCE_64: u32 = 0x0800_0000;
+const V2: u32 = 0x0400_0000;
+const PEER_DETECT: u32 = 0x0200_0000;
+const BOUNCE_BACK: u32 = 0x0080_0000;
+const LENGTH_GIVEN: u32 = 0x0001_0000;
+const RUN_NOW: u32 = 0x0000_0001;
+
+const NO_UDP_FIN: u16 = 0x0008;
+const ISOCHRONOUS: u16 = 0x0001;
+const TRIP_TIMES: u16 = 0x0010;
+const IN_PACKETS: u16 = 0x0080;
+const RATE_SET: u16 = 0x0100;
+const FQ_RATE_SET: u16 = 0x0200;
+const REVERSE: u16 = 0x0400;
+const FULL_DUPLEX: u16 = 0x0800;
+
+/// What is wrong with a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeaderError {
+    /// It says that it is shorter than it must be, or longer than it may be.
+    Length,
+    /// It comes with a key, and this server has none.
+    Key,
+}
+
+/// What a client asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TestHeader {
+    /// Connections that belong to the test.
+    pub threads: u32,
+    /// Port to which the server shall connect back.
+    pub port: u32,
+    /// Length of a buffer, if the user gave one; else 0.
+    pub length: u32,
+    /// Window or rate of clients before 2.0.13; else 0.
+    pub window_or_rate: u32,
+    /// Time in hundredths of a second as a negative number, or bytes.
+    pub amount: i32,
+    /// The server shall connect back and send.
+    pub back: bool,
+    /// It shall do so at once, not after the client's test.
+    pub at_once: bool,
+    /// What versions since 2.0.13 add.
+    pub extension: Option<Extension>,
+}
+
+/// What versions since 2.0.13 add to a header.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extension {
+    /// The client waits for an answer before it sends.
+    pub peer_detect: bool,
+    /// The server sends on the client's connection instead of the client.
+    pub reverse: bool,
+    /// The server sends on the client's connection too.
+    pub full_duplex: bool,
+    /// The clocks of both ends agree: say when things were sent.
+    pub trip_times: bool,
+    /// Data come in frames at a regular pace.
+    pub isochronous: bool,
+    /// The server shall not answer the last datagram.
+    pub no_udp_fin: bool,
+    /// The client was given a rate.
+    pub rate_set: bool,
+    /// The rate counts packets, not bits.
+    pub in_packets: bool,
+    /// Version, as two words: 2.1.8 is 0x00020001, 0x00080003.
+    pub version: (u32, u32),
+    /// Type-of-service byte.
+    pub tos: u16,
+    /// Rate, bits or packets per second; 56 bits.
+    pub rate: u64,
+    /// When the test starts: seconds and microseconds of the wall clock.
+    pub start: Option<(u32, u32)>,
+    /// Kernel pacing rate, bits per second.
+    pub fq_rate: Option<u64>,
+}
+
+/// A message of requests and answers in turn (bounce back), which this server only returns.
+pub(super) fn is_bounce_back(start: &[u8]) -> bool {
+    word(start, 0).is_some_and(|flags| flags & BOUNCE_BACK != 0 && flags & (V1 | V2 | EXTEND) == 0)
+}
+
+/// Bytes of the header that begins with this word; absent where none follows.
+fn length_of(flags: u32) -> Result<Option<usize>, HeaderError> {
+    if flags & (V1 | EXTEND | V2) == 0 {
+        return Ok(None);
+    }
+    if flags & KEY != 0 {
+        return Err(HeaderError::Key);
+    }
+    let extended = if flags & (V2 | EXTEND) != 0 { EXTENDED_BYTES - BASE_BYTES } else { 0 };
+    let length = if flags & LENGTH_GIVEN != 0 { (flags >> 1 & 0xff) as usize } else { BASE_BYTES + extended };
+    if !(BASE_BYTES..=LONGEST).contains(&length) || length < BASE_BYTES + extended {
+        return Err(HeaderError::Length);
+    }
+    Ok(Some(length))
+}
+
+/// What the first bytes of a connection say.
+pub(super) fn sniff(start: &[u8]) -> crate::Match {
+    use crate::Match;
+    let Some(flags) = word(start, 0) else {
+        // A version that asks for nothing begins with a zero, others with one of the high bits.
+        return if start.first().is_none_or(|first| *first == 0 || *first >= 0x40) {
+            Match::More
+        } else {
+            Match::No
+        };
+    };
+    if is_bounce_back(start) {
+        return Match::Yes;
+    }
+    match length_of(flags) {
+        Ok(Some(_)) if flags & 0x007e_fe00 == 0 => Match::Yes,
+        // 1.7 to 2.0.9 in a plain test: no flags, a number of connections, a port.
+        Ok(None) if flags == 0 => match (word(start, 4), word(start, 8)) {
+            (Some(threads), Some(port)) if is_plausible(threads, port) => Match::Yes,
+            (Some(_), Some(_)) => Match::No,
+            _ => Match::More,
+        },
+        _ => Match::No,
+    }
+}
+
+fn is_plausible(threads: u32, port: u32) -> bool {
+    (1..=0xffff).contains(&threads) && (1..=0xffff).contains(&port)
+}
+
+impl TestHeader {
+    /// Reads the header at the start of a TCP connection, and how many bytes it takes.
+    ///
+    /// `None` as long as bytes are missing; a length of 0 where there is no header (plain data).
+    ///
+    /// # Errors
+    /// A header that cannot be.
+    pub fn read_tcp(bytes: &[u8]) -> Result<Option<(Option<Self>, usize)>, HeaderError> {
+        let Some(flags) = word(bytes, 0) else { return Ok(None) };
+        let Some(length) = length_of(flags)? else { return Ok(Some((None, 0))) };
+        if bytes.len() < length {
+            return Ok(None);
+        }
+        Ok(Some((Some(Self::read(bytes.get(..length).unwrap_or(bytes), length, false)), length)))
+    }
+
+    /// Reads the header that follows the number and time of a datagram.
+    ///
+    /// Absent where there is none or the datagram is too short for it: what looks like flags may be the pattern.
+    #[must_use]
+    pub fn read_udp(bytes: &[u8], datagram_header: usize) -> Option<Self> {
+        let rest = bytes.get(datagram_header..)?;
+        let flags = word(rest, 0)?;
+        if flags & 0x007e_fe00 != 0 {
+            return None;
+        }
+        let length = length_of(flags).ok()??;
+        // The length given counts the datagram's own header.
+        let length = if flags & LENGTH_GIVEN != 0 { length.checked_sub(datagram_header)? } else { length };
+        if rest.len() < length.max(BASE_BYTES) {
+            return None;
+        }
+        Some(Self::read(rest, length, true))
+    }
+
+    /// The base header where nothing says that there is one (2.0.9 and earlier, plain test).
+    #[must_use]
+    pub fn read_old(bytes: &[u8], at: usize) -> Option<Self> {
+        let rest = bytes.get(at..)?;
+        let header = Self::read(rest.get(..BASE_BYTES)?, BASE_BYTES, true);
+        let flags = word(rest, 0)?;
+        (flags & !(V1 | RUN_NOW) == 0 && is_plausible(header.threads, header.port)).then_some(header)
+    }
+
+    fn read(bytes: &[u8], length: usize, udp: bool) -> Self {
+        let flags = word(bytes, 0).unwrap_or(0);
+        let field = |at| word(bytes, at).unwrap_or(0);
+        let extended = flags & (EXTEND | V2) != 0 && length >= EXTENDED_BYTES;
+        Self {
+            threads: field(4) & 0xfffff,
+            port: field(8),
+            length: field(12),
+            window_or_rate: field(16),
+            amount: field(20) as i32,
+            back: flags & V1 != 0,
+            at_once: flags & RUN_NOW != 0,
+            extension: extended.then(|| Extension::read(bytes, flags, udp)),
+        }
+    }
+
+    /// As bytes at the start of a TCP connection.
+    #[must_use]
+    pub fn write_tcp(&self) -> Vec<u8> {
+        let tail = self.extension.is_some_and(|extension| extension.has_tail());
+        let length = match (self.extension, tail) {
+            (None, _) => BASE_BYTES,
+            (Some(_), false) => EXTENDED_BYTES,
+            (Some(_), true) => EXTENDED_BYTES + TAIL_BYTES,
+        };
+        let mut bytes = vec![0; length];
+        self.write_base(&mut bytes, length, 0);
+        if let Some(extension) = &self.extension {
+            extension.write(&mut bytes);
+            if tail {
+                extension.write_tail(&mut bytes, EXTENDED_BYTES);
+            }
+        }
+        bytes
+    }
+
+    /// As bytes at the start of a datagram of 2.1.8, number and time left free.
+    #[must_use]
+    pub fn write_udp(&self) -> Vec<u8> {
+        const OWN: usize = 16;
+        let tail = self.extension.is_some_and(|extension| extension.has_tail());
+        let said = OWN + EXTENDED_BYTES + if tail { FRAME_BYTES } else { 0 };
+        let whole = said + if tail { TAIL_BYTES } else { 0 };
+        let mut bytes = vec![0; whole];
+        let Some(rest) = bytes.get_mut(OWN..) else { return bytes };
+        let two_way = self.extension.is_some_and(|extension| extension.reverse || extension.full_duplex);
+        let more = SEQUENCE_64 | if tail || two_way { UDP_TESTS } else { 0 };
+        self.write_base(rest, said, more);
+        if let Some(extension) = &self.extension {
+            extension.write(rest);
+            if tail {
+                extension.write_tail(rest, EXTENDED_BYTES + FRAME_BYTES);
+            }
+        }
+        bytes
+    }
+
+    fn write_base(&self, bytes: &mut [u8], length: usize, more: u32) {
+        let mut flags = more;
+        if self.back {
+            flags |= V1;
+        }
+        if self.at_once {
+            flags |= RUN_NOW;
+        }
+        if let Some(extension) = &self.extension {
+            flags |= EXTEND | LENGTH_GIVEN | (length as u32 & 0xff) << 1;
+            if extension.reverse || extension.full_duplex || extension.peer_detect {
+                flags |= V2;
+            }
+            if extension.peer_detect {
+                flags |= PEER_DETECT;
+            }
+        }
+        let words = [flags, self.threads, self.port, self.length, self.window_or_rate, self.amount as u32];
+        for (at, value) in words.into_iter().enumerate() {
+            put(bytes, at * 4, value);
+        }
+    }
+}
+
+impl Extension {
+    const fn has_tail(&self) -> bool {
+        self.trip_times || self.fq_rate.is_some()
+    }
+
+    fn read(bytes: &[u8], flags: u32, udp: bool) -> Self {
+        let field = |at| word(bytes, at).unwrap_or(0);
+        let upper = (field(32) >> 16) as u16;
+        let tail = EXTENDED_BYTES + if udp { FRAME_BYTES } else { 0 };
+        let has_tail = bytes.len() >= tail + TAIL_BYTES;
+        let start = (field(tail + 4), field(tail + 8));
+        let wide = |at| u64::from(field(at)) | u64::from(field(at + 4) >> 8) << 32;
+        Self {
+            peer_detect: flags & PEER_DETECT != 0 && !udp,
+            reverse: upper & REVERSE != 0,
+            full_duplex: upper & FULL_DUPLEX != 0,
+            trip_times: upper & TRIP_TIMES != 0,
+            isochronous: upper & ISOCHRONOUS != 0,
+            no_udp_fin: upper & NO_UDP_FIN != 0,
+            rate_set: upper & RATE_SET != 0,
+            in_packets: upper & IN_PACKETS != 0,
+            version: (field(36), field(40)),
+            tos: field(44) as u16,
+            rate: wide(48),
+            start: (has_tail && upper & TRIP_TIMES != 0 && start != (0, 0)).then_some(start),
+            fq_rate: (has_tail && upper & FQ_RATE_SET != 0).then(|| wide(tail + 12)),
+        }
+    }
+
+    fn write(&self, bytes: &mut [u8]) {
+        let mut upper = 0;
+        for (set, bit) in [
+            (self.reverse, REVERSE),
+            (self.full_duplex, FULL_DUPLEX),
+            (self.trip_times, TRIP_TIMES),
+            (self.isochronous, ISOCHRONOUS),
+            (self.no_udp_fin, NO_UDP_FIN),
+            (self.rate_set, RATE_SET),
+            (self.in_packets, IN_PACKETS),
+            (self.fq_rate.is_some(), FQ_RATE_SET),
+        ] {
+            if set {
+                upper |= u32::from(bit);
+            }
+        }
+        put(bytes, 32, upper << 16);
+        put(bytes, 36, self.version.0);
+        put(bytes, 40, self.version.1);
+        put(bytes, 44, u32::from(self.tos));
+        put(bytes, 48, self.rate as u32);
+        put(bytes, 52, ((self.rate >> 32) as u32) << 8);
+    }
+
+    fn write_tail(&self, bytes: &mut [u8], at: usize) {
+        let (seconds, micros) = self.start.unwrap_or((0, 0));
+        put(bytes, at + 4, seconds);
+        put(bytes, at + 8, micros);
+        let rate = self.fq_rate.unwrap_or(0);
+        put(bytes, at + 12, rate as u32);
+        put(bytes, at + 16, ((rate >> 32) as u32) << 8);
+    }
+
+    /// The version in words, as far as it says one.
+    #[must_use]
+    pub fn version_text(&self) -> Option<String> {
+        let (upper, lower) = self.version;
+        (upper != 0).then(|| format!("{}.{}.{}", upper >> 16, upper & 0xffff, lower >> 16))
+    }
+}
+
+/// What a server says over TCP when it has read a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ack {
+    /// The server's version.
+    pub version: (u32, u32),
+    /// With trip times: the client's start, when the connection was accepted, and when this was sent; each in seconds
+    /// and microseconds of the wall clock.
+    pub times: Option<[(u32, u32); 3]>,
+}
+
+impl Ack {
+    /// As bytes: 28, or 52 with times.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let length = if self.times.is_some() { 52 } else { 28 };
+        let mut bytes = vec![0; length];
+        for (at, value) in [2, length as u32, 0, self.version.0, self.version.1].into_iter().enumerate() {
+            put(&mut bytes, at * 4, value);
+        }
+        for (at, (seconds, micros)) in self.times.iter().flatten().enumerate() {
+            put(&mut bytes, 28 + at * 8, *seconds);
+            put(&mut bytes, 32 + at * 8, *micros);
+        }
+        bytes
+    }
+
+    /// From bytes; absent until enough are there, or where they are no answer.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let length = word(bytes, 4)? as usize;
+        if word(bytes, 0)? != 2 || !(28..=LONGEST).contains(&length) || bytes.len() < length {
+            return None;
+        }
+        let time = |at| Some((word(bytes, at)?, word(bytes, at + 4)?));
+        let times = if length >= 52 { Some([time(28)?, time(36)?, time(44)?]) } else { None };
+        Some(Self { version: (word(bytes, 12)?, word(bytes, 16)?), times })
+    }
+}
+
+/// A word in network order.
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    let chunk = bytes.get(at..at.checked_add(4)?)?;
+    chunk.first_chunk::<4>().map(|chunk| u32::from_be_bytes(*chunk))
+}
+
+/// Writes a word in network order, as far as there is room.
+pub(super) fn put(bytes: &mut [u8], at: usize, value: u32) {
+    if let Some(place) = bytes.get_mut(at..at + 4) {
+        place.copy_from_slice(&value.to_be_bytes());
+    }
+}

@@ -1,0 +1,220 @@
+//! ttcp's command line.
+
+use std::str::FromStr;
+
+use linerate_units::Span;
+
+use super::settings::{Line, RateUnit, Settings};
+
+/// A command line that starts no test: what is printed on standard error, and the exit code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The text, lines and all.
+    pub text: String,
+    /// The exit code.
+    pub code: i32,
+}
+
+/// Longest buffer of a TCP test.
+const LONGEST: u32 = 64 << 20;
+
+/// Largest payload of a datagram over IPv4.
+const LONGEST_DATAGRAM: u32 = 65_507;
+
+/// Shortest data of a UDP test: what is shorter is a mark.
+const SHORTEST_DATAGRAM: u32 = 5;
+
+/// Reads the arguments behind the program's name.
+///
+/// The name decides which line is imitated (`pcattcp`; anything else is the SGI line), `--like` overrules it.
+///
+/// # Errors
+/// What the tool prints instead of a test.
+pub fn parse(name: &str, arguments: &[String]) -> Result<Settings, Refusal> {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    let (line, rest) = line_of(name, arguments)?;
+    let mut settings = Settings::of(line);
+    if rest.is_empty() {
+        return Err(usage(line));
+    }
+    let mut hosts = Vec::new();
+    let mut arguments = rest.into_iter();
+    while let Some(argument) = arguments.next() {
+        match argument.strip_prefix('-') {
+            Some("-") => hosts.extend(arguments.by_ref()),
+            Some(letters) if !letters.is_empty() => letters_of(&mut settings, letters, &mut arguments)?,
+            _ => hosts.push(argument),
+        }
+    }
+    settings.host = if line == Line::Pcattcp { hosts.pop() } else { hosts.into_iter().next() };
+    checked(settings)
+}
+
+/// The line to imitate, and the arguments without `--like`.
+fn line_of(name: &str, arguments: &[String]) -> Result<(Line, Vec<String>), Refusal> {
+    let mut line = if name.starts_with("pcattcp") { Line::Pcattcp } else { Line::Sgi };
+    let mut rest = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let wanted = match argument.strip_prefix("--like") {
+            Some("") => arguments.next().map(String::as_str),
+            Some(value) => value.strip_prefix('='),
+            None => {
+                rest.push(argument.clone());
+                continue;
+            }
+        };
+        line = match wanted {
+            Some("brl") => Line::Brl,
+            Some("sgi") => Line::Sgi,
+            Some("ohio") => Line::Ohio,
+            Some("pcattcp") => Line::Pcattcp,
+            _ => return Err(wrong("--like: give brl, sgi, ohio or pcattcp")),
+        };
+    }
+    Ok((line, rest))
+}
+
+/// One argument of bundled letters; the value of the last may be the next argument.
+fn letters_of(
+    settings: &mut Settings,
+    letters: &str,
+    arguments: &mut impl Iterator<Item = String>,
+) -> Result<(), Refusal> {
+    let mut letters = letters.chars();
+    while let Some(letter) = letters.next() {
+        if switch(settings, letter) {
+            continue;
+        }
+        let known = "lnpfbAO".contains(letter) || (settings.line == Line::Pcattcp && "wL".contains(letter));
+        if !known {
+            return Err(usage(settings.line));
+        }
+        let rest = letters.as_str();
+        let value = if rest.is_empty() { arguments.next() } else { Some(rest.to_owned()) };
+        return valued(settings, letter, &value.ok_or_else(|| usage(settings.line))?);
+    }
+    Ok(())
+}
+
+/// A letter without a value; false when it is none.
+fn switch(settings: &mut Settings, letter: char) -> bool {
+    match (letter, settings.line) {
+        ('t', _) => settings.transmit = true,
+        ('r', _) => settings.transmit = false,
+        ('u', _) => settings.udp = true,
+        ('s', Line::Brl) => settings.stdio = false,
+        ('s', _) => settings.stdio = !settings.stdio,
+        ('D', _) => settings.no_delay = true,
+        ('B', _) => settings.whole_blocks = true,
+        ('v', _) => settings.verbose = true,
+        // SO_DEBUG does nothing on today's kernels; every byte is touched by the copy anyway.
+        ('d' | 'T', _) => {}
+        ('P', Line::Ohio) => settings.progress = true,
+        ('S', Line::Ohio) => settings.running_rate = true,
+        ('S' | 'C', Line::Sgi) => settings.reversed = true,
+        ('c', Line::Pcattcp) => settings.forever = true,
+        ('R', Line::Pcattcp) => {
+            settings.both = true;
+            settings.forever = true;
+            settings.transmit = false;
+        }
+        ('4', Line::Sgi) => settings.ipv4 = true,
+        ('6', Line::Sgi) => settings.ipv6 = true,
+        _ => return false,
+    }
+    true
+}
+
+fn valued(settings: &mut Settings, letter: char, value: &str) -> Result<(), Refusal> {
+    match letter {
+        'l' => settings.length = number(letter, value)?,
+        'n' => settings.count = number(letter, value)?,
+        'p' => settings.port = number(letter, value)?,
+        'b' => settings.buffer = Some(u64::from(number::<u32>(letter, value)?)),
+        'A' => settings.align = number(letter, value)?,
+        'O' => settings.offset = number(letter, value)?,
+        'w' => settings.write_gap = Some(Span::from_ms(u64::from(number::<u32>(letter, value)?))),
+        'L' => settings.byte_rate = Some(number(letter, value)?),
+        _ => {
+            settings.unit = match value.chars().next() {
+                Some('M') => RateUnit::Megabytes,
+                Some('G') => RateUnit::Gigabytes,
+                Some('k') => RateUnit::Kilobits,
+                Some('m') => RateUnit::Megabits,
+                Some('g') => RateUnit::Gigabits,
+                _ => RateUnit::Kilobytes,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A plain integer. The tools take anything for a number; what is none would end in a test that nobody asked for.
+fn number<T: FromStr>(letter: char, text: &str) -> Result<T, Refusal> {
+    text.trim().parse().map_err(|_| wrong(&format!("-{letter} {text}: give a number in its range")))
+}
+
+/// Whether the parts go together.
+fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
+    if settings.udp || settings.both {
+        settings.length = settings.length.max(SHORTEST_DATAGRAM);
+    }
+    let longest = if settings.udp { LONGEST_DATAGRAM } else { LONGEST };
+    if settings.length == 0 || settings.length > longest {
+        return Err(wrong(&format!("-l {}: give 1 to {longest} bytes", settings.length)));
+    }
+    if settings.count == 0 {
+        return Err(wrong("-n 0: give at least 1 buffer"));
+    }
+    if settings.port == 0 {
+        return Err(wrong("-p 0: give 1 to 65535"));
+    }
+    if settings.reversed && settings.udp {
+        return Err(wrong("-S and -C turn a connection round: leave -u out"));
+    }
+    if settings.byte_rate.is_some_and(|rate| rate < 1000) {
+        return Err(wrong("-L: below 1000 bytes per second nothing would be sent"));
+    }
+    if settings.connects() && settings.host.is_none() {
+        return Err(usage(settings.line));
+    }
+    Ok(settings)
+}
+
+fn wrong(what: &str) -> Refusal {
+    Refusal { text: format!("ttcp: {what}\n"), code: 1 }
+}
+
+fn usage(line: Line) -> Refusal {
+    let own = match line {
+        Line::Brl => "  -s       transmit a pattern, receive to nowhere\n",
+        Line::Sgi => {
+            "  -s       toggle: pattern to nowhere instead of standard input to standard output\n  \
+             -S, -C   the transmitter listens (-t -S), the receiver connects (-r -C host)\n  \
+             -4, -6   use only IPv4, only IPv6\n"
+        }
+        Line::Ohio => {
+            "  -s       toggle: pattern to nowhere instead of standard input to standard output\n  \
+             -P, -S   show progress, show the running rate\n"
+        }
+        Line::Pcattcp => {
+            "  -s       toggle: standard input to standard output instead of pattern to nowhere\n  \
+             -c       send for ever, or receive again and again\n  \
+             -R       receive TCP and UDP, any number at once\n  \
+             -w MS    pause before each write\n  -L RATE  send at most so many bytes per second\n"
+        }
+    };
+    let defaults = Settings::of(line);
+    let text = format!(
+        "Usage: ttcp -t [options] host [< in]\n       ttcp -r [options] [> out]\nOptions:\n  \
+         -l N     bytes of a buffer (default {})\n  -n N     buffers to send (default {})\n  \
+         -p N     port (default {})\n  -u       UDP instead of TCP\n{own}  \
+         -b N     socket buffer, bytes\n  -D       do not delay small segments\n  \
+         -B       write whole blocks\n  -f X     unit of rates: k m g bits, K M G bytes\n  \
+         -v       print more\n  -A N -O N  alignment and offset of the buffer, printed only\n  \
+         --like   brl, sgi, ohio or pcattcp\n",
+        defaults.length, defaults.count, defaults.port
+    );
+    Refusal { text, code: i32::from(line != Line::Pcattcp) }
+}

@@ -1,0 +1,214 @@
+//! One test in sink mode: what is known about it, and what it asks of the engine.
+
+use std::net::SocketAddr;
+
+use linerate_model::{Direction, Side, SocketKnobs, TestSpec};
+use linerate_units::{Bitrate, Bytes, Span, Timestamp};
+
+use super::count::{self, Early};
+use super::report::Outcome;
+use super::settings::{Line, Settings};
+use super::{MARK_BYTES, PCATTCP_PREAMBLE};
+use crate::stand_in::{
+    Cpu, EndMark, FlowCounts, FlowId, FlowTask, Link, Pattern, Payload, Planned, RunId, Transport,
+};
+use crate::{SeqField, StampLayout};
+
+/// Datagrams of ttcp say nothing about themselves.
+const NO_STAMP: StampLayout =
+    StampLayout { tag_at: None, seq: SeqField::Absent, time: None, stream_at: None, length: 0 };
+
+/// After so long without a datagram its end marks are taken for lost.
+const UDP_IDLE: Span = Span::from_secs(10);
+
+/// After so long without a byte the other end of a connection is taken for dead.
+const TCP_IDLE: Span = Span::from_secs(60);
+
+/// How far a test has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// A datagram came; a socket of its own is wanted.
+    Adopting,
+    /// May it begin?
+    Asking,
+    /// The engine moves data.
+    Running,
+    /// Everything is written; the other end has not closed yet.
+    Delivering,
+    /// The counts are final; the CPU time is being asked.
+    Measured,
+    /// The result is printed; the spare end marks wait.
+    Sparing,
+}
+
+/// One test in sink mode.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    pub(super) flow: FlowId,
+    pub(super) udp: bool,
+    pub(super) link: Option<Link>,
+    pub(super) peer: SocketAddr,
+    pub(super) stage: Stage,
+    pub(super) early: Early,
+    pub(super) counts: FlowCounts,
+    /// CPU time at the start.
+    pub(super) cpu: Option<Cpu>,
+    /// The peer closed before the engine had the link.
+    pub(super) closed: bool,
+    /// We ended the flow, not the peer.
+    pub(super) cut: bool,
+    pub(super) trouble: Option<String>,
+    pub(super) due: Option<Timestamp>,
+    /// When the last byte moved, and how many had then.
+    pub(super) alive: (Timestamp, u64),
+    /// Times that the running rate was shown.
+    pub(super) shown: usize,
+}
+
+impl Transfer {
+    pub(super) fn new(now: Timestamp, flow: FlowId, udp: bool, link: Option<Link>, peer: SocketAddr) -> Self {
+        Self {
+            flow,
+            udp,
+            link,
+            peer,
+            stage: if link.is_some() { Stage::Asking } else { Stage::Adopting },
+            early: Early::default(),
+            counts: FlowCounts::default(),
+            cpu: None,
+            closed: false,
+            cut: false,
+            trouble: None,
+            due: None,
+            alive: (now, 0),
+            shown: 0,
+        }
+    }
+
+    /// What the archive is told.
+    pub(super) fn plan(&self, settings: &Settings, run: RunId) -> Planned {
+        let mut spec = TestSpec::default();
+        spec.traffic.udp = self.udp;
+        spec.traffic.no_latency = true;
+        spec.traffic.length = Some(Bytes::new(u64::from(settings.length)));
+        spec.traffic.bytes = self.limit(settings);
+        spec.traffic.rate = offered(settings);
+        spec.socket = sockets(settings);
+        match self.direction(settings) {
+            Direction::Upload => spec.traffic.upload = true,
+            Direction::Download => spec.traffic.download = true,
+        }
+        Planned {
+            run,
+            tool: "ttcp",
+            peer: None,
+            link: self.link.unwrap_or(Link(0)),
+            client: settings.connects(),
+            spec,
+            flows: vec![(self.flow, self.direction(settings))],
+            expected: None,
+        }
+    }
+
+    /// Connecting makes a client, whichever way the data go.
+    fn direction(&self, settings: &Settings) -> Direction {
+        if settings.reversed { Direction::Download } else { Direction::Upload }
+    }
+
+    fn limit(&self, settings: &Settings) -> Option<Bytes> {
+        let whole = settings.count.saturating_mul(u64::from(settings.length));
+        (settings.transmit && !settings.forever).then(|| Bytes::new(whole))
+    }
+
+    /// What the engine is asked to move.
+    pub(super) fn task(&self, settings: &Settings, run: RunId) -> FlowTask {
+        let preamble = settings.line == Line::Pcattcp && PCATTCP_PREAMBLE.len() < settings.length as usize;
+        FlowTask {
+            flow: self.flow,
+            run,
+            side: if settings.transmit { Side::Sender } else { Side::Receiver },
+            direction: self.direction(settings),
+            transport: if self.udp { Transport::Udp } else { Transport::Tcp },
+            links: self.link.into_iter().collect(),
+            length: Bytes::new(u64::from(settings.length)),
+            payload: Payload {
+                head: if preamble { PCATTCP_PREAMBLE.to_vec() } else { Vec::new() },
+                pattern: Pattern::Printable,
+                first_length: None,
+            },
+            stamp: NO_STAMP,
+            bytes: self.limit(settings),
+            time: None,
+            omit: Span::ZERO,
+            offered: offered(settings),
+            burst: None,
+            fq_rate: None,
+            socket: sockets(settings),
+            affinity: None,
+            end_mark: if self.udp {
+                EndMark::Short { bytes: MARK_BYTES, nth: 2_u32.saturating_sub(self.early.marks).max(1) }
+            } else {
+                EndMark::None
+            },
+        }
+    }
+
+    /// Notes what has moved; true when nothing has for too long.
+    pub(super) fn is_stuck(&mut self, now: Timestamp) -> bool {
+        let moved = count::moved(&self.counts).saturating_add(self.early.bytes);
+        if moved != self.alive.1 {
+            self.alive = (now, moved);
+        }
+        now.since(self.alive.0) >= if self.udp { UDP_IDLE } else { TCP_IDLE }
+    }
+
+    /// The result, given the CPU time at the end.
+    pub(super) fn outcome(&self, settings: &Settings, cpu: Cpu) -> Outcome {
+        let before = self.cpu.unwrap_or(cpu);
+        let first = self.early.first_at.or(self.counts.first_at);
+        let last = self.counts.last_at.max(self.early.last_at);
+        Outcome {
+            bytes: count::moved(&self.counts).saturating_add(self.early.bytes),
+            calls: count::calls(&self.counts, self.udp)
+                .saturating_add(self.early.calls)
+                .saturating_add(self.marks(settings)),
+            elapsed: first.zip(last).map_or(Span::ZERO, |(first, last)| last.since(first)),
+            user: cpu.user.saturating_sub(before.user),
+            system: cpu.system.saturating_sub(before.system),
+        }
+    }
+
+    /// Calls that moved marks and that nobody else counted: the transmitter's start, end and spare ones; at a receiver
+    /// those that the engine met.
+    fn marks(&self, settings: &Settings) -> u64 {
+        match (self.udp, settings.transmit) {
+            (false, _) => 0,
+            (true, true) => 2 + super::SPARE_MARKS as u64,
+            (true, false) if self.cut => 0,
+            (true, false) => u64::from(2_u32.saturating_sub(self.early.marks)),
+        }
+    }
+}
+
+fn sockets(settings: &Settings) -> SocketKnobs {
+    SocketKnobs {
+        window: settings.buffer.filter(|bytes| *bytes > 0).map(Bytes::new),
+        no_delay: settings.no_delay,
+        ipv4: settings.ipv4,
+        ipv6: settings.ipv6,
+        ..SocketKnobs::default()
+    }
+}
+
+/// Pauses and limits are a rate to the engine.
+fn offered(settings: &Settings) -> Option<Bitrate> {
+    if !settings.transmit {
+        return None;
+    }
+    let paused = settings.write_gap.and_then(|gap| Bitrate::of(Bytes::new(u64::from(settings.length)), gap));
+    let limited = settings.byte_rate.and_then(|bytes| Bitrate::from_bps(bytes as f64 * 8.0));
+    match (paused, limited) {
+        (Some(paused), Some(limited)) => Some(if paused < limited { paused } else { limited }),
+        (paused, limited) => paused.or(limited),
+    }
+}

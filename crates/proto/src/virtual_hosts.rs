@@ -1,0 +1,508 @@
+//! Two stand-ins, a network between them and an engine below them, in virtual time: what tests of tools run on.
+
+mod engine;
+mod wire;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+use linerate_model::{Side, SideSettings};
+use linerate_units::{Span, Timestamp};
+
+use crate::stand_in::{
+    Cpu, FlowCounts, FlowId, FlowTask, Input, Link, LinkOptions, Opened, Output, Reason, StandIn, Stop,
+    Transport,
+};
+use engine::Flow;
+use wire::{Wire, address, opened};
+
+/// One way.
+const DELAY: Span = Span::from_ms(1);
+
+/// Rate of a stream that is not told any, bits per second.
+const RATE: f64 = 100e6;
+
+/// Wall clock at the start of the virtual time, seconds since 1970.
+pub(crate) const WALL_SECONDS: u64 = 1_800_000_000;
+
+/// Says of each datagram from a host whether it is lost.
+type Loss = Box<dyn FnMut(usize, &[u8]) -> bool>;
+
+/// Two hosts.
+pub(crate) struct VirtualHosts {
+    pub(crate) now: Timestamp,
+    pub(crate) hosts: [Host; 2],
+    /// Which datagrams are lost.
+    pub(crate) loss: Loss,
+    queue: BTreeMap<(Timestamp, u64), (usize, Happening)>,
+    order: u64,
+}
+
+/// A host with one tool.
+pub(crate) struct Host {
+    tool: Box<dyn StandIn>,
+    /// Standard output, standard error, and bytes written as data.
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) written: Vec<u8>,
+    pub(crate) exit: Option<i32>,
+    /// Bytes that the tool sent itself, link by link.
+    pub(crate) sent: Vec<(Link, Vec<u8>)>,
+    /// Flows as asked.
+    pub(crate) tasks: Vec<FlowTask>,
+    /// Troubles of the runs that are over.
+    pub(crate) runs: Vec<Option<String>>,
+    /// How many runs were planned or asked for.
+    pub(crate) planned: usize,
+    /// Blocks of standard input that are left.
+    pub(crate) input: VecDeque<Vec<u8>>,
+    /// The server's answer to a run.
+    pub(crate) admits: bool,
+    links: BTreeMap<Link, Wire>,
+    flows: BTreeMap<FlowId, Flow>,
+    next_accepted: u32,
+    next_port: u16,
+}
+
+enum Happening {
+    Opened(Link, Opened),
+    NotOpened(Link, Reason),
+    Accepted { listener: Link, link: Link, opened: Opened },
+    Bytes(Link, Vec<u8>),
+    Datagram { from: SocketAddr, to: SocketAddr, bytes: Vec<u8> },
+    Fin(Link),
+    Sent(Link),
+    Admitted(u32),
+    Refused(u32),
+    Started(FlowId),
+    Step(FlowId),
+    Text,
+}
+
+impl VirtualHosts {
+    pub(crate) fn new(client: Box<dyn StandIn>, server: Box<dyn StandIn>) -> Self {
+        let mut hosts = Self {
+            now: Timestamp::START,
+            hosts: [Host::new(client), Host::new(server)],
+            loss: Box::new(|_, _| false),
+            queue: BTreeMap::new(),
+            order: 0,
+        };
+        hosts.feed(1, Input::Begin);
+        hosts.feed(0, Input::Begin);
+        hosts
+    }
+
+    /// Lets virtual time pass until both tools have ended, or for so long.
+    pub(crate) fn run(&mut self, seconds: u64) {
+        let until = self.now + Span::from_secs(seconds);
+        while self.hosts.iter().any(|host| host.exit.is_none()) && self.step(until) {}
+        if self.hosts.iter().any(|host| host.exit.is_none()) {
+            self.now = until;
+        }
+    }
+
+    fn step(&mut self, until: Timestamp) -> bool {
+        let deadline = |host: &Host| host.tool.deadline().filter(|_| host.exit.is_none());
+        let tick = (0..2).filter_map(|at| Some((deadline(&self.hosts[at])?, at))).min();
+        let event = self.queue.first_key_value().map(|(key, _)| key.0);
+        match (tick, event) {
+            (Some((due, host)), event) if event.is_none_or(|event| due < event) => {
+                if due > until {
+                    return false;
+                }
+                self.now = self.now.max(due);
+                self.feed(host, Input::Tick);
+                let next = self.hosts[host].tool.deadline();
+                assert!(next.is_none_or(|next| next > self.now), "a tick must move the deadline");
+            }
+            (_, Some(event)) if event <= until => {
+                self.now = self.now.max(event);
+                if let Some((_, (host, happening))) = self.queue.pop_first() {
+                    self.happen(host, happening);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Gives an input to a host's tool and does what it wants.
+    pub(crate) fn feed(&mut self, host: usize, input: Input<'_>) {
+        if self.hosts[host].exit.is_some() {
+            return;
+        }
+        self.hosts[host].tool.input(self.now, input);
+        while let Some(output) = self.hosts[host].tool.output() {
+            self.carry_out(host, output);
+        }
+    }
+
+    /// Lets a time pass, whoever has ended.
+    pub(crate) fn pass(&mut self, span: Span) {
+        let until = self.now + span;
+        while self.step(until) {}
+        self.now = until;
+    }
+
+    /// A connection of a test's own making, accepted by a listener.
+    pub(crate) fn plant(&mut self, host: usize, link: Link, listener: Link) {
+        let (local, peer) = (address(host, 5001), address(1 - host, 45_000));
+        self.hosts[host].links.insert(link, Wire::new(false, local, Some(peer)));
+        self.feed(host, Input::Accepted { listener, link, opened: opened(local, Some(peer)) });
+    }
+
+    /// The host vanishes: nothing of it is heard any more, not even the end of its connections.
+    pub(crate) fn kill(&mut self, host: usize) {
+        self.hosts[host].exit = Some(137);
+        self.hosts[host].flows.clear();
+        self.hosts[host].links.clear();
+    }
+
+    /// A datagram of a test's own making, from a port of a host.
+    pub(crate) fn inject(&mut self, from: usize, port: u16, to_port: u16, bytes: &[u8]) {
+        let (from, to) = (address(from, port), address(1 - from, to_port));
+        let host = usize::from(to.ip() == address(1, 0).ip());
+        self.later(Span::ZERO, host, Happening::Datagram { from, to, bytes: bytes.to_vec() });
+    }
+
+    fn later(&mut self, wait: Span, host: usize, happening: Happening) {
+        self.order += 1;
+        self.queue.insert((self.now + wait, self.order), (host, happening));
+    }
+
+    fn carry_out(&mut self, host: usize, output: Output) {
+        match output {
+            Output::Connect { link, port, to, options } => self.connect(host, link, port, to, &options),
+            Output::Listen { link, port, options } => {
+                let udp = options.transport == Transport::Udp;
+                let local = address(host, port);
+                let taken =
+                    self.hosts[host].links.values().any(|wire| wire.udp == udp && wire.local == local);
+                assert!(!taken, "port {port} is in use");
+                self.hosts[host].links.insert(link, Wire { listens: true, ..Wire::new(udp, local, None) });
+                self.later(Span::ZERO, host, Happening::Opened(link, opened(local, None)));
+            }
+            Output::Adopt { listener, peer, .. } => {
+                let local = self.hosts[host].links[&listener].local;
+                let link = self.hosts[host].accept(Wire::new(true, local, Some(peer)));
+                self.later(
+                    Span::ZERO,
+                    host,
+                    Happening::Accepted { listener, link, opened: opened(local, Some(peer)) },
+                );
+            }
+            Output::Send { link, bytes } => {
+                self.hosts[host].sent.push((link, bytes.clone()));
+                self.transmit(host, link, bytes);
+                self.later(Span::ZERO, host, Happening::Sent(link));
+            }
+            Output::SendTo { link, to, bytes } => {
+                self.hosts[host].sent.push((link, bytes.clone()));
+                let from = self.hosts[host].links[&link].local;
+                self.datagram(host, from, to, bytes);
+            }
+            Output::FinishWriting { link } => self.fin(host, link),
+            Output::Close { link } | Output::Reset { link } => {
+                self.fin(host, link);
+                self.hosts[host].links.remove(&link);
+            }
+            Output::Ask(planned) => {
+                self.hosts[host].planned += 1;
+                let admits = self.hosts[host].admits;
+                let happening = if admits { Happening::Admitted } else { Happening::Refused };
+                self.later(Span::ZERO, host, happening(planned.run));
+            }
+            Output::Plan(_) => self.hosts[host].planned += 1,
+            Output::Start(task) => self.start(host, *task),
+            Output::Stop { flow, how } => self.stop(host, flow, how),
+            Output::Forget { flow } => drop(self.hosts[host].flows.remove(&flow)),
+            Output::Look => self.look(host),
+            Output::RunOver { trouble, .. } => self.hosts[host].runs.push(trouble),
+            Output::Print(text) => self.hosts[host].out.push_str(&text),
+            Output::Complain(text) => self.hosts[host].err.push_str(&text),
+            Output::Read => self.later(Span::ZERO, host, Happening::Text),
+            Output::Write(bytes) => self.hosts[host].written.extend(bytes),
+            Output::Exit(code) => self.exit(host, code),
+            _ => {}
+        }
+    }
+
+    /// What the system does to the connections of a program that ends.
+    fn exit(&mut self, host: usize, code: i32) {
+        self.hosts[host].exit.get_or_insert(code);
+        let links: Vec<Link> = self.hosts[host].links.keys().copied().collect();
+        for link in links {
+            self.fin(host, link);
+        }
+    }
+
+    fn look(&mut self, host: usize) {
+        let elapsed = self.now.since(Timestamp::START);
+        let cpu = Cpu { elapsed, user: Span::from_ns(elapsed.as_ns() / 100), system: Span::ZERO };
+        let now = self.now;
+        let flows: Vec<FlowCounts> = self.hosts[host]
+            .flows
+            .values_mut()
+            .map(|flow| {
+                flow.counts.at = now;
+                flow.counts.clone()
+            })
+            .collect();
+        self.hosts[host].tool.input(now, Input::Counts { cpu, flows: &flows });
+    }
+
+    fn connect(&mut self, host: usize, link: Link, port: u16, to: Option<SocketAddr>, options: &LinkOptions) {
+        let udp = options.transport == Transport::Udp;
+        let peer = to.unwrap_or_else(|| address(1 - host, port));
+        let peer_host = usize::from(peer.ip() == address(1, 0).ip());
+        let local = address(host, options.local_port.unwrap_or(self.hosts[host].next_port));
+        self.hosts[host].next_port += 1;
+        self.hosts[host].links.insert(link, Wire::new(udp, local, Some(peer)));
+        if udp {
+            return self.later(Span::ZERO, host, Happening::Opened(link, opened(local, Some(peer))));
+        }
+        let listener = self.hosts[peer_host]
+            .links
+            .iter()
+            .find(|(_, wire)| wire.listens && !wire.udp && wire.local.port() == peer.port())
+            .map(|(link, _)| *link);
+        let Some(listener) = listener.filter(|_| self.hosts[peer_host].exit.is_none()) else {
+            let reason = Reason { errno: 111, text: "Connection refused".to_owned() };
+            return self.later(DELAY, host, Happening::NotOpened(link, reason));
+        };
+        let accepted = self.hosts[peer_host]
+            .accept(Wire { peer_link: Some(link), ..Wire::new(false, peer, Some(local)) });
+        if let Some(wire) = self.hosts[host].links.get_mut(&link) {
+            wire.peer_link = Some(accepted);
+        }
+        let there = opened(peer, Some(local));
+        self.later(DELAY, peer_host, Happening::Accepted { listener, link: accepted, opened: there });
+        self.later(DELAY + DELAY, host, Happening::Opened(link, opened(local, Some(peer))));
+    }
+
+    fn transmit(&mut self, host: usize, link: Link, bytes: Vec<u8>) {
+        let wire = self.hosts[host].links.get(&link).expect("a link that is open");
+        if let (true, Some(to)) = (wire.udp, wire.peer) {
+            let from = wire.local;
+            self.datagram(host, from, to, bytes);
+        } else if let Some(peer_link) = wire.peer_link {
+            self.later(DELAY, 1 - host, Happening::Bytes(peer_link, bytes));
+        }
+    }
+
+    fn datagram(&mut self, host: usize, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
+        if !(self.loss)(host, &bytes) {
+            self.later(DELAY, 1 - host, Happening::Datagram { from, to, bytes });
+        }
+    }
+
+    fn fin(&mut self, host: usize, link: Link) {
+        let peer =
+            self.hosts[host].links.get_mut(&link).and_then(|wire| wire.peer_link.filter(|_| !wire.udp));
+        if let Some(peer_link) = peer {
+            self.later(DELAY, 1 - host, Happening::Fin(peer_link));
+        }
+    }
+
+    fn start(&mut self, host: usize, task: FlowTask) {
+        for link in &task.links {
+            self.hosts[host].links.get_mut(link).expect("a link that is open").flows.push(task.flow);
+        }
+        let flow = task.flow;
+        let sends = task.side == Side::Sender;
+        self.hosts[host].tasks.push(task.clone());
+        let running = Flow::new(task, self.now);
+        assert!(self.hosts[host].flows.insert(flow, running).is_none(), "flow {flow} is in use");
+        self.later(Span::ZERO, host, Happening::Started(flow));
+        if sends {
+            self.later(Span::ZERO, host, Happening::Step(flow));
+        } else {
+            self.end_if_closed(host, flow);
+        }
+    }
+
+    fn stop(&mut self, host: usize, flow: FlowId, how: Stop) {
+        let Some(running) = self.hosts[host].flows.get(&flow).filter(|running| !running.over) else { return };
+        let (sends, links) = (running.task.side == Side::Sender, running.task.links.clone());
+        if how != Stop::AtOnce && sends {
+            for link in &links {
+                self.fin(host, *link);
+            }
+        }
+        if how != Stop::Regularly || sends {
+            self.end(host, flow);
+        }
+    }
+
+    /// The links of a flow belong to the tool again.
+    fn end(&mut self, host: usize, flow: FlowId) {
+        let now = self.now;
+        let Some(running) = self.hosts[host].flows.get_mut(&flow).filter(|running| !running.over) else {
+            return;
+        };
+        running.over = true;
+        running.counts.at = now;
+        running.counts.streams.iter_mut().for_each(|stream| stream.ended = true);
+        let (counts, links) = (running.counts.clone(), running.task.links.clone());
+        let mut held = Vec::new();
+        let mut closed = Vec::new();
+        for link in links {
+            if let Some(wire) = self.hosts[host].links.get_mut(&link) {
+                wire.flows.retain(|own| *own != flow);
+                if wire.flows.is_empty() {
+                    held.extend(wire.held.drain(..).map(|(from, bytes)| (link, wire.udp, from, bytes)));
+                    closed.extend(wire.peer_closed.then_some(link));
+                }
+            }
+        }
+        self.feed(host, Input::Ended { counts: &counts });
+        for (link, udp, from, bytes) in held {
+            if udp {
+                self.feed(host, Input::Datagram { link, from, bytes: &bytes });
+            } else {
+                self.feed(host, Input::Bytes { link, bytes: &bytes });
+            }
+        }
+        for link in closed {
+            self.feed(host, Input::Closed { link, reason: None });
+        }
+    }
+
+    fn end_if_closed(&mut self, host: usize, flow: FlowId) {
+        let wires = &self.hosts[host].links;
+        let task = &self.hosts[host].flows[&flow].task;
+        if task.side == Side::Receiver && task.links.iter().all(|link| wires[link].peer_closed) {
+            self.end(host, flow);
+        }
+    }
+
+    /// A sender writes one block on each stream.
+    fn send_blocks(&mut self, host: usize, flow: FlowId) {
+        let now = self.now;
+        let Some(running) = self.hosts[host].flows.get_mut(&flow).filter(|running| !running.over) else {
+            return;
+        };
+        if running.is_full(now) {
+            if !std::mem::replace(&mut running.full, true) {
+                self.feed(host, Input::Written { flow });
+            }
+            return;
+        }
+        let links = running.task.links.clone();
+        for (at, link) in links.into_iter().enumerate() {
+            let Some(running) = self.hosts[host].flows.get_mut(&flow) else { return };
+            let block = running.block(at, now);
+            self.transmit(host, link, block);
+        }
+        let gap = self.hosts[host].flows.get(&flow).map_or(Span::ZERO, Flow::gap);
+        self.later(gap, host, Happening::Step(flow));
+    }
+
+    fn happen(&mut self, host: usize, happening: Happening) {
+        match happening {
+            Happening::Opened(link, opened) => self.feed(host, Input::Opened { link, opened }),
+            Happening::NotOpened(link, reason) => self.feed(host, Input::NotOpened { link, reason }),
+            Happening::Accepted { listener, link, opened } => {
+                self.feed(host, Input::Accepted { listener, link, opened });
+            }
+            Happening::Bytes(link, bytes) => {
+                let now = self.now;
+                if let Some((running, at)) = self.hosts[host].receiver_of(link) {
+                    running.read(now, at, &bytes);
+                } else if let Some(wire) = self.hosts[host].links.get_mut(&link) {
+                    if wire.flows.is_empty() {
+                        self.feed(host, Input::Bytes { link, bytes: &bytes });
+                    } else {
+                        let from = wire.local;
+                        wire.held.push((from, bytes));
+                    }
+                }
+            }
+            Happening::Datagram { from, to, bytes } => self.arrive(host, from, to, &bytes),
+            Happening::Fin(link) => {
+                let Some(wire) = self.hosts[host].links.get_mut(&link) else { return };
+                if std::mem::replace(&mut wire.peer_closed, true) {
+                    return;
+                }
+                let flows = wire.flows.clone();
+                if flows.is_empty() {
+                    self.feed(host, Input::Closed { link, reason: None });
+                }
+                for flow in flows {
+                    self.end_if_closed(host, flow);
+                }
+            }
+            Happening::Sent(link) => self.feed(host, Input::Sent { link }),
+            Happening::Admitted(run) => self.feed(host, Input::Admitted { run }),
+            Happening::Refused(run) => self.feed(host, Input::Refused { run, why: "busy".to_owned() }),
+            Happening::Started(flow) => {
+                let settings = SideSettings::default();
+                self.feed(host, Input::Started { flow, settings: &settings });
+            }
+            Happening::Step(flow) => self.send_blocks(host, flow),
+            Happening::Text => {
+                let block = self.hosts[host].input.pop_front();
+                self.feed(host, Input::Text(block.as_deref()));
+            }
+        }
+    }
+
+    fn arrive(&mut self, host: usize, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        let now = self.now;
+        let here = |wire: &Wire| wire.udp && wire.local.port() == to.port();
+        let links = &self.hosts[host].links;
+        let connected = links.iter().find(|(_, wire)| here(wire) && wire.peer == Some(from));
+        let found = connected.or_else(|| links.iter().find(|(_, wire)| here(wire) && wire.peer.is_none()));
+        let Some(link) = found.map(|(link, _)| *link) else { return };
+        if let Some((running, at)) = self.hosts[host].receiver_of(link) {
+            if running.read_datagram(now, at, bytes) {
+                let flow = running.task.flow;
+                self.end(host, flow);
+            }
+        } else if let Some(wire) = self.hosts[host].links.get_mut(&link).filter(|wire| !wire.flows.is_empty())
+        {
+            wire.held.push((from, bytes.to_vec()));
+        } else {
+            self.feed(host, Input::Datagram { link, from, bytes });
+        }
+    }
+}
+
+impl Host {
+    fn new(tool: Box<dyn StandIn>) -> Self {
+        Self {
+            tool,
+            out: String::new(),
+            err: String::new(),
+            written: Vec::new(),
+            exit: None,
+            sent: Vec::new(),
+            tasks: Vec::new(),
+            runs: Vec::new(),
+            planned: 0,
+            input: VecDeque::new(),
+            admits: true,
+            links: BTreeMap::new(),
+            flows: BTreeMap::new(),
+            next_accepted: Link::FIRST_ACCEPTED.0,
+            next_port: 40_000,
+        }
+    }
+
+    fn accept(&mut self, wire: Wire) -> Link {
+        let link = Link(self.next_accepted);
+        self.next_accepted += 1;
+        self.links.insert(link, wire);
+        link
+    }
+
+    /// The running flow that reads a link, and the number of the stream.
+    fn receiver_of(&mut self, link: Link) -> Option<(&mut Flow, usize)> {
+        let receives = |flow: &&FlowId| self.flows[flow].task.side == Side::Receiver;
+        let flow = self.links.get(&link)?.flows.iter().find(receives).copied()?;
+        let running = self.flows.get_mut(&flow)?;
+        let at = running.task.links.iter().position(|own| *own == link)?;
+        Some((running, at))
+    }
+}

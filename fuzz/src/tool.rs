@@ -1,0 +1,493 @@
+//! Stand-ins before a peer and a clock that misbehave, on a host that keeps the contract of `StandIn`: it answers only
+//! what it was asked, in any order and at any time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use linerate_model::SideSettings;
+use linerate_proto::stand_in::{
+    Cpu, FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, Reason, StandIn, StreamCounts, Transport,
+};
+use linerate_proto::{iperf2, ttcp};
+use linerate_units::{Span, Timestamp};
+
+/// Outputs after one input; more is an endless loop.
+const MOST_OUTPUTS: usize = 10_000;
+
+/// ttcp in the role and with the options that the first byte chooses.
+pub fn ttcp(script: &[u8]) {
+    let lines = [
+        "-r -s",
+        "-r -s -u",
+        "-r -u",
+        "-r -B -l 7",
+        "-t -s -n 9 h",
+        "-t -u -s h",
+        "-t -u h",
+        "-t h",
+        "-t -S -s",
+        "--like ohio -t -s -P h",
+        "--like pcattcp -c -t -u h",
+    ];
+    let Some((choice, script)) = script.split_first() else { return };
+    let words: Vec<String> = match lines.get(usize::from(*choice)) {
+        Some(line) => line.split(' ').map(str::to_owned).collect(),
+        None => return play(Box::new(ttcp::Ttcp::new(ttcp::Settings::server(5001))), script),
+    };
+    if let Ok(settings) = ttcp::parse("ttcp", &words) {
+        play(Box::new(ttcp::Ttcp::new(settings)), script);
+    }
+}
+
+/// Command lines of ttcp: a space between two arguments.
+pub fn ttcp_argv(line: &[u8]) {
+    let words: Vec<String> = String::from_utf8_lossy(line).split(' ').map(str::to_owned).collect();
+    match ttcp::parse("ttcp", &words) {
+        Ok(settings) => assert!(settings.length > 0 && settings.count > 0 && settings.port > 0),
+        Err(refusal) => assert!(!refusal.text.is_empty()),
+    }
+}
+
+/// The client or server of iperf 2 with the options that the first byte chooses.
+pub fn iperf2(script: &[u8]) {
+    let lines = [
+        "-s",
+        "-s -u -i 1",
+        "-s -P 2 -e",
+        "-s -1 -y C -t 9",
+        "-c h -t 1 -i 1",
+        "-c h -u -t 1 -P 2",
+        "-c h -n 100000 -l 1000 -P 3",
+        "-c h -R -X",
+        "-c h -u -R",
+        "-c h --full-duplex -e",
+        "-c h -d -L 5002",
+        "-c h -u -r -L 5002",
+        "-c h -u -C -b 10pps -l 20",
+    ];
+    let Some((choice, script)) = script.split_first() else { return };
+    let Some(line) = lines.get(usize::from(*choice)) else {
+        return play(Box::new(iperf2::Server::new(iperf2::Settings::server(5001))), script);
+    };
+    let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    match iperf2::parse(&words) {
+        Ok(settings) if settings.server => play(Box::new(iperf2::Server::new(settings)), script),
+        Ok(settings) => play(Box::new(iperf2::Client::new(settings)), script),
+        Err(refusal) => assert!(!refusal.text.is_empty()),
+    }
+}
+
+/// Headers, numbers and reports of iperf 2; what is understood says the same when it is written again.
+pub fn iperf2_wire(bytes: &[u8]) {
+    let _ = (iperf2::IPERF2.sniff)(bytes);
+    if let Ok(Some((header, length))) = iperf2::TestHeader::read_tcp(bytes) {
+        assert!(length <= bytes.len());
+        if let Some(header) = header {
+            let written = header.write_tcp();
+            assert_eq!(iperf2::TestHeader::read_tcp(&written), Ok(Some((Some(header), written.len()))));
+        }
+    }
+    let (generation, _) = iperf2::opening_header(bytes);
+    let _ = iperf2::number_of(bytes, generation);
+    if let Some(ack) = iperf2::Ack::decode(bytes) {
+        assert_eq!(iperf2::Ack::decode(&ack.encode()), Some(ack));
+    }
+    if let Some(report) = iperf2::ServerReport::decode(bytes) {
+        let again = iperf2::ServerReport::decode(&report.encode(iperf2::Generation::New, bytes));
+        assert_eq!(again, Some(iperf2::ServerReport { transit: None, ..report }));
+    }
+}
+
+/// Command lines of iperf 2: a space between two arguments.
+pub fn iperf2_argv(line: &[u8]) {
+    let words: Vec<String> = String::from_utf8_lossy(line).split(' ').map(str::to_owned).collect();
+    match iperf2::parse(&words) {
+        Ok(settings) => assert!(settings.server != settings.host.is_some()),
+        Err(refusal) => assert!(!refusal.text.is_empty()),
+    }
+}
+
+/// Scripts of iperf 2: the role, then steps.
+pub(crate) fn iperf2_scripts() -> Vec<Vec<u8>> {
+    let mut header = vec![0; 60];
+    header[..4].copy_from_slice(&[0x40, 1, 0, 0x78]);
+    header[7] = 1;
+    header[10..12].copy_from_slice(&[0x13, 0x89]);
+    header[20..24].copy_from_slice(&[0xff, 0xff, 0xff, 0x38]);
+    let heard = |what: u8, which: u8, bytes: &[u8]| [&[what, which, bytes.len() as u8][..], bytes].concat();
+    let mut datagram = vec![0; 16];
+    datagram[3] = 1;
+    datagram.extend(&header);
+    datagram[16..20].copy_from_slice(&[0x48, 1, 0, 0x98]);
+    let mut last = datagram.clone();
+    last[..4].fill(0xff);
+    last[12..16].fill(0xff);
+    let mut answer = vec![0; 128];
+    answer[16] = 0x88;
+    let ack = [&[0, 0, 0, 2, 0, 0, 0, 28][..], &[0; 20]].concat();
+    let mut all = Vec::new();
+    for role in 0..14 {
+        let tcp = [heard(2, 0, &header), heard(2, 0, &ack)].concat();
+        let udp = [heard(4, 0, &datagram), vec![3, 0], heard(4, 0, &datagram)].concat();
+        let moving = [5, 1, 6, 6, 8, 20, 6, 1, 7, 9, 0, 0, 0, 0, 7, 9];
+        let ending =
+            [heard(4, 200, &answer), heard(4, 200, &last), vec![9, 1, 9, 1, 8, 200, 8, 200, 12, 2]].concat();
+        all.push([&[role, 0, 0, 0, 0, 0, 0, 3, 1][..], &tcp, &udp, &moving, &ending].concat());
+    }
+    all
+}
+
+/// What iperf 2 says on the wire.
+pub(crate) fn iperf2_messages() -> Vec<Vec<u8>> {
+    let mut all = vec![
+        [&[0x44, 1, 0, 0xa0, 0, 0, 0, 2, 0, 0, 0x13, 0x89][..], &[0x10; 68]].concat(),
+        [&[0x80, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0x13, 0x89][..], &[0xff; 12]].concat(),
+        [&[0, 0, 0, 2, 0, 0, 0, 52][..], &[7; 44]].concat(),
+        [&[0; 16][..], &[0xc8, 0, 0, 0], &[3; 108]].concat(),
+        [&[0xff; 12][..], &[0x80, 0, 0, 0], &[3; 40]].concat(),
+    ];
+    all.push([&[0, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0, 0x48, 1, 0, 0x98][..], &[1; 80]].concat());
+    all
+}
+
+/// Command lines of iperf 2.
+pub(crate) fn iperf2_command_lines() -> Vec<Vec<u8>> {
+    [
+        "-c h -u -b 1.5m -l 1470 -t 3 -i 0.5 -P 4 -f M -y C",
+        "--server --port=5001 -w 128K -N -B 1.2.3.4:9%lo",
+        "-S af41 -R -e",
+    ]
+    .map(|line| line.as_bytes().to_vec())
+    .to_vec()
+}
+
+/// Command lines.
+pub(crate) fn command_lines() -> Vec<Vec<u8>> {
+    [
+        "-t -s -l 8192 -n 20 -p 5001 -fm -b65536 host",
+        "-rsu -B -T -v",
+        "--like pcattcp -c -R -w 5 -L 9000 -- x",
+    ]
+    .map(|line| line.as_bytes().to_vec())
+    .to_vec()
+}
+
+/// Scripts: the role, then steps.
+pub(crate) fn scripts() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for role in [0, 1, 2, 4, 5, 7, 8, 11] {
+        // Opened, accepted, datagram, admitted, started, time, ended, time, text, sent, closed, signal.
+        let steps =
+            [0, 0, 3, 0, 5, 1, 4, 6, 6, 6, 7, 3, 8, 1, 10, 0, 2, 5, 4, 32, 33, 34, 35, 10, 0, 11, 9, 0];
+        all.push([&[role][..], &steps, &[10, 1, 8, 200, 10, 2, 9, 3, 12, 2]].concat());
+    }
+    all
+}
+
+/// Runs a script against a stand-in.
+pub(crate) fn play(tool: Box<dyn StandIn>, script: &[u8]) {
+    let mut stage = Stage {
+        tool,
+        now: Timestamp::START,
+        over: false,
+        opening: Vec::new(),
+        listeners: BTreeMap::new(),
+        links: BTreeMap::new(),
+        adopting: Vec::new(),
+        asked: Vec::new(),
+        flows: BTreeMap::new(),
+        ended: BTreeSet::new(),
+        reading: 0,
+        next_accepted: Link::FIRST_ACCEPTED.0,
+    };
+    stage.feed(Input::Begin);
+    let mut script = Script { rest: script };
+    while !stage.over && stage.step(&mut script).is_some() {}
+}
+
+struct Stage {
+    tool: Box<dyn StandIn>,
+    now: Timestamp,
+    over: bool,
+    /// Links that are asked for, and whether they listen.
+    opening: Vec<(Link, bool, bool)>,
+    listeners: BTreeMap<Link, bool>,
+    /// Links that are open, and whether they carry datagrams; of a flow or not.
+    links: BTreeMap<Link, bool>,
+    adopting: Vec<(Link, SocketAddr)>,
+    asked: Vec<u32>,
+    flows: BTreeMap<FlowId, FlowTask>,
+    ended: BTreeSet<FlowId>,
+    reading: usize,
+    next_accepted: u32,
+}
+
+impl Stage {
+    fn step(&mut self, script: &mut Script<'_>) -> Option<()> {
+        let what = script.byte()?;
+        let which = script.byte()?;
+        match what % 13 {
+            0 => self.open(which, true),
+            1 => self.open(which, false),
+            2 => {
+                let bytes = script.some()?;
+                if let Some(link) = self.free_link(which, false) {
+                    self.feed(Input::Bytes { link, bytes });
+                }
+            }
+            3 => self.accept(which),
+            4 => {
+                let bytes = script.some()?;
+                let listening = self.listeners.iter().find(|(_, udp)| **udp).map(|(link, _)| *link);
+                let link = if which < 128 { listening } else { self.free_link(which, true) };
+                if let Some(link) = link {
+                    self.feed(Input::Datagram { link, from: peer(which % 8), bytes });
+                }
+            }
+            5 => {
+                if let Some(run) = pick(&mut self.asked, which) {
+                    if which.is_multiple_of(5) {
+                        self.feed(Input::Refused { run, why: "busy".to_owned() });
+                    } else {
+                        self.feed(Input::Admitted { run });
+                    }
+                }
+            }
+            6 => self.flow_event(which),
+            7 => self.end_flow(which),
+            8 => self.pass(Span::from_ms(u64::from(which) * 60)),
+            9 => {
+                let link = self.free_link(which, false);
+                if let Some(link) = link {
+                    self.links.remove(&link);
+                    let reason = which.is_multiple_of(3).then(refusal);
+                    self.feed(Input::Closed { link, reason });
+                }
+            }
+            10 => {
+                if self.reading > 0 {
+                    self.reading -= 1;
+                    let block = script.some()?;
+                    let block = (!block.is_empty()).then_some(block);
+                    self.feed(Input::Text(block));
+                }
+            }
+            11 => {
+                if let Some(link) = self.free_link(which, false) {
+                    self.feed(Input::Sent { link });
+                }
+            }
+            _ => self.feed(Input::Signal(i32::from(which % 16))),
+        }
+        Some(())
+    }
+
+    fn open(&mut self, which: u8, well: bool) {
+        let Some((link, listens, udp)) = pick(&mut self.opening, which) else { return };
+        if !well {
+            return self.feed(Input::NotOpened { link, reason: refusal() });
+        }
+        if listens {
+            self.listeners.insert(link, udp);
+        } else {
+            self.links.insert(link, udp);
+        }
+        self.feed(Input::Opened { link, opened: opened((!listens).then(|| peer(which % 8))) });
+    }
+
+    fn accept(&mut self, which: u8) {
+        let adopted = pick(&mut self.adopting, which);
+        let listening = self.listeners.iter().find(|(_, udp)| !**udp).map(|(link, _)| *link);
+        let (listener, from, udp) = match (adopted, listening) {
+            (Some((listener, from)), _) => (listener, from, true),
+            (None, Some(listener)) => (listener, peer(which % 8), false),
+            (None, None) => return,
+        };
+        if udp && which > 240 {
+            return self.feed(Input::NotOpened { link: listener, reason: refusal() });
+        }
+        let link = Link(self.next_accepted);
+        self.next_accepted += 1;
+        self.links.insert(link, udp);
+        self.feed(Input::Accepted { listener, link, opened: opened(Some(from)) });
+    }
+
+    fn flow_event(&mut self, which: u8) {
+        let flows: Vec<FlowId> = self.flows.keys().copied().collect();
+        let Some(flow) = usize::from(which).checked_rem(flows.len()).and_then(|at| flows.get(at)).copied()
+        else {
+            return;
+        };
+        match which % 4 {
+            0 => {
+                self.forget_links(flow, true);
+                self.feed(Input::NotStarted { flow, reason: refusal() });
+            }
+            1 => self.feed(Input::Written { flow }),
+            _ => {
+                let settings = SideSettings::default();
+                self.feed(Input::Started { flow, settings: &settings });
+            }
+        }
+    }
+
+    fn end_flow(&mut self, which: u8) {
+        let Some(flow) = self.flows.keys().next().copied() else { return };
+        let counts = self.counts(flow, which);
+        self.forget_links(flow, false);
+        self.ended.insert(flow);
+        self.feed(Input::Ended { counts: &counts });
+    }
+
+    fn forget_links(&mut self, flow: FlowId, closed: bool) {
+        if let Some(task) = self.flows.remove(&flow).filter(|_| closed) {
+            self.links.retain(|link, _| !task.links.contains(link));
+        }
+    }
+
+    fn counts(&self, flow: FlowId, which: u8) -> FlowCounts {
+        let streams = self.flows.get(&flow).map_or(0, |task| task.links.len());
+        let number = if which.is_multiple_of(7) { u64::MAX } else { u64::from(which) };
+        let stream = StreamCounts {
+            bytes: number,
+            calls: number,
+            packets: number,
+            highest: number,
+            lost: number,
+            jitter: Span::from_ns(number),
+            retransmits: Some(number),
+            snd_cwnd: Some(number),
+            ..StreamCounts::default()
+        };
+        FlowCounts {
+            flow,
+            at: self.now,
+            first_at: (which > 3).then_some(Timestamp::START),
+            last_at: (which > 5).then_some(self.now),
+            streams: vec![stream; streams],
+            marks: vec![Some(vec![0xff; usize::from(which % 40)]); streams],
+            trouble: which.is_multiple_of(11).then(refusal),
+            tally: None,
+        }
+    }
+
+    /// A link that no flow has.
+    fn free_link(&self, which: u8, udp: bool) -> Option<Link> {
+        let taken = |link: &Link| self.flows.values().any(|task| task.links.contains(link));
+        let free: Vec<Link> = self
+            .links
+            .iter()
+            .filter(|(link, carries)| **carries == udp && !taken(link))
+            .map(|(link, _)| *link)
+            .collect();
+        free.get(usize::from(which).checked_rem(free.len())?).copied()
+    }
+
+    /// Lets time pass, with a tick at every deadline on the way.
+    fn pass(&mut self, span: Span) {
+        let until = self.now + span;
+        while let Some(deadline) = self.tool.deadline().filter(|deadline| *deadline <= until && !self.over) {
+            self.now = self.now.max(deadline);
+            self.feed(Input::Tick);
+            let next = self.tool.deadline();
+            assert!(self.over || next.is_none_or(|next| next > self.now), "a tick must move the deadline");
+        }
+        self.now = until;
+    }
+
+    fn feed(&mut self, input: Input<'_>) {
+        if self.over {
+            return;
+        }
+        self.tool.input(self.now, input);
+        for number in 0.. {
+            assert!(number < MOST_OUTPUTS, "there is no end to what the tool wants");
+            let Some(output) = self.tool.output() else { break };
+            self.carry_out(output);
+        }
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        let udp = Transport::Udp;
+        match output {
+            Output::Connect { link, options, .. } => {
+                assert!(link < Link::FIRST_ACCEPTED && !self.links.contains_key(&link));
+                self.opening.push((link, false, options.transport == udp));
+            }
+            Output::Listen { link, options, .. } => {
+                assert!(link < Link::FIRST_ACCEPTED && !self.links.contains_key(&link));
+                self.opening.push((link, true, options.transport == udp));
+            }
+            Output::Adopt { listener, peer, .. } => self.adopting.push((listener, peer)),
+            Output::Ask(planned) => self.asked.push(planned.run),
+            Output::Close { link } | Output::Reset { link } | Output::Discard { link } => {
+                self.links.remove(&link);
+                self.listeners.remove(&link);
+            }
+            Output::Start(task) => {
+                assert!(!self.flows.contains_key(&task.flow) && !self.ended.contains(&task.flow));
+                assert!(!task.links.is_empty(), "a flow needs links");
+                self.flows.insert(task.flow, *task);
+            }
+            Output::Forget { flow } => drop(self.ended.remove(&flow)),
+            Output::Look => {
+                let which = (self.now.as_ns() / 1_000_000) as u8;
+                let flows: Vec<FlowCounts> =
+                    self.flows.keys().map(|flow| self.counts(*flow, which)).collect();
+                let elapsed = self.now.since(Timestamp::START);
+                let cpu = Cpu { elapsed, user: elapsed, system: elapsed };
+                self.tool.input(self.now, Input::Counts { cpu, flows: &flows });
+            }
+            Output::Read => self.reading += 1,
+            Output::Exit(_) => self.over = true,
+            _ => {}
+        }
+    }
+}
+
+fn pick<T>(list: &mut Vec<T>, which: u8) -> Option<T> {
+    let at = usize::from(which).checked_rem(list.len())?;
+    Some(list.remove(at))
+}
+
+fn peer(which: u8) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, which)), 40_000)
+}
+
+fn refusal() -> Reason {
+    Reason { errno: 111, text: "Connection refused".to_owned() }
+}
+
+fn opened(remote: Option<SocketAddr>) -> Opened {
+    Opened {
+        local: peer(200),
+        remote,
+        mss: Some(1448),
+        handshake: None,
+        snd_buf: 0,
+        rcv_buf: u64::MAX,
+        congestion: None,
+        descriptor: -1,
+    }
+}
+
+/// The bytes not yet played.
+struct Script<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Script<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*first)
+    }
+
+    /// A length in one byte, and at most so many bytes.
+    fn some(&mut self) -> Option<&'a [u8]> {
+        let length = usize::from(self.byte()?).min(self.rest.len());
+        let (some, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        Some(some)
+    }
+}
