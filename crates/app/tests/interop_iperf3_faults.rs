@@ -275,8 +275,8 @@ fn before(script: Script, args: &[&str]) -> Done {
     })
 }
 
-/// A server that runs the test of one stream; what it adds to the results of the stream.
-fn whole_test(mut control: TcpStream, listener: &TcpListener, results: &str) {
+/// A server that runs the test of one stream and has these results; everything that the client says to them.
+fn whole_test(mut control: TcpStream, listener: &TcpListener, results: &[u8]) -> Vec<u8> {
     control.write_all(&[PARAM_EXCHANGE]).unwrap();
     assert_eq!(message(&mut control)["parallel"], 1);
     control.write_all(&[CREATE_STREAMS]).unwrap();
@@ -288,23 +288,20 @@ fn whole_test(mut control: TcpStream, listener: &TcpListener, results: &str) {
         assert_eq!(byte(&mut control), TEST_END);
         control.write_all(&[EXCHANGE_RESULTS]).unwrap();
         message(&mut control);
-        control.write_all(&framed(results.as_bytes())).unwrap();
-        control.write_all(&[DISPLAY_RESULTS]).unwrap();
-        assert_eq!(rest(&mut control), [IPERF_DONE]);
-    });
+        control.write_all(&[&framed(results)[..], &[DISPLAY_RESULTS]].concat()).unwrap();
+        rest(&mut control)
+    })
 }
 
 #[test]
 fn states_may_come_together_and_negatives_wrapped() {
     // As version 3.12 writes -1.
     let script: Script = |control, listener| {
-        whole_test(
-            control,
-            listener,
-            r#"{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":18446744073709551615,
-                "streams":[{"id":1,"bytes":131072,"retransmits":18446744073709551615,"jitter":0,"errors":0,"packets":0,
-                "start_time":0,"end_time":1.0}]}"#,
-        );
+        let results =
+            br#"{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":18446744073709551615,
+            "streams":[{"id":1,"bytes":131072,"retransmits":18446744073709551615,"jitter":0,"errors":0,"packets":0,
+            "start_time":0,"end_time":1.0}]}"#;
+        assert_eq!(whole_test(control, listener, results), [IPERF_DONE]);
     };
     let done = before(script, &["-J"]);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -347,34 +344,16 @@ fn what_a_server_refuses_is_told_in_iperf3s_words() {
 #[test]
 fn results_that_make_no_sense_fail_the_test() {
     let unknown: Script = |control, listener| {
-        whole_test_until_results(
-            control,
-            listener,
+        let results =
             br#"{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":-1,
-            "streams":[{"id":99,"bytes":1,"retransmits":-1,"jitter":0,"errors":0,"packets":0}]}"#,
-        );
+            "streams":[{"id":99,"bytes":1,"retransmits":-1,"jitter":0,"errors":0,"packets":0}]}"#;
+        whole_test(control, listener, results);
     };
     gives_up(unknown, "stream has an invalid id");
-    let nothing: Script = |control, listener| whole_test_until_results(control, listener, b"null");
+    let nothing: Script = |control, listener| {
+        whole_test(control, listener, b"null");
+    };
     gives_up(nothing, "unable to receive results");
-}
-
-/// The same as far as the results, and then whatever the client does.
-fn whole_test_until_results(mut control: TcpStream, listener: &TcpListener, results: &[u8]) {
-    control.write_all(&[PARAM_EXCHANGE]).unwrap();
-    message(&mut control);
-    control.write_all(&[CREATE_STREAMS]).unwrap();
-    let (stream, _) = listener.accept().unwrap();
-    let mut stream = patient(stream);
-    control.write_all(&[TEST_START, TEST_RUNNING]).unwrap();
-    std::thread::scope(|scope| {
-        scope.spawn(|| rest(&mut stream));
-        assert_eq!(byte(&mut control), TEST_END);
-        control.write_all(&[EXCHANGE_RESULTS]).unwrap();
-        message(&mut control);
-        control.write_all(&framed(results)).unwrap();
-        rest(&mut control);
-    });
 }
 
 #[test]
