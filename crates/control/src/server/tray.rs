@@ -82,13 +82,13 @@ impl Tray {
 
     /// The servant measures this host.
     pub(super) fn guest_came(&self, host: IpAddr) {
-        locked(&self.claims).guests.push(host);
+        locked(&self.claims).guests.push(host.to_canonical());
     }
 
     /// One of its runs with this host is over.
     pub(super) fn guest_left(&self, host: IpAddr) {
         let guests = &mut locked(&self.claims).guests;
-        if let Some(at) = guests.iter().position(|guest| *guest == host) {
+        if let Some(at) = guests.iter().position(|guest| *guest == host.to_canonical()) {
             guests.swap_remove(at);
         }
     }
@@ -96,7 +96,7 @@ impl Tray {
     /// Whether what comes from this host to this port is for the servant, whoever else may be there.
     pub(super) fn claims(&self, port: u16, host: IpAddr) -> bool {
         let claims = locked(&self.claims);
-        claims.ports.contains(&port) && claims.guests.contains(&host)
+        claims.ports.contains(&port) && claims.guests.contains(&host.to_canonical())
     }
 
     /// The server stops.
