@@ -12,8 +12,7 @@ use support::{Iperf3, both, shape};
 use Iperf3::{Ours, Real};
 
 /// Last words of the keys that came after 3.12, which is the real one here: iperf3's documentation of 3.13 to 3.21.
-const LATER: [&str; 8] =
-    ["timemillisecs", "bidir", "fq_rate", "fqrate", "interval", "gso", "gro", "reorder"];
+const LATER: [&str; 8] = ["timemillisecs", "bidir", "fq_rate", "fqrate", "interval", "gso", "gro", "reorder"];
 
 const TESTS: [&[&str]; 12] = [
     &["-b", "1M"],
