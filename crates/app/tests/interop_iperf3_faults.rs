@@ -324,7 +324,10 @@ fn gives_up(script: Script, text: &str) {
 
 #[test]
 fn what_a_server_refuses_is_told_in_iperf3s_words() {
-    gives_up(|mut control, _| control.write_all(&[ACCESS_DENIED]).unwrap(), "the server is busy running a test");
+    gives_up(
+        |mut control, _| control.write_all(&[ACCESS_DENIED]).unwrap(),
+        "the server is busy running a test",
+    );
     let one_word: Script = |mut control, _| {
         control.write_all(&[PARAM_EXCHANGE]).unwrap();
         message(&mut control);

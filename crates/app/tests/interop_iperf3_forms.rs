@@ -12,8 +12,7 @@ use support::{Iperf3, both, shape};
 use Iperf3::{Ours, Real};
 
 /// Last words of the keys that came after 3.12, which is the real one here: iperf3's documentation of 3.13 to 3.21.
-const LATER: [&str; 8] =
-    ["timemillisecs", "bidir", "fq_rate", "fqrate", "interval", "gso", "gro", "reorder"];
+const LATER: [&str; 8] = ["timemillisecs", "bidir", "fq_rate", "fqrate", "interval", "gso", "gro", "reorder"];
 
 const TESTS: [&[&str]; 12] = [
     &["-b", "1M"],
@@ -21,7 +20,7 @@ const TESTS: [&[&str]; 12] = [
     &["-b", "1M", "-R"],
     &["-b", "1M", "-R", "-O", "1"],
     &["-b", "1M", "--bidir"],
-    &["-n", "100K", "-T", "a title", "--extra-data", "more"],
+    &["-n", "150K", "-l", "10K", "-b", "1M", "-T", "a title", "--extra-data", "more"],
     &["-b", "1M", "--get-server-output"],
     &["-u", "-b", "1M"],
     &["-u", "-b", "1M", "-P", "2", "-O", "1"],

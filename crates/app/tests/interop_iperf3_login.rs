@@ -60,9 +60,7 @@ fn the_real_client_logs_in_at_our_server_with_the_old_padding_only() {
     let (office, island) = (Office::new(), Island::new());
     let server = office.serve(Ours, &island, &["-1", OLD]);
     refused(&office.login(Real, &island, "wrong", &[]));
-    eventually("our server tells it", || {
-        server.stderr().contains("test authorization failed").then_some(())
-    });
+    eventually("our server tells it", || server.stderr().contains("test authorization failed").then_some(()));
     // A refusal does not use up the one run.
     let done = office.login(Real, &island, "rossi", &[]);
     assert_eq!(done.code, Some(0), "{done:?}");
