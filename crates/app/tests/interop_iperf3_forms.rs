@@ -20,7 +20,7 @@ const TESTS: [&[&str]; 12] = [
     &["-b", "1M", "-R"],
     &["-b", "1M", "-R", "-O", "1"],
     &["-b", "1M", "--bidir"],
-    &["-n", "100K", "-T", "a title", "--extra-data", "more"],
+    &["-n", "150K", "-l", "10K", "-b", "1M", "-T", "a title", "--extra-data", "more"],
     &["-b", "1M", "--get-server-output"],
     &["-u", "-b", "1M"],
     &["-u", "-b", "1M", "-P", "2", "-O", "1"],

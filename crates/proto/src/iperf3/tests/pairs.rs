@@ -298,3 +298,18 @@ fn no_deadline_is_left_when_all_is_over() {
     world.pass(DELAY);
     assert!(world.now > before && before > Timestamp::START);
 }
+
+#[test]
+fn datagrams_of_a_stream_wait_until_the_others_are_open() {
+    let held = |change: fn(&mut Settings)| {
+        let (world, _) = run(settings(|s| {
+            (s.client.udp, s.client.parallel) = (true, 2);
+            change(s);
+        }));
+        world.ends[1].held_back.iter().map(|link| link.0).collect::<Vec<_>>()
+    };
+    // The control connection is 1; of both directions, the client's own streams come first.
+    assert_eq!(held(|s| s.client.reverse = true), [2, 3]);
+    assert_eq!(held(|s| s.client.bidir = true), [4, 5]);
+    assert_eq!(held(|_| {}), [] as [u32; 0]);
+}

@@ -37,6 +37,7 @@ pub(super) struct End {
     pub(super) plans: Vec<Planned>,
     pub(super) tasks: Vec<FlowTask>,
     pub(super) tuned: Vec<LinkOptions>,
+    pub(super) held_back: Vec<Link>,
     /// Ends of runs, with their trouble.
     pub(super) over: Vec<Option<String>>,
     pub(super) peer_bytes: Vec<u64>,
@@ -268,6 +269,7 @@ impl World {
                 self.ends[end].tuned.push(options);
                 self.later(Span::ZERO, Event::Opened(end, link));
             }
+            Output::Hold { link } => self.ends[end].held_back.push(link),
             Output::Discard { .. } => {}
             other => panic!("iperf3 has no use for {other:?}"),
         }
