@@ -325,6 +325,7 @@ impl Stage {
                 self.listeners.remove(&link);
                 self.open.remove(&link);
             }
+            Output::Tune { link, .. } => self.opening.push(link),
             Output::Ask(planned) => self.asked.push(planned.run),
             Output::Start(task) => {
                 assert!(!self.flows.contains_key(&task.flow), "a flow's number must be free");

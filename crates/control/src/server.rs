@@ -79,7 +79,7 @@ impl ServerConfig {
 /// A port that tools of others expect, at every address of the server.
 #[derive(Debug, Clone)]
 pub struct ClassicPort {
-    /// The port.
+    /// The port; 0 lets the system choose.
     pub port: u16,
     /// Who may speak there; told apart by their first bytes where there are several.
     pub protocols: Vec<&'static Protocol>,

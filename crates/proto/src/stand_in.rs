@@ -242,6 +242,14 @@ pub enum Output {
         /// The link.
         link: Link,
     },
+    /// Set a connection that was accepted as far as that is still possible: buffers, type of service, congestion
+    /// control, Nagle's algorithm. What the kernel refuses stays as it is. Answered by `Opened`.
+    Tune {
+        /// The link.
+        link: Link,
+        /// Settings.
+        options: LinkOptions,
+    },
     /// Server: may this run begin? Answered by `Admitted` or `Refused`.
     Ask(Box<Planned>),
     /// Client: this run begins.

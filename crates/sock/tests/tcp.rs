@@ -5,7 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_sock::open::{
-    ConnectOptions, Connected, IpVersion, Listening, accept_until, connect_tcp, listen_tcp, resolve,
+    ConnectOptions, Connected, IpVersion, Listening, accept_until, begin_connect, connect_tcp, listen_tcp,
+    resolve,
 };
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{
@@ -264,4 +265,38 @@ fn the_remaining_options_are_accepted() {
     assert_eq!(sockopt::max_pacing_rate(fd).unwrap(), u64::MAX);
     assert_eq!(sockopt::path_mtu(fd).unwrap(), tcp_info(fd).unwrap().pmtu.unwrap());
     assert!(sockopt::set_device(fd, "nosuchdevice0").unwrap_err().remedy().unwrap().contains("ip link"));
+}
+
+#[test]
+fn a_flow_label_is_leased_and_carried_to_the_peer() {
+    let listening = listen_tcp("[::1]:0".parse().unwrap(), 1, &SocketOptions::default()).unwrap();
+    let wishes = SocketOptions { flow_label: Some(0xabcde), ..SocketOptions::default() };
+    let connecting = begin_connect(listening.local, &wishes).unwrap();
+    assert!(wait_for(&connecting, Interest::WRITE, Mono::FAR).unwrap());
+    let connected = connecting.finish().unwrap();
+    assert_eq!(connected.peer, listening.local);
+    // The kernel refuses a label that nobody has leased, so a connection shows that it was.
+    let SocketAddr::V6(peer) = connected.stream.peer_addr().unwrap() else { panic!("IPv6") };
+    assert_eq!(u32::from_be(peer.flowinfo()), 0xabcde);
+    // Over IPv4 there is none, and the wish has no effect.
+    let listening = listen_tcp("127.0.0.1:0".parse().unwrap(), 1, &SocketOptions::default()).unwrap();
+    assert!(begin_connect(listening.local, &wishes).is_ok());
+}
+
+#[test]
+fn a_listener_for_version_6_alone_is_not_there_for_version_4() {
+    let wishes = SocketOptions { only_v6: true, ..SocketOptions::default() };
+    let listening = listen_tcp("[::]:0".parse().unwrap(), 1, &wishes).unwrap();
+    let port = listening.local.port();
+    assert!(TcpStream::connect(("::1", port)).is_ok());
+    let refused = TcpStream::connect(("127.0.0.9", port)).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+}
+
+#[test]
+fn a_connection_that_is_refused_says_so_when_it_is_finished() {
+    let (_held, addr) = held_port();
+    let connecting = begin_connect(addr, &SocketOptions::default()).unwrap();
+    assert!(wait_for(&connecting, Interest::WRITE, Mono::FAR).unwrap());
+    assert_eq!(connecting.finish().unwrap_err().raw_os_error(), Some(111));
 }

@@ -197,6 +197,7 @@ fn one_port_serves_natives_and_others_one_at_a_time() {
         first.shutdown(Shutdown::Write).unwrap();
         assert_eq!(native.join().unwrap().outcome, Some(Outcome::Completed));
     });
+    drop(server);
     let record = RunRecord::fold(memory.0.lock().unwrap().iter());
     assert_eq!((record.outcome, record.hosts.len()), (Some(Outcome::Completed), 2));
 }
@@ -303,16 +304,13 @@ fn datagrams_that_are_not_ours_go_to_the_servant() {
 
 #[test]
 fn at_a_classic_port_the_only_candidate_may_speak_first_and_several_are_told_apart() {
-    // Ports that are free now, for servers of this test only.
-    let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (alone, together) = (free(), free());
     let classic = vec![
-        ClassicPort { port: alone, protocols: vec![&GREETER] },
-        ClassicPort { port: together, protocols: vec![&GREETER, &ECHO] },
+        ClassicPort { port: 0, protocols: vec![&GREETER] },
+        ClassicPort { port: 0, protocols: vec![&GREETER, &ECHO] },
     ];
     let server = Serving::start(ServerConfig { classic, ..ServerConfig::default() });
-    assert_eq!(server.addresses.len(), 3);
-    let at = |port| TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let [_, alone, together] = server.addresses[..] else { panic!("three ports: {:?}", server.addresses) };
+    let at = |address: SocketAddr| TcpStream::connect(address).unwrap();
     assert_eq!(answer(&mut at(alone)), "welcome");
     let mut client = at(together);
     client.write_all(b"echo:x").unwrap();

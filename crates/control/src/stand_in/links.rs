@@ -4,6 +4,7 @@ mod acting;
 mod connection;
 mod lending;
 mod opening;
+mod tuning;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::ErrorKind;

@@ -148,3 +148,78 @@ impl<R: RngCore> rsa::rand_core::RngCore for Random<R> {
 
 /// The generator is one for keys: both roles are given a seed that nobody can guess.
 impl<R: RngCore> rsa::rand_core::CryptoRng for Random<R> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand::rngs::StdRng;
+
+    const PRIVATE: &str = include_str!("../../../../fixtures/transcripts/iperf3/login-private.pem");
+    const PUBLIC: &str = include_str!("../../../../fixtures/transcripts/iperf3/login-public.pem");
+    const TOKENS: &str = include_str!("../../../../fixtures/transcripts/iperf3/login-tokens.txt");
+    /// Times in the recorded tokens.
+    const OAEP_AT: u64 = 1_795_287_965;
+    const PKCS1_AT: u64 = 1_795_320_660;
+
+    /// SHA-256 of `{mario}rossi`, from the documentation of iperf3.
+    const USERS: &str = "# comment,bf7a\nno comma\nluigi,00\n\
+        mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b\r\n";
+
+    fn gate(pkcs1: bool) -> Gate {
+        Gate::new(PRIVATE, Box::new(|| USERS.to_owned()), Span::from_secs(10), pkcs1).unwrap()
+    }
+
+    fn random() -> StdRng {
+        StdRng::seed_from_u64(1)
+    }
+
+    fn recorded(at: usize) -> &'static str {
+        TOKENS.lines().nth(at).unwrap()
+    }
+
+    #[test]
+    fn tokens_of_openssl_and_of_the_real_client_open_the_gate() {
+        let mario = Some("mario".to_owned());
+        assert_eq!(gate(false).admits(recorded(1), OAEP_AT, random()), mario);
+        assert_eq!(gate(true).admits(recorded(1), OAEP_AT, random()), mario);
+        assert_eq!(gate(true).admits(recorded(2), PKCS1_AT, random()), mario);
+        assert_eq!(
+            gate(false).admits(recorded(2), PKCS1_AT, random()),
+            None,
+            "the old padding must be asked for"
+        );
+    }
+
+    #[test]
+    fn a_token_is_good_for_some_seconds() {
+        for (skew, good) in [(-11, false), (-10, true), (0, true), (10, true), (11, false)] {
+            let now = OAEP_AT.saturating_add_signed(skew);
+            assert_eq!(gate(false).admits(recorded(1), now, random()).is_some(), good, "{skew}");
+        }
+    }
+
+    #[test]
+    fn our_tokens_open_our_gate_with_the_right_password_only() {
+        for pkcs1 in [false, true] {
+            for (password, good) in [("rossi", true), ("verdi", false), ("", false)] {
+                let token = Login::new("mario", password, PUBLIC, pkcs1).unwrap().token(7, random()).unwrap();
+                assert_eq!(token.len(), 344);
+                assert_eq!(gate(pkcs1).admits(&token, 7, random()).is_some(), good, "{password}");
+            }
+        }
+        let luigi = Login::new("luigi", "rossi", PUBLIC, false).unwrap().token(7, random()).unwrap();
+        assert_eq!(gate(false).admits(&luigi, 7, random()), None);
+        let long = "x".repeat(300);
+        assert_eq!(Login::new("mario", &long, PUBLIC, false).unwrap().token(7, random()), None);
+    }
+
+    #[test]
+    fn garbage_opens_nothing() {
+        for token in ["", "AAAA", "not base64!", &"A".repeat(344), &recorded(1)[4..]] {
+            assert_eq!(gate(true).admits(token, OAEP_AT, random()), None, "{token:.20}");
+        }
+        assert_eq!(Login::new("mario", "rossi", "no key", false).unwrap_err(), BadKey);
+        assert!(Gate::new(PUBLIC, Box::new(String::new), Span::ZERO, false).is_err());
+    }
+}

@@ -71,6 +71,11 @@ impl Course {
         &self.running
     }
 
+    /// Whether a sender is under way.
+    pub(super) fn sends(&self) -> bool {
+        self.groups.iter().any(|group| group.sends && self.running.contains(&group.flow))
+    }
+
     /// The group of a flow.
     pub(super) fn group(&self, flow: FlowId) -> Option<&Group> {
         self.groups.iter().find(|group| group.flow == flow)

@@ -29,6 +29,7 @@ impl Driver<'_> {
             Output::Reset { link } => self.links.reset(link),
             Output::Discard { link } => self.links.discard(link),
             Output::Hold { link } => self.links.hold_back(link),
+            Output::Tune { link, options } => self.links.tune(link, &options, news),
             Output::Ask(planned) => self.ask(*planned),
             Output::Plan(planned) => self.runs.begin(*planned, 0, &self.links),
             Output::Start(task) => self.start_flow(*task),

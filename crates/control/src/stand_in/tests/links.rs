@@ -37,8 +37,10 @@ fn tries_to_connect(to: u16, limit: Option<Span>) -> i32 {
 
 #[test]
 fn a_port_where_nobody_listens_is_refused_with_the_systems_number() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    assert_eq!(tries_to_connect(free, None), 111);
+    // The port of a connection's own end: nobody listens there, and nobody else gets it meanwhile.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    assert_eq!(tries_to_connect(connection.local_addr().unwrap().port(), None), 111);
 }
 
 #[test]
@@ -163,6 +165,33 @@ fn more_than_a_socket_takes_is_sent_in_the_end_and_only_then_told() {
     peer.read_to_end(&mut all).unwrap();
     assert_eq!(all.len(), MUCH);
     assert_eq!(ending.join().unwrap(), (0, "tick sent".to_owned()));
+}
+
+#[test]
+fn an_accepted_connection_is_tuned_as_far_as_the_kernel_lets_us() {
+    let (say, port) = port();
+    let server = script(move |input, desires| match input {
+        Input::Begin => {
+            let options = options(Transport::Tcp);
+            desires.want(Output::Listen { link: CONTROL, port: 0, options });
+        }
+        Input::Opened { link: CONTROL, opened } => say.send(opened.local.port()).unwrap(),
+        Input::Accepted { link, .. } => {
+            let congestion = Some("no such".to_owned());
+            let tuned = LinkOptions { snd_buf: Some(50_000), congestion, ..options(Transport::Tcp) };
+            desires.want(Output::Tune { link, options: tuned });
+        }
+        Input::Opened { opened, .. } => {
+            // The kernel doubles what it is asked for; an unknown congestion control changes nothing.
+            assert_eq!(opened.snd_buf, 100_000);
+            assert!(opened.remote.is_some() && opened.congestion.is_some());
+            desires.want(Output::Exit(4));
+        }
+        _ => {}
+    });
+    let serving = thread::spawn(move || run(None, server));
+    let _client = TcpStream::connect(loopback(port.recv().unwrap()).unwrap()).unwrap();
+    assert_eq!(serving.join().unwrap().0, 4);
 }
 
 #[test]

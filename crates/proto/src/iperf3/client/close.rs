@@ -49,7 +49,6 @@ impl Client {
         self.speak(words);
         self.say(State::IperfDone);
         self.out.push_back(Output::FinishWriting { link: CONTROL });
-        self.out.push_back(Output::RunOver { run: RUN, trouble: None });
         self.enter(Phase::Leaving, Some(now + FAREWELL_PATIENCE));
     }
 
@@ -97,7 +96,7 @@ impl Client {
     /// A signal ended it.
     pub(super) fn show_interrupted(&mut self) {
         let trouble = Trouble::new(Number::CLIENT_TERM);
-        if self.control.is_some() && self.phase != Phase::Leaving {
+        if self.control.is_some() {
             self.say(State::ClientTerminate);
         }
         let words = self.report.interrupted(&trouble, self.signal.unwrap_or_default());
@@ -113,12 +112,22 @@ impl Client {
         }
         self.close_streams();
         let planned = self.course.is_some() || self.phase == Phase::Opening;
-        if planned && self.phase != Phase::Leaving {
+        if planned {
             self.out.push_back(Output::RunOver { run: RUN, trouble: Some(trouble.to_string()) });
         }
     }
 
+    /// After the farewell: the program ends when the server has closed and no flow is under way.
+    pub(super) fn exit_when_done(&mut self) {
+        if self.parted && self.course.as_ref().is_none_or(|course| course.running().is_empty()) {
+            self.exit(0);
+        }
+    }
+
     pub(super) fn exit(&mut self, code: i32) {
+        if self.phase == Phase::Leaving {
+            self.out.push_back(Output::RunOver { run: RUN, trouble: None });
+        }
         if self.control.is_some() {
             self.out.push_back(Output::Close { link: CONTROL });
         }

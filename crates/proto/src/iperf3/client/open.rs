@@ -127,8 +127,12 @@ impl Client {
 
     /// A datagram that no flow has: the answer to a hello, or data that overtook it.
     pub(super) fn datagram(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {
-        let awaited = self.streams.len().checked_sub(1).map(link_of);
-        if self.phase == Phase::Opening && self.is_udp() && awaited == Some(link) && is_hello_reply(bytes) {
+        let Some(at) = self.streams.len().checked_sub(1) else { return };
+        if self.phase == Phase::Opening && self.is_udp() && link == link_of(at) && is_hello_reply(bytes) {
+            if self.params.as_ref().is_some_and(|params| params.server_sends(at)) {
+                // Its data may be here before the answer on a later stream.
+                self.out.push_back(Output::Hold { link });
+            }
             self.open_next(now);
         }
     }

@@ -110,7 +110,7 @@ impl Client {
         course.meter.freeze();
         let stops = course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
         self.out.extend(stops);
-        if course.running().is_empty() {
+        if !course.sends() {
             self.finish(now);
         }
     }
@@ -122,16 +122,12 @@ impl Client {
         }
         course.meter.take_flow(counts);
         let sends = course.group(counts.flow).is_some_and(|group| group.sends);
-        let all = course.running().is_empty();
+        let last = sends && !course.sends();
         match self.phase {
-            Phase::Stopping => {
-                if sends {
-                    self.ended_at = now;
-                }
-                // The last counts may still be awaited.
-                if all && self.looking == Looking::No {
-                    self.finish(now);
-                }
+            // The last counts of receivers may still be awaited.
+            Phase::Stopping if last && self.looking == Looking::No => {
+                self.ended_at = now;
+                self.finish(now);
             }
             Phase::Running if self.is_due(now) || sends && self.has_written_all() => self.stop(now),
             Phase::Running | Phase::Ready => {
@@ -141,6 +137,7 @@ impl Client {
                 self.broken.get_or_insert(Trouble::because(number, reason.errno, reason.text));
                 self.patience = Some(now + BROKEN_PATIENCE);
             }
+            Phase::Leaving => self.exit_when_done(),
             _ => {}
         }
     }
@@ -157,7 +154,7 @@ impl Client {
         self.fail(&Trouble::because(Number::INIT_STREAM, reason.errno, reason.text.clone()));
     }
 
-    /// The flows have ended.
+    /// The senders have ended; receivers were told to.
     pub(super) fn finish(&mut self, now: Timestamp) {
         let Some(course) = &mut self.course else { return };
         let text = course.close(self.ended_at, &mut self.report);

@@ -255,9 +255,16 @@ impl Test {
         self.params.as_ref().map(plan::stream_options)
     }
 
+    /// How the connection of a stream is set, where the parameters say something about it.
+    pub(super) fn tuning(&self) -> Option<LinkOptions> {
+        let options = plan::stream_options(self.params.as_ref()?);
+        let plain = LinkOptions { transport: options.transport, ..LinkOptions::default() };
+        (options != plain).then_some(options)
+    }
+
     /// A stream has come.
     pub(super) fn add_stream(&mut self, now: Timestamp, link: Link, opened: Opened, desk: &mut Desk) {
-        let Some(params) = &self.params else { return };
+        let Some(params) = self.params.as_ref().filter(|_| self.phase == Phase::Creating) else { return };
         self.streams.push((link, opened));
         if self.streams.len() >= params.streams() {
             self.start(now, desk);

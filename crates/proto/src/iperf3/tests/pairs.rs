@@ -77,6 +77,18 @@ fn streams_are_numbered_alike_at_both_ends() {
 }
 
 #[test]
+fn the_client_says_how_the_servers_streams_are_set() {
+    let (world, _) = run(settings(|s| {
+        (s.client.tos, s.client.window, s.client.parallel) = (0x20, Some(65_536), 2);
+        s.client.congestion = Some("reno".to_owned());
+    }));
+    assert_eq!(world.ends[SERVER].tuned.len(), 2);
+    let tuned = &world.ends[SERVER].tuned[1];
+    assert_eq!((tuned.tos, tuned.snd_buf, tuned.rcv_buf), (Some(0x20), Some(65_536), Some(65_536)));
+    assert_eq!(tuned.congestion.as_deref(), Some("reno"));
+}
+
+#[test]
 fn in_reverse_the_server_sends_until_it_is_told() {
     let (world, json) = run(settings(|s| s.client.reverse = true));
     let (sent, received) = sums(&json, "");
@@ -95,6 +107,12 @@ fn both_directions_at_once() {
     let (sent, received) = sums(&json, "_bidir_reverse");
     assert!(received >= 62 * 4096 && sent >= received, "{sent} {received}");
     assert_eq!(json["end"]["streams"].as_array().unwrap().len(), 4);
+    for sum in ["sum_received", "sum_sent_bidir_reverse"] {
+        // The server measures a round trip longer, and the millisecond in which the client's sender stops; that its
+        // receivers take 30 ms to stop is nobody's business.
+        let seconds = json["end"][sum]["seconds"].as_f64().unwrap();
+        assert!((seconds - 1.021).abs() < 1e-6, "{sum}: {seconds}");
+    }
     let sides: Vec<Side> = world.ends[1].tasks.iter().map(|task| task.side).collect();
     assert_eq!(sides, [Side::Receiver, Side::Sender], "a receiver reads before anybody may send");
     assert!(world.ends[SERVER].printed.contains("[RX-S]") && world.ends[SERVER].printed.contains("[TX-S]"));
@@ -279,4 +297,19 @@ fn no_deadline_is_left_when_all_is_over() {
     let before = world.now;
     world.pass(DELAY);
     assert!(world.now > before && before > Timestamp::START);
+}
+
+#[test]
+fn datagrams_of_a_stream_wait_until_the_others_are_open() {
+    let held = |change: fn(&mut Settings)| {
+        let (world, _) = run(settings(|s| {
+            (s.client.udp, s.client.parallel) = (true, 2);
+            change(s);
+        }));
+        world.ends[1].held_back.iter().map(|link| link.0).collect::<Vec<_>>()
+    };
+    // The control connection is 1; of both directions, the client's own streams come first.
+    assert_eq!(held(|s| s.client.reverse = true), [2, 3]);
+    assert_eq!(held(|s| s.client.bidir = true), [4, 5]);
+    assert_eq!(held(|_| {}), [] as [u32; 0]);
 }

@@ -11,7 +11,8 @@ use crate::iperf3::report::Host;
 use crate::iperf3::server::{Server, ServerConfig};
 use crate::iperf3::settings::Settings;
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, Planned, StandIn, Stop, StreamCounts,
+    Cpu, FlowCounts, FlowId, FlowTask, Input, Link, LinkOptions, Opened, Output, Planned, StandIn, Stop,
+    StreamCounts,
 };
 
 /// One way.
@@ -35,6 +36,8 @@ pub(super) struct End {
     pub(super) closed: Vec<Link>,
     pub(super) plans: Vec<Planned>,
     pub(super) tasks: Vec<FlowTask>,
+    pub(super) tuned: Vec<LinkOptions>,
+    pub(super) held_back: Vec<Link>,
     /// Ends of runs, with their trouble.
     pub(super) over: Vec<Option<String>>,
     pub(super) peer_bytes: Vec<u64>,
@@ -262,6 +265,11 @@ impl World {
             Output::Print(text) => self.ends[end].printed.push_str(&text),
             Output::Complain(text) => self.ends[end].complained.push_str(&text),
             Output::Exit(code) => self.ends[end].exit = Some(code),
+            Output::Tune { link, options } => {
+                self.ends[end].tuned.push(options);
+                self.later(Span::ZERO, Event::Opened(end, link));
+            }
+            Output::Hold { link } => self.ends[end].held_back.push(link),
             Output::Discard { .. } => {}
             other => panic!("iperf3 has no use for {other:?}"),
         }
@@ -283,7 +291,8 @@ impl World {
         if let Some(running) = self.ends[end].flows.get_mut(&flow).filter(|running| running.until.is_none()) {
             running.until = Some(now);
             assert_ne!(how, Stop::Regularly, "iperf3 does not half-close its streams");
-            self.later(Span::from_ms(1), Event::Ended(end, flow));
+            let slow = if running.task.side == Side::Receiver { 30 } else { 1 };
+            self.later(Span::from_ms(slow), Event::Ended(end, flow));
         }
     }
 

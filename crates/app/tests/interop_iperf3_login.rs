@@ -1,0 +1,94 @@
+//! Logging in at an iperf3 server: both ways, with the padding that version 3.12 has and with that of later ones.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
+
+mod support;
+
+use std::process::Command;
+
+use support::{Done, Folder, Iperf3, Island, PATIENCE, Process, eventually};
+
+use Iperf3::{Ours, Real};
+
+/// The padding before 3.17, which 3.12 always has.
+const OLD: &str = "--use-pkcs1-padding";
+
+/// User `mario` with the password `rossi`: the SHA-256 of `{mario}rossi`, from iperf3's manual.
+const USERS: &str = "# name,digest\nmario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b\n";
+
+/// A pair of keys and a list of users.
+struct Office {
+    folder: Folder,
+}
+
+impl Office {
+    fn new() -> Self {
+        let folder = Folder::new();
+        std::fs::write(folder.file("users.csv"), USERS).unwrap();
+        let openssl = |args: &[&str]| {
+            let output = Command::new("openssl").args(args).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        };
+        openssl(&["genrsa", "-out", &folder.file("private.pem"), "2048"]);
+        openssl(&["rsa", "-in", &folder.file("private.pem"), "-pubout", "-out", &folder.file("public.pem")]);
+        Self { folder }
+    }
+
+    fn serve(&self, who: Iperf3, on: &Island, more: &[&str]) -> Process {
+        let (key, users) = (self.folder.file("private.pem"), self.folder.file("users.csv"));
+        let args = ["--rsa-private-key-path", &key, "--authorized-users-path", &users];
+        who.serve(on, &[&args[..], more].concat())
+    }
+
+    fn login(&self, who: Iperf3, on: &Island, password: &str, more: &[&str]) -> Done {
+        let key = self.folder.file("public.pem");
+        let args = ["-c", "127.0.0.1", "-t", "1", "-b", "1M", "--username", "mario"];
+        let args = [&args[..], &["--rsa-public-key-path", &key], more].concat();
+        let mut command = who.command(on, &args);
+        command.env("IPERF3_PASSWORD", password);
+        Process::start(command).finish(PATIENCE)
+    }
+}
+
+fn refused(done: &Done) {
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stderr.contains("error - test authorization failed"), "{done:?}");
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, iperf3, openssl"]
+fn the_real_client_logs_in_at_our_server_with_the_old_padding_only() {
+    let (office, island) = (Office::new(), Island::new());
+    let server = office.serve(Ours, &island, &["-1", OLD]);
+    refused(&office.login(Real, &island, "wrong", &[]));
+    eventually("our server tells it", || server.stderr().contains("test authorization failed").then_some(()));
+    // A refusal does not use up the one run.
+    let done = office.login(Real, &island, "rossi", &[]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(server.finish(PATIENCE).code, Some(0));
+    let _server = office.serve(Ours, &island, &[]);
+    refused(&office.login(Real, &island, "rossi", &[]));
+    refused(&Real.ask(&island, &["-t", "1", "-b", "1M"]));
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, iperf3, openssl"]
+fn our_client_logs_in_at_the_real_server_with_the_old_padding_only() {
+    let (office, island) = (Office::new(), Island::new());
+    let _server = office.serve(Real, &island, &[]);
+    let done = office.login(Ours, &island, "rossi", &[OLD]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    // Version 3.12 answers with one word where later ones have two.
+    refused(&office.login(Ours, &island, "wrong", &[OLD]));
+    refused(&office.login(Ours, &island, "rossi", &[]));
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, openssl"]
+fn both_ends_of_ours_use_the_new_padding() {
+    let (office, island) = (Office::new(), Island::new());
+    let server = office.serve(Ours, &island, &["-1"]);
+    refused(&office.login(Ours, &island, "wrong", &[]));
+    let done = office.login(Ours, &island, "rossi", &[]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(server.finish(PATIENCE).code, Some(0));
+}

@@ -1,0 +1,165 @@
+//! Connections, from their arrival to their parting.
+
+use linerate_units::{Span, Timestamp};
+
+use super::test::{Phase, Test};
+use super::{SILENCE, Server};
+use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::state::State;
+use crate::iperf3::wire::{Cookie, server_error};
+use crate::stand_in::{Link, Opened, Output, RunId};
+
+/// How long a connection that was turned away may stay half open.
+const PARTING: Span = Span::from_secs(2);
+/// Connections at once that have not shown a cookie; the next are reset.
+const MOST_ARRIVING: usize = 512;
+
+/// A connection that was accepted.
+#[derive(Debug)]
+pub(super) enum Visitor {
+    /// Its cookie has not come yet.
+    Arriving { bytes: Vec<u8>, until: Timestamp, opened: Opened },
+    /// The control connection of a test.
+    Control(RunId),
+    /// A stream of a test.
+    Stream(RunId),
+    /// It was turned away, or its test is over; what it still sends is ignored.
+    Parting { until: Timestamp },
+}
+
+impl Server {
+    /// Whether another test keeps the server from taking one.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.shared && self.tests.values().any(Test::is_admitted)
+    }
+
+    pub(super) fn accepted(&mut self, now: Timestamp, listener: Link, link: Link, opened: Opened) {
+        if listener != self.listener {
+            return self.adopted(now, link, opened);
+        }
+        let arriving = |visitor: &&Visitor| matches!(visitor, Visitor::Arriving { .. });
+        if self.leaving || self.visitors.values().filter(arriving).count() >= MOST_ARRIVING {
+            self.desk.out.push_back(Output::Reset { link });
+        } else if self.is_busy() && !self.tests.values().any(Test::awaits_streams) {
+            self.turn_away(now, link);
+        } else {
+            let arriving = Visitor::Arriving { bytes: Vec::new(), until: now + SILENCE, opened };
+            self.visitors.insert(link, arriving);
+        }
+    }
+
+    /// Says that the server is busy. The connection stays open for a moment: closing with bytes unread would reset it,
+    /// and the word could be lost.
+    fn turn_away(&mut self, now: Timestamp, link: Link) {
+        self.desk.out.push_back(Output::Send { link, bytes: vec![State::AccessDenied.byte()] });
+        self.part(now, link);
+    }
+
+    /// Lets a connection go when its peer has read the last word, or in a moment.
+    pub(super) fn part(&mut self, now: Timestamp, link: Link) {
+        self.desk.out.push_back(Output::FinishWriting { link });
+        self.visitors.insert(link, Visitor::Parting { until: now + PARTING });
+    }
+
+    pub(super) fn bytes(&mut self, now: Timestamp, link: Link, new: &[u8]) {
+        match self.visitors.get_mut(&link) {
+            Some(Visitor::Arriving { bytes, opened, .. }) => {
+                bytes.extend_from_slice(new);
+                let Some((cookie, rest)) = Cookie::split(bytes) else { return };
+                let (rest, opened) = (rest.to_vec(), opened.clone());
+                self.welcome(now, link, opened, cookie, &rest);
+            }
+            Some(Visitor::Control(run)) => {
+                let run = *run;
+                self.control_bytes(now, run, new);
+            }
+            _ => {}
+        }
+    }
+
+    /// A cookie is there: it tells whether this is a stream of a test or a new client.
+    fn welcome(&mut self, now: Timestamp, link: Link, opened: Opened, cookie: Cookie, rest: &[u8]) {
+        let busy = self.is_busy();
+        let known = self.tests.iter_mut().find(|(_, test)| test.cookie.matches(&cookie));
+        match known {
+            Some((run, test)) if test.awaits_streams() && !test.is_udp() => {
+                self.visitors.insert(link, Visitor::Stream(*run));
+                match test.tuning() {
+                    None => test.add_stream(now, link, opened, &mut self.desk),
+                    Some(options) => self.desk.out.push_back(Output::Tune { link, options }),
+                }
+            }
+            Some(_) => self.turn_away(now, link),
+            None if busy => self.turn_away(now, link),
+            None => {
+                let run = self.next_run;
+                self.next_run = self.next_run.wrapping_add(1);
+                let report = self.report();
+                self.idle_since = None;
+                self.visitors.insert(link, Visitor::Control(run));
+                let test = Test::new(now, run, link, &opened, cookie, report, &mut self.desk);
+                self.tests.insert(run, test);
+                self.control_bytes(now, run, rest);
+            }
+        }
+    }
+
+    fn control_bytes(&mut self, now: Timestamp, run: RunId, bytes: &[u8]) {
+        let Some(test) = self.tests.get_mut(&run) else { return };
+        test.hear(now, bytes, &mut self.desk);
+        if test.phase == Phase::Negotiating
+            && let Some(params) = test.take_params(&mut self.desk)
+        {
+            self.consider(now, run, params);
+        }
+    }
+
+    pub(super) fn closed(&mut self, now: Timestamp, link: Link) {
+        match self.visitors.get(&link) {
+            Some(Visitor::Arriving { .. }) => {
+                self.desk.out.push_back(Output::Close { link });
+                self.visitors.remove(&link);
+                self.complain_of_cookie(0, "");
+            }
+            Some(Visitor::Parting { .. }) => {
+                self.desk.out.push_back(Output::Close { link });
+                self.visitors.remove(&link);
+            }
+            Some(Visitor::Control(run)) => {
+                if let Some(test) = self.tests.get_mut(run) {
+                    test.control_closed(now, &mut self.desk);
+                }
+            }
+            Some(Visitor::Stream(_)) | None => {}
+        }
+    }
+
+    /// Gives up those that have taken too long.
+    pub(super) fn part_from_late(&mut self, now: Timestamp) {
+        let late = |visitor: &Visitor| match visitor {
+            Visitor::Arriving { until, .. } | Visitor::Parting { until } => *until <= now,
+            Visitor::Control(_) | Visitor::Stream(_) => false,
+        };
+        let late: Vec<Link> =
+            self.visitors.iter().filter(|(_, visitor)| late(visitor)).map(|(link, _)| *link).collect();
+        for link in late {
+            if let Some(Visitor::Arriving { .. }) = self.visitors.remove(&link) {
+                const ETIMEDOUT: i32 = 110;
+                let bytes = server_error(Number::RECV_COOKIE.0, ETIMEDOUT);
+                self.desk.out.push_back(Output::Send { link, bytes });
+                self.part(now, link);
+                self.complain_of_cookie(ETIMEDOUT, "Connection timed out");
+            } else {
+                self.desk.out.push_back(Output::Close { link });
+            }
+        }
+    }
+
+    /// A connection that shows no cookie is worth a word only when nobody else is served.
+    fn complain_of_cookie(&mut self, errno: i32, text: &str) {
+        if self.tests.is_empty() {
+            let words = self.report().failed(&Trouble::because(Number::RECV_COOKIE, errno, text));
+            self.desk.speak(words);
+        }
+    }
+}
