@@ -1,6 +1,5 @@
 //! The form of iperf3's JSON: ours has every key that the real one has, of the same kind, and no other but those of later
 //! versions.
-#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
 
