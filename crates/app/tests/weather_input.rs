@@ -71,6 +71,7 @@ const SERVE: &[(&str, Takes, &[&str])] = &[
     ("--policy", Word, &["exklusive"]),
     ("--limit-time", Positive, &[]),
     ("--limit-clients", Positive, &[]),
+    ("--archive", Name, &[""]),
 ];
 
 fn ended(mut command: Command, args: &[&str]) -> Done {

@@ -162,11 +162,12 @@ impl Side {
 
     /// The client with its options, and the server where it is another tool.
     fn describe(&self) -> String {
-        let client = format!("{} {}", self.client.name(), self.options.join(" "));
-        if self.client == self.server {
-            return client;
+        let mut words = vec![self.client.name()];
+        words.extend(self.options);
+        if self.client != self.server {
+            words.extend(["to", self.server.name()]);
         }
-        format!("{} to {}", client.trim_end(), self.server.name())
+        words.join(" ")
     }
 }
 

@@ -102,12 +102,15 @@ impl Tool {
             let port = process.find_line(PATIENCE, listening_port)?;
             return Ok(Server { process, port, data_port });
         }
-        let options: &[&str] = match self {
-            Self::Nuttcp | Self::LinerateNuttcp => &["-S", "--nofork", "-P"],
-            _ => &["--server", "--forceflush", "--port"],
-        };
-        command.extend(options.iter().map(|option| (*option).to_owned()));
-        command.push(port.to_string());
+        match self {
+            Self::Nuttcp | Self::LinerateNuttcp => {
+                command.extend(["-S".to_owned(), "--nofork".to_owned(), format!("-P{port}")]);
+            }
+            _ => {
+                command.extend(["--server", "--forceflush", "--port"].map(str::to_owned));
+                command.push(port.to_string());
+            }
+        }
         let mut process = Process::start(bench, &command)?;
         match self {
             // It says nothing when it is ready.
@@ -126,8 +129,8 @@ impl Tool {
         length: Duration,
         options: &[&str],
     ) -> Vec<String> {
-        let [port, data_port] = [server.port, server.data_port].map(|port| port.to_string());
-        let seconds = length.as_secs().to_string();
+        let (port, seconds) = (server.port.to_string(), length.as_secs().to_string());
+        let nuttcp = [format!("-T{seconds}"), format!("-P{port}"), format!("-p{}", server.data_port)];
         let archive = bench.folder.join("archive.sqlite").display().to_string();
         let address = place.address.as_str();
         let (before, after): (&[&str], &[&str]) = match self {
@@ -137,7 +140,7 @@ impl Tool {
             ),
             Self::Iperf3 | Self::LinerateIperf3 => (&["-c", address, "-p", &port, "-t", &seconds, "-J"], &[]),
             Self::Nuttcp | Self::LinerateNuttcp => {
-                (&["-fparse", "-T", &seconds, "-P", &port, "-p", &data_port], &[address])
+                (&["-fparse", &nuttcp[0], &nuttcp[1], &nuttcp[2]], &[address])
             }
         };
         let words = [before, options, after].concat().into_iter().map(str::to_owned).collect();

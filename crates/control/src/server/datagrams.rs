@@ -36,6 +36,8 @@ pub(super) struct Reflector {
     pub(super) native: bool,
     /// The servants who get what is not ours.
     pub(super) trays: Vec<Arc<Tray>>,
+    /// Every servant.
+    pub(super) all: Vec<Arc<Tray>>,
 }
 
 impl Reflector {
@@ -72,11 +74,12 @@ impl Reflector {
     /// Gives a datagram to the servant whose it is, or may be: there will be no more bytes to tell by.
     fn pass_on(&self, from: SocketAddr, bytes: &[u8]) {
         let maybe = || self.trays.iter().find(|tray| (tray.protocol.sniff)(bytes) == Match::More);
-        let its = match whose(&self.trays, bytes, true) {
+        let claimed = self.all.iter().find(|tray| tray.claims(self.port, from.ip()));
+        let its = claimed.or_else(|| match whose(&self.trays, bytes, true) {
             Whose::Its(tray) => Some(tray),
             Whose::More => maybe(),
             Whose::Nobody => None,
-        };
+        });
         if let Some(tray) = its {
             tray.put(Parcel::Datagram { port: self.port, from, bytes: bytes.to_vec() });
         }

@@ -16,7 +16,7 @@ use linerate_sock::{Mono, clock, stream};
 
 use super::datagrams::Reflector;
 use super::registry::Arrival;
-use super::servant::{self, Post};
+use super::servant::{self, Post, Posts};
 use super::stranger::{Stranger, Wish};
 use super::tray::Tray;
 use super::{News, Shared, session};
@@ -64,12 +64,13 @@ pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), Contro
             port: door.port,
             native: door.native,
             trays: here.clone(),
+            all: trays.clone(),
         };
         let for_datagrams = Arc::clone(shared);
         threads.push(spawn("datagrams", move || reflector.serve(&for_datagrams))?);
         gates.push(Gate { listener: door.listener, port: door.port, native: door.native, trays: here });
     }
-    let mut front = Front::new(gates, Arc::clone(shared))?;
+    let mut front = Front::new(gates, trays.clone(), Arc::clone(shared))?;
     let result = front.run();
     drop(front);
     trays.iter().for_each(|tray| tray.stop());
@@ -91,11 +92,12 @@ fn hire(
             continue;
         }
         let tray = Arc::new(Tray::new(protocol)?);
-        let posts: Vec<Post> = doors
-            .iter()
-            .filter(|door| door.protocols.iter().any(|other| same(other, protocol)))
-            .map(|door| Post { port: door.port, address: door.address, socket: Arc::clone(&door.socket) })
-            .collect();
+        let (own, others): (Vec<&Door>, Vec<&Door>) =
+            doors.iter().partition(|door| door.protocols.iter().any(|other| same(other, protocol)));
+        let post =
+            |door: &Door| Post { port: door.port, address: door.address, socket: Arc::clone(&door.socket) };
+        let [own, others] = [own, others].map(|doors| doors.into_iter().map(post).collect());
+        let posts = Posts { own, others };
         let (its, for_servant) = (Arc::clone(&tray), Arc::clone(shared));
         threads.push(spawn("servant", move || servant::serve(&its, &posts, &for_servant))?);
         trays.push(tray);
@@ -123,6 +125,8 @@ struct Gate {
 struct Front {
     poller: Poller,
     gates: Vec<Gate>,
+    /// Every servant.
+    trays: Vec<Arc<Tray>>,
     strangers: BTreeMap<u64, Stranger>,
     next: u64,
     shared: Arc<Shared>,
@@ -130,7 +134,7 @@ struct Front {
 }
 
 impl Front {
-    fn new(gates: Vec<Gate>, shared: Arc<Shared>) -> Result<Self, ControlError> {
+    fn new(gates: Vec<Gate>, trays: Vec<Arc<Tray>>, shared: Arc<Shared>) -> Result<Self, ControlError> {
         let poller = Poller::new()?;
         for (token, gate) in (0_u64..).zip(&gates) {
             stream::set_nonblocking(&gate.listener, true)?;
@@ -138,7 +142,7 @@ impl Front {
         }
         let next = gates.len() as u64;
         poller.add(&shared.switch.bell, SWITCH, Interest::READ)?;
-        Ok(Self { poller, gates, strangers: BTreeMap::new(), next, shared, runs: Vec::new() })
+        Ok(Self { poller, gates, trays, strangers: BTreeMap::new(), next, shared, runs: Vec::new() })
     }
 
     fn run(&mut self) -> Result<(), ControlError> {
@@ -192,6 +196,12 @@ impl Front {
             self.strangers.pop_first();
         }
         if connection.set_nonblocking(true).is_err() {
+            return;
+        }
+        let Some(port) = self.gates.get(gate).map(|gate| gate.port) else { return };
+        if let Some(tray) = self.trays.iter().find(|tray| tray.claims(port, peer.ip())) {
+            let said = Vec::new();
+            tray.put(Parcel::Connection { port, stream: connection, peer, said });
             return;
         }
         let token = self.next;

@@ -39,9 +39,18 @@ pub(super) struct Post {
     pub(super) socket: Arc<UdpSocket>,
 }
 
+/// The ports of the server, as one servant sees them.
+#[derive(Debug)]
+pub(super) struct Posts {
+    /// Where it is reached.
+    pub(super) own: Vec<Post>,
+    /// Where others are, and it only in the course of a run.
+    pub(super) others: Vec<Post>,
+}
+
 /// Runs servants of one protocol, one after the other, until the server stops.
-pub(super) fn serve(tray: &Tray, posts: &[Post], shared: &Shared) {
-    let (Some(make), Some(first)) = (tray.protocol.servant, posts.first()) else { return };
+pub(super) fn serve(tray: &Tray, posts: &Posts, shared: &Shared) {
+    let (Some(make), Some(first)) = (tray.protocol.servant, posts.own.first()) else { return };
     while !shared.stopping() {
         let config = ServantConfig {
             port: first.port,
@@ -78,7 +87,7 @@ fn seed() -> u64 {
 /// What a servant sees of the server.
 struct ServantDesk<'a> {
     tray: &'a Tray,
-    posts: &'a [Post],
+    posts: &'a Posts,
     shared: &'a Shared,
     clients: BTreeMap<RunId, Client>,
 }
@@ -114,7 +123,16 @@ impl Desk for ServantDesk<'_> {
             address: post.address,
             socket: (transport == Transport::Udp).then(|| Arc::clone(&post.socket)),
         };
-        self.posts.iter().filter(|post| post.port == port).map(door).collect()
+        let at = |posts: &[Post]| posts.iter().filter(|post| post.port == port).map(door).collect::<Vec<_>>();
+        let own = at(&self.posts.own);
+        if !own.is_empty() {
+            return own;
+        }
+        let others = at(&self.posts.others);
+        if !others.is_empty() {
+            self.tray.claim(port);
+        }
+        others
     }
 
     fn ask(&mut self, planned: &Planned, peer: Option<SocketAddr>) -> Result<Leave, String> {
@@ -139,6 +157,7 @@ impl Desk for ServantDesk<'_> {
             None => planned.tool.to_owned(),
         };
         (self.shared.news)(News::Begun { client: address, name });
+        self.tray.guest_came(address.ip());
         self.clients.insert(planned.run, Client { ticket, address });
         let until = config.longest.map_or(Mono::FAR, |longest| clock::now() + longest.as_duration() + GRACE);
         Ok(Leave { beside, until })
@@ -146,6 +165,7 @@ impl Desk for ServantDesk<'_> {
 
     fn over(&mut self, run: RunId, trouble: Option<&str>) -> u32 {
         let Some(client) = self.clients.remove(&run) else { return 0 };
+        self.tray.guest_left(client.address.ip());
         let beside = match self.shared.queue.turn(client.ticket) {
             Turn::Now { beside } => beside,
             Turn::Later { .. } => 0,

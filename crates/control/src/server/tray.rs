@@ -1,6 +1,7 @@
 //! What has arrived for a servant, and who it is for.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,7 +31,16 @@ pub(super) struct Tray {
     pub(super) bell: EventFd,
     pub(super) interrupts: Interrupts,
     parcels: Mutex<VecDeque<Parcel>>,
+    claims: Mutex<Claims>,
     end_by: AtomicU64,
+}
+
+/// What a servant may have at ports that others were given: some tools use each other's ports for their data.
+#[derive(Debug, Default)]
+struct Claims {
+    ports: BTreeSet<u16>,
+    /// Hosts that are being measured, one entry for each run.
+    guests: Vec<IpAddr>,
 }
 
 impl Tray {
@@ -40,6 +50,7 @@ impl Tray {
             bell: EventFd::new()?,
             interrupts: Interrupts::new()?,
             parcels: Mutex::new(VecDeque::new()),
+            claims: Mutex::default(),
             end_by: AtomicU64::new(Mono::FAR.as_ns()),
         })
     }
@@ -62,6 +73,30 @@ impl Tray {
             let _ = self.bell.clear();
         }
         parcel
+    }
+
+    /// The servant listens at a port that others were given.
+    pub(super) fn claim(&self, port: u16) {
+        locked(&self.claims).ports.insert(port);
+    }
+
+    /// The servant measures this host.
+    pub(super) fn guest_came(&self, host: IpAddr) {
+        locked(&self.claims).guests.push(host.to_canonical());
+    }
+
+    /// One of its runs with this host is over.
+    pub(super) fn guest_left(&self, host: IpAddr) {
+        let guests = &mut locked(&self.claims).guests;
+        if let Some(at) = guests.iter().position(|guest| *guest == host.to_canonical()) {
+            guests.swap_remove(at);
+        }
+    }
+
+    /// Whether what comes from this host to this port is for the servant, whoever else may be there.
+    pub(super) fn claims(&self, port: u16, host: IpAddr) -> bool {
+        let claims = locked(&self.claims);
+        claims.ports.contains(&port) && claims.guests.contains(&host.to_canonical())
     }
 
     /// The server stops.

@@ -1,4 +1,4 @@
-//! nuttcp's own command line: an option is one argument, its value follows without a blank (`-T3`).
+//! nuttcp's own command line: a value follows its option with a blank or without (`-T3`).
 
 use linerate_units::Span;
 
@@ -56,6 +56,16 @@ pub fn invocation(arguments: &[String]) -> (Vec<String>, Invocation) {
     (read.warnings, result.unwrap_or_else(|end| end))
 }
 
+/// Whether an option that has no value behind it takes the next argument for one, as nuttcp 6.1.2 does. After `-i`,
+/// which may stand alone, a host may follow.
+fn takes(option: &str, next: &str) -> bool {
+    match option {
+        "i" => next.parse::<f64>().is_ok(),
+        "I" | "p" | "P" | "N" | "l" | "n" | "T" | "R" | "w" | "M" | "c" => !next.starts_with('-'),
+        _ => false,
+    }
+}
+
 struct Reading {
     warnings: Vec<String>,
     client: ClientOptions,
@@ -93,7 +103,7 @@ impl Reading {
         if arguments.is_empty() {
             return Err(usage());
         }
-        let mut rest = arguments.iter();
+        let mut rest = arguments.iter().peekable();
         while let Some(argument) = rest.next() {
             if argument == "--idle-data-timeout" {
                 let limits = rest.next().and_then(|text| idle_limits(text)).ok_or_else(usage)?;
@@ -101,7 +111,10 @@ impl Reading {
             } else if let Some(name) = argument.strip_prefix("--") {
                 self.long(name)?;
             } else if let Some(option) = argument.strip_prefix('-').filter(|option| !option.is_empty()) {
-                self.option(option)?;
+                match rest.next_if(|next| takes(option, next)) {
+                    Some(value) => self.option(&format!("{option}{value}"))?,
+                    None => self.option(option)?,
+                }
             } else {
                 self.hosts.push(argument.clone());
             }

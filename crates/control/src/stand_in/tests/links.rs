@@ -168,6 +168,33 @@ fn more_than_a_socket_takes_is_sent_in_the_end_and_only_then_told() {
 }
 
 #[test]
+fn an_accepted_connection_is_tuned_as_far_as_the_kernel_lets_us() {
+    let (say, port) = port();
+    let server = script(move |input, desires| match input {
+        Input::Begin => {
+            let options = options(Transport::Tcp);
+            desires.want(Output::Listen { link: CONTROL, port: 0, options });
+        }
+        Input::Opened { link: CONTROL, opened } => say.send(opened.local.port()).unwrap(),
+        Input::Accepted { link, .. } => {
+            let congestion = Some("no such".to_owned());
+            let tuned = LinkOptions { snd_buf: Some(50_000), congestion, ..options(Transport::Tcp) };
+            desires.want(Output::Tune { link, options: tuned });
+        }
+        Input::Opened { opened, .. } => {
+            // The kernel doubles what it is asked for; an unknown congestion control changes nothing.
+            assert_eq!(opened.snd_buf, 100_000);
+            assert!(opened.remote.is_some() && opened.congestion.is_some());
+            desires.want(Output::Exit(4));
+        }
+        _ => {}
+    });
+    let serving = thread::spawn(move || run(None, server));
+    let _client = TcpStream::connect(loopback(port.recv().unwrap()).unwrap()).unwrap();
+    assert_eq!(serving.join().unwrap().0, 4);
+}
+
+#[test]
 fn a_discarded_link_is_heard_of_no_more() {
     let (say, port) = port();
     let mut links = Vec::new();

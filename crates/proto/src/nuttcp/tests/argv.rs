@@ -132,3 +132,11 @@ fn verbosity_adds_up() {
     );
     assert_eq!(client("-v -b h").verbosity, Verbosity::Brief);
 }
+
+#[test]
+fn a_value_may_stand_behind_a_blank() {
+    assert_eq!(client("-T 1 -P 5010 -R 10m -N 2 -I abc host"), client("-T1 -P5010 -R10m -N2 -Iabc host"));
+    // After a bare -i follows the host, unless a number does.
+    assert_eq!(client("-i host"), client("-i1 host"));
+    assert_eq!(client("-i 2 host"), client("-i2 host"));
+}
