@@ -99,6 +99,13 @@ impl Control {
         Mono(self.read_until.load(Ordering::Acquire))
     }
 
+    /// Whether a receiver was told to end: what has arrived is then read out, however slowly it was asked to read, or it
+    /// would be missing from the books.
+    #[inline]
+    pub(crate) fn reads_out(&self) -> bool {
+        self.read_until() != Mono::FAR
+    }
+
     /// Whether a pump may go on reading at `now`.
     #[inline]
     pub(crate) fn may_read(&self, now: Mono) -> bool {

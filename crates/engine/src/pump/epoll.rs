@@ -86,7 +86,8 @@ impl<'f> Bench<'f> {
     }
 
     fn is_due(&self, slot: &Slot<'_>, now: Mono) -> bool {
-        slot.phase == Phase::Open && self.pace.is_none_or(|pace| pace.due(slot.end.bytes) <= now)
+        let due = |pace: Schedule| pace.due(slot.end.bytes) <= now;
+        slot.phase == Phase::Open && (self.flow.control.reads_out() || self.pace.is_none_or(due))
     }
 
     /// When to look again although nothing woke the pump.
@@ -94,6 +95,9 @@ impl<'f> Bench<'f> {
         let latest = now + self.flow.control.patience();
         if !self.paced() || self.open == 0 {
             return latest;
+        }
+        if self.flow.control.reads_out() {
+            return now + REST;
         }
         let Some(pace) = &self.pace else { return now + REST };
         let open = self.slots.iter().filter(|slot| slot.phase == Phase::Open);

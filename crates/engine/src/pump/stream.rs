@@ -121,7 +121,7 @@ fn empty(flow: &Flow, meter: &Meter<'_>, socket: &TcpStream, drain: &mut Drain) 
     while flow.control.may_read(now) {
         if let Some(pace) = &pace {
             let due = Schedule::due(pace, taken);
-            flow.control.rest_until(due, |control| control.may_read(clock::now()));
+            flow.control.rest_until(due, |control| !control.reads_out() && !control.aborted());
         }
         let moved = drain.recv(socket, chunk)?;
         now = clock::now();

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::Shutdown;
+use std::time::Duration;
 
 use linerate_engine::{FlowSetup, Sockets, start};
 use linerate_model::metrics::{flow, tcp};
@@ -281,4 +282,23 @@ fn a_cpu_that_does_not_exist_costs_the_pinning_and_nothing_else() {
     check_conserved(&sender, &receiver);
     assert_eq!(sender.caveats.first().map(|c| c.kind), Some(CaveatKind::SettingIneffective));
     assert_eq!((sender.settings.affinity, receiver.settings.affinity), (None, Some(0)));
+}
+
+#[test]
+fn a_slow_reader_that_is_told_to_end_reads_out_what_has_arrived() {
+    for streams in [1, 40] {
+        let (sender, mut receiver) = sized(2 << 20);
+        // At this rate it would take ages.
+        receiver.read_rate = Bitrate::from_bps(8e4);
+        let (sender, receiver) = start_tcp((sender, receiver), streams);
+        let told = clock::now() + Duration::from_secs(20);
+        while !sender.progress().finished_writing && !told.has_passed() {
+            clock::sleep_until(clock::now() + Duration::from_millis(5));
+        }
+        receiver.stop_reading(clock::now() + Duration::from_secs(20));
+        let receiver = receiver.finish();
+        assert_eq!(receiver.tally.total_bytes.get(), 2 << 20, "{streams} streams");
+        assert!(receiver.tally.complete, "{streams} streams: {:?}", receiver.tally.trouble);
+        assert_eq!(sender.finish().tally.total_bytes.get(), 2 << 20);
+    }
 }

@@ -112,6 +112,10 @@ fn complete(draft: Draft) -> Result<Command, Trouble> {
     if client.udp && is_client && settings.common.file.is_some() {
         return refuse(Number::UDP_FILE);
     }
+    if settings.common.file.is_some() {
+        // A file that silently is not sent would be worse than none.
+        return Err(Trouble::because(Number::FILE, 0, "linerate moves no files; leave -F out"));
+    }
     if !is_client && !server {
         return refuse(Number::NO_ROLE);
     }

@@ -199,6 +199,7 @@ fn bad_values_have_iperf3s_texts() {
         ("-c h --rcv-timeout 500", "client receive timeout is valid only in receiving mode: "),
         ("-c h --snd-timeout 86400001", "send timeout value is incorrect or not in range: "),
         ("-c h -u -F f", "cannot transfer file using UDP"),
+        ("-c h -F f", "unable to open -F file: linerate moves no files; leave -F out"),
         ("-c h --sctp", "no SCTP support available"),
     ] {
         assert_eq!(parameter_error(line), text.trim_end(), "{line}");
