@@ -61,7 +61,11 @@ impl Server {
     /// The server behind a port that others share.
     #[must_use]
     pub fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
-        Box::new(Self::new(Settings { epoch: config.wall, ..Settings::server(config.port) }))
+        Box::new(Self::new(Settings {
+            epoch: config.wall,
+            among_strangers: true,
+            ..Settings::server(config.port)
+        }))
     }
 
     fn begin(&mut self, now: Timestamp) {
@@ -200,6 +204,10 @@ impl Server {
         // What is left of an earlier test has a negative number.
         let number = number_of(bytes, generation).filter(|number| *number >= 0);
         let Some(number) = number.filter(|_| link == UDP && !self.is_full()) else { return };
+        // Whoever forges a sender's address would have the load sent there.
+        if self.desk.settings.among_strangers && header.is_some_and(|header| header.wants_data()) {
+            return;
+        }
         self.arrivals.push(Arrival::datagram(now, from, generation, header, number, bytes.len()));
         let options = self.desk.options(true);
         self.desk.put(Output::Adopt { listener: UDP, peer: from, options });
@@ -406,3 +414,42 @@ impl StandIn for Server {
 
 /// How a run's datagrams are numbered, where its connections do not say.
 pub(super) const DEFAULT_GENERATION: Generation = Generation::New;
+
+#[cfg(test)]
+mod tests {
+    use linerate_units::Span;
+
+    use super::*;
+
+    /// The first datagram of a client: number 1, and a header of 76 bytes with these flags.
+    fn datagram(flags: u32, upper: u16) -> Vec<u8> {
+        let mut bytes = vec![0; 1470];
+        bytes[3] = 1;
+        bytes[16..20].copy_from_slice(&flags.to_be_bytes());
+        bytes[23] = 1;
+        bytes[48..50].copy_from_slice(&upper.to_be_bytes());
+        bytes
+    }
+
+    fn opens(mut server: Box<dyn StandIn>, bytes: &[u8]) -> bool {
+        let from = SocketAddr::from(([192, 0, 2, 1], 40_000));
+        server.input(Timestamp::START, Input::Begin);
+        server.input(Timestamp::START, Input::Datagram { link: UDP, from, bytes });
+        std::iter::from_fn(|| server.output()).any(|output| matches!(output, Output::Adopt { .. }))
+    }
+
+    #[test]
+    fn nobody_has_a_load_sent_to_an_address_that_he_forged() {
+        let config = ServantConfig { port: 5001, shared: false, seed: 0, wall: Span::ZERO };
+        // Plain; and reverse, full duplex, and the older way back, as captured of 2.1.8.
+        let plain = datagram(0x4801_0098, 0);
+        let two_ways =
+            [datagram(0x6c01_0098, 0x0400), datagram(0x6c01_0098, 0x0808), datagram(0xc801_0099, 0)];
+        assert!(opens(Server::servant(&config), &plain));
+        for bytes in two_ways {
+            assert!(!opens(Server::servant(&config), &bytes));
+            let own = Server::new(Settings { udp: true, ..Settings::server(5001) });
+            assert!(opens(Box::new(own), &bytes), "whoever starts a server of his own knows his clients");
+        }
+    }
+}

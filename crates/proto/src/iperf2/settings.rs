@@ -129,6 +129,8 @@ pub struct Settings {
     pub pid: u32,
     /// Wall clock at the start of the stand-in's time, since 1970.
     pub epoch: Span,
+    /// The server is open to anybody: over UDP it sends nobody a load.
+    pub among_strangers: bool,
 }
 
 impl Default for Settings {
@@ -171,6 +173,7 @@ impl Default for Settings {
             output: None,
             pid: 0,
             epoch: Span::ZERO,
+            among_strangers: false,
         }
     }
 }

@@ -148,6 +148,12 @@ fn is_plausible(threads: u32, port: u32) -> bool {
 }
 
 impl TestHeader {
+    /// Whether the server shall send data, over whatever.
+    #[must_use]
+    pub fn wants_data(&self) -> bool {
+        self.back || self.extension.is_some_and(|extension| extension.reverse || extension.full_duplex)
+    }
+
     /// Reads the header at the start of a TCP connection, and how many bytes it takes.
     ///
     /// `None` as long as bytes are missing; a length of 0 where there is no header (plain data).

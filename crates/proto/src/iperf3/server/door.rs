@@ -131,9 +131,10 @@ impl Server {
         }
         let expects = |test: &&mut Test| test.is_udp() && test.awaits_streams();
         let many = self.tests.values_mut().filter(expects).count() > 1;
-        // A host with several addresses may not send from that of its control connection.
-        let mut tests = self.tests.values_mut().filter(expects);
-        let Some(test) = tests.find(|test| !many || test.peer.ip() == from.ip()) else { return };
+        // A host with several addresses may not send from that of its control connection. But nobody is sent data who
+        // has not shown to be there: the address of a datagram is easily forged.
+        let its = |test: &&mut Test| test.peer.ip() == from.ip() || !many && !test.sends();
+        let Some(test) = self.tests.values_mut().filter(expects).find(its) else { return };
         if let Some(options) = test.adopt(from) {
             self.desk.out.push_back(Output::Adopt { listener: link, peer: from, options });
         }

@@ -172,6 +172,11 @@ impl Test {
         self.params.as_ref().is_some_and(|params| params.udp)
     }
 
+    /// Whether this end sends data.
+    pub(super) fn sends(&self) -> bool {
+        self.params.as_ref().is_some_and(|params| params.reverse || params.bidirectional)
+    }
+
     pub(super) fn say(&self, state: State, desk: &mut Desk) {
         desk.out.push_back(Output::Send { link: self.control, bytes: vec![state.byte()] });
     }
