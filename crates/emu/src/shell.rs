@@ -23,6 +23,7 @@ mod place;
 mod standing;
 mod switch;
 mod undo;
+mod vigil;
 pub mod wire;
 
 pub use client::{AskError, ask};

@@ -13,6 +13,7 @@ use linerate_units::Timestamp;
 
 use super::history::{History, Reading};
 use super::lateness::Lateness;
+use super::vigil::Vigil;
 use super::wire::KeepingUp;
 use crate::fabric::{Books, Fabric, Plug, PortCounts};
 use crate::frame::Frame;
@@ -78,6 +79,7 @@ pub(super) struct Switch {
     reached: Timestamp,
     spare: Vec<Vec<u8>>,
     lateness: Lateness,
+    vigil: Vigil,
     worst_ns: u64,
     counts: KeepingUp,
 }
@@ -108,6 +110,7 @@ impl Switch {
             reached: Timestamp::START,
             spare: Vec::new(),
             lateness: Lateness::default(),
+            vigil: Vigil::new(clock::now()),
             worst_ns: 0,
             counts,
         }
@@ -129,7 +132,7 @@ impl Switch {
         loop {
             let due =
                 self.fabric.wake_at().map_or(u64::MAX, |at| self.epoch.as_ns().saturating_add(at.as_ns()));
-            poller.wait_ns(&mut events, Mono(due.min(tick)))?;
+            self.wait(&poller, &mut events, Mono(due), Mono(tick))?;
             // A switch that slept too long finds frames that came meanwhile. It takes them as having come when it should
             // have looked: being late delays what leaves, and does not slow the lines.
             let should = Timestamp::from_ns(due.saturating_sub(self.epoch.as_ns()));
@@ -149,6 +152,21 @@ impl Switch {
                 tick = self.sample();
             }
         }
+    }
+
+    /// Waits until something comes, or until `due` or `tick`; for what is due the last moments awake.
+    fn wait(&mut self, poller: &Poller, events: &mut Events, due: Mono, tick: Mono) -> Result<(), SockError> {
+        let alarm = self.vigil.alarm(clock::now(), due).min(tick);
+        poller.wait_ns(events, alarm)?;
+        if alarm >= due.min(tick) || events.iter().next().is_some() {
+            return Ok(());
+        }
+        let began = clock::now();
+        while events.iter().next().is_none() && !due.has_passed() {
+            poller.wait_ns(events, Mono(0))?;
+        }
+        self.vigil.spend(clock::now().as_ns().saturating_sub(began.as_ns()));
+        Ok(())
     }
 
     /// Carries out everything up to now.
