@@ -12,6 +12,7 @@ mod finding;
 mod host;
 pub mod metrics;
 mod port;
+pub mod reading;
 mod record;
 mod settings;
 mod spec;

@@ -11,6 +11,7 @@ pub mod native;
 pub mod netpipe;
 pub mod ntttcp;
 pub mod nuttcp;
+pub mod reading;
 mod session;
 mod stamp;
 pub mod stand_in;
