@@ -23,6 +23,7 @@ use linerate_units::Span;
 
 use crate::error::ControlError;
 use crate::stand_in::Keeper;
+use crate::witness::Witness;
 use queue::Queue;
 use registry::Registry;
 
@@ -64,6 +65,8 @@ pub struct ServerConfig {
     pub classic: Vec<ClassicPort>,
     /// Where the event logs of runs with others go; absent to keep none.
     pub keeper: Option<Arc<dyn Keeper>>,
+    /// Who sees the packets of runs with others, in an emulated network; absent on a real host.
+    pub witness: Option<Arc<dyn Witness + Send + Sync>>,
 }
 
 impl ServerConfig {

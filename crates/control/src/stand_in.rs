@@ -70,8 +70,10 @@ pub(crate) fn serve_at(
     stand_in: Box<dyn StandIn>,
     interrupts: &Interrupts,
     keeper: Option<&dyn Keeper>,
+    witness: Option<&dyn Witness>,
     desk: &mut dyn Desk,
 ) -> Result<i32, ControlError> {
-    let runs = Runs::new(keeper, World::Hosts, None, None);
+    let world = if witness.is_some() { World::Lab } else { World::Hosts };
+    let runs = Runs::new(keeper, world, witness, None);
     Driver::new(stand_in, Host::default(), runs, Console::default(), interrupts, Some(desk))?.run()
 }

@@ -10,6 +10,7 @@ use linerate_proto::{Protocol, iperf2, netpipe, ntttcp, nuttcp, ttcp};
 use super::stand_in::ArchiveKeeper;
 use crate::args::{PolicyName, ServeArgs};
 use crate::exit::Exit;
+use crate::lab_witness::LabWitness;
 use crate::say;
 use crate::signals::Signals;
 
@@ -40,8 +41,8 @@ pub(crate) fn run(args: &ServeArgs) -> Exit {
         say::error(format!("cannot wait for signals: {error}"));
         return Exit::Failed;
     }
-    let json = args.json;
-    let result = server.run(switch, move |news| if json { tell_json(&news) } else { tell(&news) });
+    let (json, own) = (args.json, args.port);
+    let result = server.run(switch, move |news| if json { tell_json(&news, own) } else { tell(&news, own) });
     match (result, signals.which()) {
         (Err(error), _) => {
             say::error(error);
@@ -67,6 +68,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         foreign: ServerConfig::others_at_home(),
         classic: if args.classic { classic_ports() } else { Vec::new() },
         keeper: Some(Arc::new(ArchiveKeeper::at(args.archive.archive.clone()))),
+        witness: LabWitness::from_environment().map(|lab| Arc::new(lab) as _),
     }
 }
 
@@ -84,14 +86,16 @@ fn classic_ports() -> Vec<ClassicPort> {
         .collect()
 }
 
-fn tell(news: &News) {
+/// What a server at port `own` tells its owner.
+fn tell(news: &News, own: u16) {
     match news {
-        News::Listening(address) => {
-            say::note(format!(
+        News::Listening(address) => say::note(match older_tools(address.port(), own) {
+            Some(tools) => format!("listening on {address} (TCP and UDP) for {tools}"),
+            None => format!(
                 "listening on {address} (TCP and UDP); measure from another host with: linerate test {}",
                 how(*address)
-            ));
-        }
+            ),
+        }),
         News::Begun { client, name } => say::note(format!("{} ({name}): measuring", plain(*client))),
         News::Waiting { client, place } => say::note(format!("{}: waiting, place {place}", plain(*client))),
         News::Ended { client, trouble: None } => say::note(format!("{}: done", plain(*client))),
@@ -99,6 +103,12 @@ fn tell(news: &News) {
         News::Foreign { client, why } => say::note(format!("{}: turned away: {why}", plain(*client))),
         _ => {}
     }
+}
+
+/// The tools that a port is for, unless it is the server's own.
+fn older_tools(port: u16, own: u16) -> Option<String> {
+    let (_, protocols) = CLASSIC.iter().find(|(classic, _)| *classic == port && *classic != own)?;
+    Some(protocols.iter().map(|protocol| protocol.name).collect::<Vec<_>>().join(" and "))
 }
 
 /// How a client writes this address.
@@ -113,9 +123,9 @@ fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-fn tell_json(news: &News) {
+fn tell_json(news: &News, own: u16) {
     if let News::Listening(_) = news {
-        tell(news);
+        tell(news, own);
     }
     let line = match news {
         News::Listening(address) => serde_json::json!({

@@ -15,9 +15,10 @@ use linerate_units::Span;
 
 use super::queue::Turn;
 use super::tray::Tray;
-use super::{News, Policy, Shared};
+use super::{News, Policy, ServerConfig, Shared};
 use crate::error::ControlError;
 use crate::stand_in::{Desk, Door, Leave, Parcel, serve_at};
+use crate::witness::Witness;
 
 /// Between the end of a servant and the beginning of the next, so that one which cannot live costs little.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -71,8 +72,9 @@ pub(super) fn serve(tray: &Tray, posts: &Posts, shared: &Shared) {
 }
 
 fn live(stand_in: Box<dyn StandIn>, desk: &mut ServantDesk<'_>) -> Result<i32, ControlError> {
-    let keeper = desk.shared.config.keeper.clone();
-    serve_at(stand_in, &desk.tray.interrupts, keeper.as_deref(), desk)
+    let ServerConfig { keeper, witness, .. } = desk.shared.config.clone();
+    let witness = witness.as_deref().map(|witness| witness as &dyn Witness);
+    serve_at(stand_in, &desk.tray.interrupts, keeper.as_deref(), witness, desk)
 }
 
 fn seed() -> u64 {

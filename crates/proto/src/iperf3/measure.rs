@@ -139,12 +139,12 @@ impl Meter {
     /// Bytes sent (or received) over all streams after the omitted part.
     pub(super) fn bytes(&self, sent: bool) -> u64 {
         let side = self.streams.iter().filter(|stream| stream.sends == sent);
-        side.map(|stream| stream.now.bytes.saturating_sub(stream.omitted.bytes)).sum()
+        side.map(|stream| stream.now.bytes.saturating_sub(stream.omitted.bytes)).fold(0, u64::saturating_add)
     }
 
     /// Bytes of both directions, also those of the omitted part.
     pub(super) fn all_bytes(&self) -> u64 {
-        self.streams.iter().map(|stream| stream.now.bytes).sum()
+        self.streams.iter().map(|stream| stream.now.bytes).fold(0, u64::saturating_add)
     }
 
     /// What this end has counted after the omitted part, by stream; and whether it sent.
