@@ -132,6 +132,27 @@ fn what_the_switch_saw_is_in_the_result_and_in_every_export() {
 }
 
 #[test]
+fn a_server_in_a_network_asks_its_switch_for_the_runs_of_strangers() {
+    let switch = Switch::new(|question, mut stream| writeln!(stream, "{}", answer(question)).unwrap());
+    let archive = switch.folder.file("archive.sqlite");
+    let mut serve = linerate();
+    serve.args(["serve", "-p", "0", "--json", "--one-off", "--archive", &archive]);
+    serve.env("LINERATE_LAB", switch.folder.file("socket"));
+    let server = Server::from(serve);
+    let mut stranger = linerate();
+    stranger.args(["iperf3", "-c", "127.0.0.1", "-t", "1", "-b", "20M", "-p", &server.port.to_string()]);
+    stranger.env_remove("LINERATE_LAB").env("LINERATE_ARCHIVE", switch.folder.file("its-own.sqlite"));
+    assert_eq!(Process::start(stranger).finish(PATIENCE).code, Some(0));
+    assert_eq!(server.finish(PATIENCE).code, Some(0));
+    let mut export = linerate();
+    export.args(["export", "--format", "json", "--archive", &archive]);
+    let document = Process::start(export).finish(PATIENCE).json();
+    assert_eq!(document["run"]["world"], "lab");
+    assert_eq!(document["ports"][0]["port"], "s>a", "{document}");
+    assert_eq!(caveats(&document).iter().filter(|kind| *kind == "lab_late").count(), 1, "{document}");
+}
+
+#[test]
 fn a_silent_switch_is_a_caveat_and_not_waited_for_without_end() {
     let (give, held) = channel();
     let switch = Switch::new(move |_, stream| give.send(stream).unwrap());
