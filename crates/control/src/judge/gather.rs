@@ -139,9 +139,7 @@ impl View<'_> {
             // The steady mean is what a ceiling can be compared with; the whole mean where there is no steady part.
             goodput_bps: steady_mean.or_else(|| receiver.map(|tally| tally.bitrate.bps())),
             counted_by: None,
-            measured_s: interval_s
-                .map(|interval| interval * steady.len() as f64)
-                .filter(|_| !steady.is_empty()),
+            measured_s: self.measured_s(interval_s.map(|interval| interval * steady.len() as f64)),
             asked_s: spec.filter(|_| timed).map(|traffic| traffic.measured().as_secs_f64()),
             ramp_s: interval_s.map(|interval| interval * ramp as f64),
             omitted_s: spec.and_then(|traffic| traffic.omit).map(Span::as_secs_f64),
@@ -164,6 +162,16 @@ impl View<'_> {
                 .books
                 .filter(|_| !self.peer_is_foreign())
                 .map(|books| books.unaccounted_bytes.plain()),
+        }
+    }
+
+    /// Time behind the figure: the steady part, but not more than passed between the first and the last read. A flow
+    /// that sends one block a second and is stopped after the first has seconds of intervals, and no rate.
+    fn measured_s(&self, steady_s: Option<f64>) -> Option<f64> {
+        let between_reads = self.tally(Side::Receiver).map(|tally| tally.elapsed.as_secs_f64());
+        match (steady_s.filter(|steady| *steady > 0.0), between_reads) {
+            (Some(steady), Some(reads)) => Some(steady.min(reads)),
+            (steady, reads) => steady.or(reads),
         }
     }
 

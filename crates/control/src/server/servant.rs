@@ -107,6 +107,34 @@ impl ServantDesk<'_> {
             self.over(run, Some("the servant ended in the middle of the run"));
         }
     }
+
+    /// Gives a run its place, unless the server's limits or another run forbid it.
+    fn admit(&mut self, planned: &Planned, address: SocketAddr) -> Result<Leave, String> {
+        let config = &self.shared.config;
+        let clients = u32::try_from(self.shared.queue.len()).unwrap_or(u32::MAX);
+        if config.most_clients.is_some_and(|most| clients >= most) {
+            return Err(format!("{clients} clients are here already, the limit of this server"));
+        }
+        let too_long = |longest: &Span| planned.expected.is_some_and(|expected| expected > *longest);
+        if let Some(longest) = config.longest.filter(too_long) {
+            return Err(format!("the run would take longer than the {longest} that this server allows"));
+        }
+        let length = planned.expected.or(config.longest).unwrap_or(UNKNOWN);
+        let ticket = self.shared.queue.join(length);
+        let Turn::Now { beside } = self.shared.queue.turn(ticket) else {
+            self.shared.queue.leave(ticket);
+            return Err("another run is under way".to_owned());
+        };
+        let name = match &planned.peer {
+            Some(peer) => format!("{}: {peer}", planned.tool),
+            None => planned.tool.to_owned(),
+        };
+        (self.shared.news)(News::Begun { client: address, name });
+        self.tray.guest_came(address.ip());
+        self.clients.insert(planned.run, Client { ticket, address });
+        let until = config.longest.map_or(Mono::FAR, |longest| clock::now() + longest.as_duration() + GRACE);
+        Ok(Leave { beside, until })
+    }
 }
 
 impl Desk for ServantDesk<'_> {
@@ -138,31 +166,13 @@ impl Desk for ServantDesk<'_> {
     }
 
     fn ask(&mut self, planned: &Planned, peer: Option<SocketAddr>) -> Result<Leave, String> {
-        let config = &self.shared.config;
-        let clients = u32::try_from(self.shared.queue.len()).unwrap_or(u32::MAX);
-        if config.most_clients.is_some_and(|most| clients >= most) {
-            return Err(format!("{clients} clients are here already, the limit of this server"));
-        }
-        let too_long = |longest: &Span| planned.expected.is_some_and(|expected| expected > *longest);
-        if let Some(longest) = config.longest.filter(too_long) {
-            return Err(format!("the run would take longer than the {longest} that this server allows"));
-        }
-        let length = planned.expected.or(config.longest).unwrap_or(UNKNOWN);
-        let ticket = self.shared.queue.join(length);
-        let Turn::Now { beside } = self.shared.queue.turn(ticket) else {
-            self.shared.queue.leave(ticket);
-            return Err("another run is under way".to_owned());
-        };
         let address = peer.unwrap_or(SocketAddr::from(([0; 4], 0)));
-        let name = match &planned.peer {
-            Some(peer) => format!("{}: {peer}", planned.tool),
-            None => planned.tool.to_owned(),
-        };
-        (self.shared.news)(News::Begun { client: address, name });
-        self.tray.guest_came(address.ip());
-        self.clients.insert(planned.run, Client { ticket, address });
-        let until = config.longest.map_or(Mono::FAR, |longest| clock::now() + longest.as_duration() + GRACE);
-        Ok(Leave { beside, until })
+        let leave = self.admit(planned, address);
+        if let Err(why) = &leave {
+            let why = format!("{}: {why}", planned.tool);
+            (self.shared.news)(News::Foreign { client: address, why });
+        }
+        leave
     }
 
     fn over(&mut self, run: RunId, trouble: Option<&str>) -> u32 {
