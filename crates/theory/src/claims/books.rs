@@ -14,7 +14,7 @@ pub(super) fn check(case: &mut Case<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         let seconds = case.seconds(claim);
         let told = [
-            bytes_over_time(claim, seconds),
+            bytes_over_time(claim, seconds, case.likely_seconds(claim)),
             message_time(claim),
             lost(claim),
             packets(claim, seconds),
@@ -31,14 +31,14 @@ pub(super) fn check(case: &mut Case<'_>) {
 
 type Told = Option<(Quantity, Reason)>;
 
-fn bytes_over_time(claim: &Claim, seconds: Option<Range>) -> Told {
-    let (printed, bytes) = (claim.figure(Quantity::Bitrate)?, claim.figure(Quantity::Bytes)?);
-    let (rate, bytes) = (Range::of(printed)?, Range::of(bytes)?);
+fn bytes_over_time(claim: &Claim, seconds: Option<Range>, likely_s: Option<f64>) -> Told {
+    let (printed, counted) = (claim.figure(Quantity::Bitrate)?, claim.figure(Quantity::Bytes)?);
+    let (rate, bytes) = (Range::of(printed)?, Range::of(counted)?);
     let of_books = bytes.scaled(8.0).over(seconds?)?;
     if rate.meets(of_books.widened(CLOCKS)) {
         return None;
     }
-    let implied = bytes.middle() * 8.0 / seconds?.middle();
+    let implied = counted.value * 8.0 / likely_s?;
     let text = format!(
         "Bytes over time on the same line make {}, not {}.",
         phrase::fine_rate(implied),
@@ -127,14 +127,12 @@ fn lost(claim: &Claim) -> Told {
     if fits(implied) || fits(beside) {
         return None;
     }
-    let text = format!(
-        "Lost over sent makes {}, not {}.",
-        phrase::percent(implied.middle()),
-        phrase::percent(printed.value)
-    );
+    let makes = claim.figure(Quantity::Lost)?.value / claim.figure(Quantity::Packets)?.value;
+    let text =
+        format!("Lost over sent makes {}, not {}.", phrase::percent(makes), phrase::percent(printed.value));
     let reason = Reason::new(Check::LossBooks, Verdict::Impossible, text)
         .with("loss_ratio", Some(printed.value))
-        .with("implied_ratio", Some(implied.middle()));
+        .with("implied_ratio", Some(makes));
     Some((Quantity::LossRatio, reason))
 }
 

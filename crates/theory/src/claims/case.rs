@@ -117,11 +117,12 @@ impl<'a> Case<'a> {
         }
         let bytes = Range::in_claim(claim, Quantity::Bytes)?;
         let range = bytes.scaled(8.0).over(self.seconds(claim)?)?;
-        let bps = claim.figure(Quantity::Bytes)?.value * 8.0 / self.middle_seconds(claim)?;
+        let bps = claim.figure(Quantity::Bytes)?.value * 8.0 / self.likely_seconds(claim)?;
         Some(Rate { quantity: Quantity::Bytes, bps, range, rounded: range })
     }
 
-    fn middle_seconds(&self, claim: &Claim) -> Option<f64> {
+    /// The likeliest of the times that a line may cover, s.
+    pub(super) fn likely_seconds(&self, claim: &Claim) -> Option<f64> {
         let range = self.seconds(claim)?;
         let printed = claim.figure(Quantity::Seconds).map(|figure| figure.value);
         // A printed value inside what is known is the best guess; otherwise the middle of that is.

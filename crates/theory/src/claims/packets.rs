@@ -15,29 +15,40 @@ const SMALLEST_WIRE_BYTES: f64 = framing::MINIMUM_FRAME_BYTES + PREAMBLE_AND_GAP
 pub(super) fn check(case: &mut Case<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         let Some(packets) = packet_rate(case, claim) else { continue };
-        let told = case.context.link_bps.and_then(|link| alone(case, packets.1, link));
+        let told = case.context.link_bps.and_then(|link| alone(case, &packets, link));
         if let Some(reason) = told {
-            case.remark(index, packets.0, reason);
+            case.remark(index, packets.quantity, reason);
         }
-        if let Some(reason) = with_rate(case, claim, packets.1) {
-            case.remark(index, packets.0, reason);
+        if let Some(reason) = with_rate(case, claim, &packets) {
+            case.remark(index, packets.quantity, reason);
         }
     }
 }
 
 /// Packets each second: printed, or counted over the time.
-fn packet_rate(case: &Case<'_>, claim: &Claim) -> Option<(Quantity, Range)> {
-    if let Some(rate) = Range::in_claim(claim, Quantity::PacketRate) {
-        return Some((Quantity::PacketRate, rate));
+struct Packets {
+    quantity: Quantity,
+    /// The likeliest, 1/s.
+    per_second: f64,
+    low: f64,
+    high: f64,
+}
+
+fn packet_rate(case: &Case<'_>, claim: &Claim) -> Option<Packets> {
+    if let Some(printed) = claim.figure(Quantity::PacketRate) {
+        let Range { low, high } = Range::of(printed)?;
+        return Some(Packets { quantity: Quantity::PacketRate, per_second: printed.value, low, high });
     }
     let packets = Range::in_claim(claim, Quantity::Packets)?;
     let lost = Range::in_claim(claim, Quantity::Lost).unwrap_or(Range { low: 0.0, high: 0.0 });
     let arrived = Range { low: (packets.low - lost.high).max(0.0), high: packets.high };
-    Some((Quantity::Packets, arrived.over(case.seconds(claim)?)?))
+    let Range { low, high } = arrived.over(case.seconds(claim)?)?;
+    let per_second = claim.figure(Quantity::Packets)?.value / case.likely_seconds(claim)?;
+    Some(Packets { quantity: Quantity::Packets, per_second, low, high })
 }
 
 /// More packets than the shortest frames make.
-fn alone(case: &Case<'_>, packets: Range, link_bps: f64) -> Option<Reason> {
+fn alone(case: &Case<'_>, packets: &Packets, link_bps: f64) -> Option<Reason> {
     let tags = f64::from(case.context.tags);
     let smallest = SMALLEST_WIRE_BYTES.max(framing::wire_bytes(0.0, tags)?);
     let most = framing::frames_per_second(link_bps, smallest)?;
@@ -45,7 +56,7 @@ fn alone(case: &Case<'_>, packets: Range, link_bps: f64) -> Option<Reason> {
         let text = format!("The link carries {most:.0} of the shortest frames each second.");
         return Some(
             Reason::new(Check::PacketRate, Verdict::Impossible, text)
-                .with("packets_per_second", Some(packets.middle()))
+                .with("packets_per_second", Some(packets.per_second))
                 .with("most_per_second", Some(most)),
         );
     }
@@ -59,16 +70,16 @@ fn alone(case: &Case<'_>, packets: Range, link_bps: f64) -> Option<Reason> {
         case.context.mtu_bytes?
     );
     let mut reason = Reason::new(Check::PacketRate, Verdict::Doubtful, text)
-        .with("packets_per_second", Some(packets.middle()))
+        .with("packets_per_second", Some(packets.per_second))
         .with("full_packets_per_second", Some(full));
     reason.causes.extend(forgotten(packets, link_bps, case.context.mtu_bytes?));
     Some(reason)
 }
 
 /// The link over the MTU, as if nothing stood between packets.
-fn forgotten(packets: Range, link_bps: f64, mtu_bytes: f64) -> Option<Cause> {
+fn forgotten(packets: &Packets, link_bps: f64, mtu_bytes: f64) -> Option<Cause> {
     let bare = link_bps / (8.0 * mtu_bytes);
-    ((packets.middle() / bare - 1.0).abs() <= 0.005).then(|| Cause {
+    ((packets.per_second / bare - 1.0).abs() <= 0.005).then(|| Cause {
         kind: CauseKind::HeadersForgotten,
         text: format!(
             "the link over {mtu_bytes:.0} bytes makes {bare:.1}: headers, preamble and gap are forgotten"
@@ -79,7 +90,7 @@ fn forgotten(packets: Range, link_bps: f64, mtu_bytes: f64) -> Option<Cause> {
 }
 
 /// Rate and packet rate together need a link and a packet.
-fn with_rate(case: &Case<'_>, claim: &Claim, packets: Range) -> Option<Reason> {
+fn with_rate(case: &Case<'_>, claim: &Claim, packets: &Packets) -> Option<Reason> {
     let rate = case.rate(claim)?;
     let context = &case.context;
     let version = context.ip_version.unwrap_or(IpVersion::V4);
@@ -89,11 +100,11 @@ fn with_rate(case: &Case<'_>, claim: &Claim, packets: Range) -> Option<Reason> {
         Headers::tcp(version, context.timestamps.unwrap_or(false))
     };
     let payload = rate.range.low / 8.0 / packets.high;
-    let middle = sender_error::payload_per_packet_bytes(rate.bps, packets.middle())?;
+    let middle = sender_error::payload_per_packet_bytes(rate.bps, packets.per_second)?;
     let tags = f64::from(context.tags);
     let needed = sender_error::wire_rate_needed_bps(rate.range.low, packets.low, &headers, tags)
         .filter(|_| packets.low > 0.0);
-    let shown = sender_error::wire_rate_needed_bps(rate.bps, packets.middle(), &headers, tags);
+    let shown = sender_error::wire_rate_needed_bps(rate.bps, packets.per_second, &headers, tags);
     let describe = |verdict: Verdict, text: String| {
         Reason::new(Check::PacketRate, verdict, text)
             .with("payload_per_packet_bytes", Some(middle))

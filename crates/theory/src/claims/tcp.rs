@@ -135,9 +135,9 @@ fn congestion_window(case: &Case<'_>, index: usize, claim: &Claim) -> Told {
     let figure = claim.figure(Quantity::CongestionWindow)?;
     let rate = case.rate(claim).filter(|rate| rate.bps > 0.0)?;
     let cwnd = Range::of(figure).filter(|range| range.low > 0.0)?;
-    let before = earlier(case, index, claim).and_then(|one| Range::in_claim(one, Quantity::CongestionWindow));
-    let mean = before.map_or(cwnd.middle(), |before| f64::midpoint(before.middle(), cwnd.middle()));
-    let most = before.map_or(cwnd.high, |before| before.high.max(cwnd.high));
+    let before = earlier(case, index, claim).and_then(|one| one.figure(Quantity::CongestionWindow));
+    let mean = before.map_or(figure.value, |before| f64::midpoint(before.value, figure.value));
+    let most = before.and_then(Range::of).map_or(cwnd.high, |before| before.high.max(cwnd.high));
     let implied = mean * 8.0 / rate.bps;
     let Some(rtt) = case.context.rtt_s else {
         let text = format!("With the rate it makes a round trip of {}.", phrase::time(implied));
