@@ -122,7 +122,9 @@ fn word(value: impl serde::Serialize) -> String {
 fn number(judgement: &Judgement, name: &str) -> Option<f64> {
     if let Some((kind, name)) = name.split_once('.') {
         let causes = judgement.reasons.iter().flat_map(|reason| &reason.causes);
-        return causes.filter(|cause| word(cause.kind) == kind).find_map(|cause| cause.evidence.get(name).copied());
+        return causes
+            .filter(|cause| word(cause.kind) == kind)
+            .find_map(|cause| cause.evidence.get(name).copied());
     }
     judgement.reasons.iter().find_map(|reason| reason.evidence.get(name).copied())
 }
@@ -155,7 +157,11 @@ fn published_claims_get_the_verdict_that_the_arithmetic_gives() {
         for (name, numbers) in &row.evidence {
             let found = last.of(quantity(name)).unwrap();
             for (number_name, sum) in numbers {
-                close(number(found, number_name), sum, &format!("{}: {number_name} of {found:#?}", row.claim));
+                close(
+                    number(found, number_name),
+                    sum,
+                    &format!("{}: {number_name} of {found:#?}", row.claim),
+                );
             }
         }
         for (name, causes) in &row.causes {

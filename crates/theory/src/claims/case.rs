@@ -152,7 +152,7 @@ impl<'a> Case<'a> {
     }
 
     /// What buffers may have added to the count of a line, bytes.
-    fn buffered_bytes(&self, claim: &Claim) -> f64 {
+    pub(super) fn buffered_bytes(&self, claim: &Claim) -> f64 {
         let streams = self.context.streams_of(claim.stream);
         let buffers = self.context.buffers_bytes.unwrap_or(DEFAULT_BUFFERS_BYTES) * streams;
         match (claim.side, claim.scope) {
@@ -211,12 +211,20 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The lowest ceiling that a rate does not exceed, or the highest.
+/// Of each limit the lowest ceiling that a rate does not exceed, or the highest; of those the lowest.
 fn nearest(ceilings: &[Ceiling], rate: &Rate) -> Option<Ceiling> {
     let mut all: Vec<&Ceiling> = ceilings.iter().collect();
     all.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
-    let above = all.iter().find(|ceiling| rate.range.low <= ceiling.bitrate_bps * (1.0 + CLOCKS));
-    above.or(all.last()).map(|ceiling| (*ceiling).clone())
+    let holds = |ceiling: &Ceiling| rate.range.low <= ceiling.bitrate_bps * (1.0 + CLOCKS);
+    let better = |ceiling: &Ceiling| {
+        let others = all.iter().filter(|other| other.limit == ceiling.limit);
+        if holds(ceiling) {
+            others.clone().all(|other| !holds(other) || other.bitrate_bps >= ceiling.bitrate_bps)
+        } else {
+            others.clone().all(|other| !holds(other) && other.bitrate_bps <= ceiling.bitrate_bps)
+        }
+    };
+    all.iter().find(|ceiling| better(ceiling)).map(|ceiling| (*ceiling).clone())
 }
 
 /// Figures that no program can have measured, whatever the path.

@@ -1,7 +1,7 @@
 //! What is known about the path and the test beside the claims.
 
 use linerate_model::Ceiling;
-use linerate_model::reading::{ForeignTest, Quantity};
+use linerate_model::reading::{Claim, ForeignTest, Quantity};
 
 use crate::encapsulation::Encapsulation;
 use crate::envelope::Congestion;
@@ -89,7 +89,7 @@ impl Context {
         all.mss_bytes = all.mss_bytes.or(effective(Quantity::Mss));
         if all.udp {
             let length = test.spec.traffic.length.map(|length| length.get() as f64);
-            all.datagram_bytes = all.datagram_bytes.or(length);
+            all.datagram_bytes = all.datagram_bytes.or(length).or_else(|| datagram_bytes(&test.claims));
         }
         let buffers = [effective(Quantity::SendBuffer), effective(Quantity::ReceiveBuffer)];
         if let [Some(send), Some(receive)] = buffers {
@@ -252,4 +252,15 @@ fn streams(test: &ForeignTest) -> u32 {
     named.sort_unstable();
     named.dedup();
     test.spec.traffic.streams.max(u32::try_from(named.len()).unwrap_or(u32::MAX))
+}
+
+/// Length of the datagrams, where a line counts them and their bytes exactly enough to tell.
+fn datagram_bytes(claims: &[Claim]) -> Option<f64> {
+    claims.iter().find_map(|claim| {
+        let bytes = claim.figure(Quantity::Bytes).filter(|bytes| bytes.step <= bytes.value * 1e-4)?;
+        let sent = claim.figure(Quantity::Packets).filter(|packets| packets.step < 1.0)?;
+        let lost = claim.figure(Quantity::Lost).map_or(0.0, |lost| lost.value);
+        let length = (bytes.value / (sent.value - lost)).round();
+        (sent.value - lost >= 100.0 && (1.0..=65_507.0).contains(&length)).then_some(length)
+    })
 }

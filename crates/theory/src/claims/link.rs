@@ -23,26 +23,26 @@ const LARGEST_RECOGNISED: f64 = 9000.0;
 
 /// Judges every rate by the link.
 pub(super) fn check(case: &mut Case<'_>) {
-    if case.frames.is_empty() {
-        return;
-    }
-    let usual = case.context.link_bps.and_then(|link| most(&case.frames, link, false));
-    let queues = usual.map(|usual| case.queues_bytes(usual)).unwrap_or_default();
+    let limits = case.context.link_bps.and_then(|link| Limits::of(case, link));
+    let mut found = Vec::new();
     for (index, claim) in case.claims.iter().enumerate() {
         // Datagrams that are offered may be more than a link carries.
         let offered = case.context.udp && claim.side == Some(Side::Sender);
         let Some(rate) = case.rate(claim).filter(|_| !offered) else { continue };
         let rate = arrived(case, claim, rate);
-        let queue = queues.get(index).copied().unwrap_or_default();
-        let told = match case.context.link_bps {
-            Some(link_bps) => stated(case, index, claim, &rate, link_bps, queue),
-            None => recognised(case, claim, &rate, f64::INFINITY).map(|(reason, ceiling)| {
-                case.beside(index, Some(ceiling));
-                reason
-            }),
+        let (told, ceilings) = match &limits {
+            Some(limits) => (limits.judge(case, index, claim, &rate), limits.beside.clone()),
+            None => recognised(case, claim, &rate, f64::INFINITY)
+                .map_or((None, Vec::new()), |(reason, ceiling)| (Some(reason), vec![ceiling])),
         };
+        found.push((index, rate.quantity, told, ceilings));
+    }
+    for (index, quantity, told, ceilings) in found {
+        for ceiling in ceilings {
+            case.beside(index, Some(ceiling));
+        }
         if let Some(reason) = told {
-            case.remark(index, rate.quantity, reason);
+            case.remark(index, quantity, reason);
         }
     }
 }
@@ -61,56 +61,72 @@ fn arrived(case: &Case<'_>, claim: &Claim, rate: Rate) -> Rate {
     }
 }
 
-/// The highest rate of any packet that fits what is stated, bit/s.
-fn most(frames: &[Frame], link_bps: f64, assumed: bool) -> Option<f64> {
-    let rates = frames.iter().filter(|frame| assumed || !frame.assumed);
-    rates.filter_map(|frame| frame.rate_bps(link_bps)).reduce(f64::max)
+/// What a link whose rate is stated carries.
+struct Limits<'a> {
+    link_bps: f64,
+    /// With the packets that are stated or usual, bit/s.
+    usual_bps: f64,
+    /// With the largest packets that anybody may have, bit/s.
+    absolute_bps: f64,
+    /// The packet of the usual rate.
+    best: &'a Frame,
+    frames: &'a [Frame],
+    beside: Vec<Ceiling>,
+    usual_queues: Vec<f64>,
+    absolute_queues: Vec<f64>,
 }
 
-/// A rate against a link whose rate is stated.
-fn stated(
-    case: &mut Case<'_>,
-    index: usize,
-    claim: &Claim,
-    rate: &Rate,
-    link_bps: f64,
-    queue_bytes: f64,
-) -> Option<Reason> {
-    let frames = case.frames.clone();
-    // Beside a figure stands the likeliest version; the other has less room for payload.
-    let likeliest = frames.first().map(|frame| frame.headers.ip_bytes);
-    let alike = |frame: &&Frame| Some(frame.headers.ip_bytes) == likeliest && !frame.assumed;
-    for frame in frames.iter().filter(alike) {
-        case.beside(index, frame.ceiling(link_bps));
+impl<'a> Limits<'a> {
+    fn of(case: &'a Case<'_>, link_bps: f64) -> Option<Self> {
+        let rate = |frame: &Frame| frame.rate_bps(link_bps).unwrap_or(0.0);
+        let fastest = |assumed: bool| {
+            let frames = case.frames.iter().filter(move |frame| assumed || !frame.assumed);
+            frames.max_by(|a, b| rate(a).total_cmp(&rate(b)))
+        };
+        let (best, largest) = (fastest(false)?, fastest(true)?);
+        // Beside a figure stands the likeliest version; the other has less room for payload.
+        let likeliest = case.frames.first().map(|frame| frame.headers.ip_bytes);
+        let alike = |frame: &&Frame| Some(frame.headers.ip_bytes) == likeliest && !frame.assumed;
+        Some(Self {
+            link_bps,
+            usual_bps: rate(best),
+            absolute_bps: rate(largest),
+            best,
+            frames: &case.frames,
+            beside: case.frames.iter().filter(alike).filter_map(|frame| frame.ceiling(link_bps)).collect(),
+            usual_queues: case.queues_bytes(rate(best)),
+            absolute_queues: case.queues_bytes(rate(largest)),
+        })
     }
-    let usual = most(&frames, link_bps, false)?;
-    let absolute = most(&frames, link_bps, true)?;
-    let best = frames
-        .iter()
-        .filter(|frame| !frame.assumed)
-        .max_by(|a, b| a.rate_bps(link_bps).unwrap_or(0.0).total_cmp(&b.rate_bps(link_bps).unwrap_or(0.0)))?;
-    match case.standing(claim, rate, usual, queue_bytes) {
-        Standing::Within => recognised(case, claim, rate, link_bps).map(|(reason, _)| reason),
-        Standing::InBuffers(bytes) => Some(in_buffers(claim, rate, usual, bytes)),
-        Standing::Beyond(_) if case.standing(claim, rate, absolute, 0.0) == Standing::Within => {
-            Some(larger_packets(case, rate, link_bps, usual))
+
+    fn judge(&self, case: &Case<'_>, index: usize, claim: &Claim, rate: &Rate) -> Option<Reason> {
+        let queue = |queues: &[f64]| queues.get(index).copied().unwrap_or_default();
+        let absolute = case.standing(claim, rate, self.absolute_bps, queue(&self.absolute_queues));
+        let usual = case.standing(claim, rate, self.usual_bps, queue(&self.usual_queues));
+        match (absolute, usual) {
+            (Standing::Beyond(bytes), _) => Some(self.impossible(case, claim, rate, bytes)),
+            (_, Standing::Within) => recognised(case, claim, rate, self.link_bps).map(|(reason, _)| reason),
+            (_, Standing::InBuffers(bytes)) => Some(in_buffers(claim, rate, self.usual_bps, bytes)),
+            (Standing::InBuffers(bytes), _) => Some(in_buffers(claim, rate, self.absolute_bps, bytes)),
+            (Standing::Within, _) => Some(larger_packets(case, rate, self.link_bps, self.usual_bps)),
         }
-        Standing::Beyond(bytes) => {
-            let because = best.ceiling(link_bps).map(|ceiling| ceiling.because).unwrap_or_default();
-            let mut reason = beyond(rate, usual, &because).with("excess_bytes", bytes);
-            reason.causes = causes::of(&Excess {
-                bps: rate.bps,
-                ceiling_bps: usual,
-                link_bps,
-                frame: best,
-                frames: &frames,
-                seconds: case.seconds(claim).map(Range::middle),
-                bytes: claim.figure(Quantity::Bytes).map(|figure| figure.value),
-                claim,
-                context: &case.context,
-            });
-            Some(reason)
-        }
+    }
+
+    fn impossible(&self, case: &Case<'_>, claim: &Claim, rate: &Rate, bytes: Option<f64>) -> Reason {
+        let because = self.best.ceiling(self.link_bps).map(|ceiling| ceiling.because).unwrap_or_default();
+        let mut reason = beyond(rate, self.usual_bps, &because).with("excess_bytes", bytes);
+        reason.causes = causes::of(&Excess {
+            bps: rate.bps,
+            ceiling_bps: self.usual_bps,
+            link_bps: self.link_bps,
+            frame: self.best,
+            frames: self.frames,
+            seconds: case.seconds(claim).map(Range::middle),
+            bytes: claim.figure(Quantity::Bytes).map(|figure| figure.value),
+            claim,
+            context: &case.context,
+        });
+        reason
     }
 }
 

@@ -1,5 +1,6 @@
 //! Packets each second against the link, alone and together with the rate.
 
+use linerate_model::metrics::Side;
 use linerate_model::reading::{Claim, Quantity};
 
 use super::case::{CLOCKS, Case};
@@ -15,7 +16,7 @@ const SMALLEST_WIRE_BYTES: f64 = framing::MINIMUM_FRAME_BYTES + PREAMBLE_AND_GAP
 pub(super) fn check(case: &mut Case<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         let Some(packets) = packet_rate(case, claim) else { continue };
-        let told = case.context.link_bps.and_then(|link| alone(case, &packets, link));
+        let told = case.context.link_bps.and_then(|link| alone(case, claim, &packets, link));
         if let Some(reason) = told {
             case.remark(index, packets.quantity, reason);
         }
@@ -48,11 +49,11 @@ fn packet_rate(case: &Case<'_>, claim: &Claim) -> Option<Packets> {
 }
 
 /// More packets than the shortest frames make.
-fn alone(case: &Case<'_>, packets: &Packets, link_bps: f64) -> Option<Reason> {
+fn alone(case: &Case<'_>, claim: &Claim, packets: &Packets, link_bps: f64) -> Option<Reason> {
     let tags = f64::from(case.context.tags);
     let smallest = SMALLEST_WIRE_BYTES.max(framing::wire_bytes(0.0, tags)?);
     let most = framing::frames_per_second(link_bps, smallest)?;
-    if packets.low > most * (1.0 + CLOCKS) {
+    if packets.low > most * (1.0 + CLOCKS) && !buffered(case, claim, packets.low * smallest * 8.0, link_bps) {
         let text = format!("The link carries {most:.0} of the shortest frames each second.");
         return Some(
             Reason::new(Check::PacketRate, Verdict::Impossible, text)
@@ -114,6 +115,7 @@ fn with_rate(case: &Case<'_>, claim: &Claim, packets: &Packets) -> Option<Reason
     if let (Some(needed), Some(link)) = (needed, context.link_bps)
         && needed > link * (1.0 + CLOCKS)
         && !cut(case)
+        && !buffered(case, claim, needed, link)
     {
         let text = format!(
             "With the rate it makes {middle:.2} bytes of payload in each packet, which need {} on the wire; the link has {}.",
@@ -128,7 +130,9 @@ fn with_rate(case: &Case<'_>, claim: &Claim, packets: &Packets) -> Option<Reason
         }
         return Some(reason);
     }
-    if let Some(mtu) = context.mtu_bytes.filter(|mtu| payload + headers.total_bytes() > *mtu && !cut(case)) {
+    if let Some(mtu) =
+        context.mtu_bytes.filter(|mtu| payload * (1.0 - CLOCKS) + headers.total_bytes() > *mtu && !cut(case))
+    {
         let text = format!(
             "With the rate it makes {middle:.2} bytes of payload in each packet, more than MTU {mtu:.0} holds; \
              a card may have counted super-frames."
@@ -138,6 +142,15 @@ fn with_rate(case: &Case<'_>, claim: &Claim, packets: &Packets) -> Option<Reason
     }
     let text = format!("With the rate it makes {middle:.2} bytes of payload in each packet.");
     Some(describe(Verdict::Possible, text))
+}
+
+/// Whether what a line has beyond the link may only have waited in buffers, or was offered and not carried.
+fn buffered(case: &Case<'_>, claim: &Claim, wire_bps: f64, link_bps: f64) -> bool {
+    let offered = case.context.udp && claim.side == Some(Side::Sender);
+    let waited = case
+        .seconds(claim)
+        .is_some_and(|seconds| (wire_bps - link_bps) * seconds.high / 8.0 <= case.buffered_bytes(claim));
+    offered || waited
 }
 
 /// Whether datagrams are larger than packets, so that counts of one say nothing of the other.
