@@ -99,6 +99,12 @@ impl Context {
         all
     }
 
+    /// Whether packets of that size hold anything after their headers.
+    #[must_use]
+    pub fn leaves_payload(&self) -> bool {
+        !self.frames().is_empty()
+    }
+
     /// Connections that a line stands for.
     pub(super) fn streams_of(&self, stream: Option<u32>) -> f64 {
         if stream.is_some() { 1.0 } else { f64::from(self.streams.unwrap_or(1).max(1)) }
