@@ -1,8 +1,12 @@
 //! A thousand honest runs: none is called impossible. The same runs falsified: each is, when it exceeds what can be.
 
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, ForeignTest, Quantity, Scope};
-use linerate_theory::claims::{Judged, Verdict, judge};
+use linerate_model::reading::{Claim, Figure, ForeignTest, Quantity, Scope};
+use linerate_theory::claims::{Context, Judged, Verdict, judge};
+use linerate_units::Span;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
 
 #[path = "claims/runs.rs"]
 mod runs;
@@ -133,8 +137,70 @@ fn bytes_that_belong_to_another_rate_are_found_whatever_the_path() {
             rate.value *= factor;
             rate.step *= factor;
             if (factor - 1.0).abs() > 2.5 * digits + 0.001 {
-                let judged = judge(&test, &linerate_theory::claims::Context::default());
+                let judged = judge(&test, &Context::default());
                 assert_eq!(verdict(&judged), Verdict::Impossible, "{factor}: {run:#?} {test:#?}");
+            }
+        }
+    }
+}
+
+const QUANTITIES: [Quantity; 14] = [
+    Quantity::Bytes,
+    Quantity::Seconds,
+    Quantity::Bitrate,
+    Quantity::Packets,
+    Quantity::PacketRate,
+    Quantity::Lost,
+    Quantity::LossRatio,
+    Quantity::Retransmits,
+    Quantity::CongestionWindow,
+    Quantity::RoundTrip,
+    Quantity::Calls,
+    Quantity::CallTime,
+    Quantity::MessageSize,
+    Quantity::Mss,
+];
+const VALUES: [f64; 10] =
+    [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, 1e-308, 1.0, 941e6, 1e18, f64::MAX];
+
+/// A line of figures that need not make sense.
+fn any_claim(random: &mut StdRng) -> Claim {
+    let mut figures = Vec::new();
+    for quantity in QUANTITIES {
+        let value = *VALUES.choose(random).unwrap();
+        if random.random_bool(0.5) {
+            figures.push(Figure { quantity, value, step: value / 100.0, printed: String::new() });
+        }
+    }
+    Claim {
+        scope: *[Scope::Interval, Scope::Total, Scope::Size].choose(random).unwrap(),
+        side: *[None, Some(Side::Sender), Some(Side::Receiver)].choose(random).unwrap(),
+        stream: *[None, Some(1), Some(2)].choose(random).unwrap(),
+        start: Span::from_secs_f64(random.random_range(0.0..3.0)),
+        end: Span::from_secs_f64(random.random_range(0.0..3.0)),
+        omitted: random.random_bool(0.2),
+        figures,
+        ..Claim::default()
+    }
+}
+
+#[test]
+fn figures_of_any_kind_are_judged_and_those_that_are_no_numbers_refused() {
+    for seed in 0..RUNS {
+        let mut random = StdRng::seed_from_u64(seed);
+        let claims = (0..6).map(|_| any_claim(&mut random)).collect();
+        let test = ForeignTest { claims, ..ForeignTest::default() };
+        let run = Run::of(seed);
+        for context in [Context::default(), run.context.clone(), run.stated()] {
+            let judged = judge(&test, &Context { loss: Some(0.01), distance_m: Some(1e6), ..context });
+            for (claim, line) in test.claims.iter().zip(&judged) {
+                assert_eq!(claim.figures.len(), line.judgements.len());
+                for (figure, judgement) in claim.figures.iter().zip(&line.judgements) {
+                    let number = figure.value.is_finite() && figure.value >= 0.0;
+                    assert!(number || judgement.verdict == Verdict::Impossible, "{figure:?}: {judgement:?}");
+                    let numbers = judgement.reasons.iter().flat_map(|reason| reason.evidence.values());
+                    assert!(numbers.clone().all(|value| value.is_finite()), "{judgement:?}");
+                }
             }
         }
     }

@@ -33,6 +33,8 @@ pub(super) struct Case<'a> {
     pub(super) claims: &'a [Claim],
     pub(super) context: Context,
     pub(super) frames: Vec<Frame>,
+    /// Whether data went both ways at once, so that a line that does not name its way may be about either.
+    pub(super) both_ways: bool,
     lines: Vec<Line>,
 }
 
@@ -71,7 +73,8 @@ impl<'a> Case<'a> {
         let context = context.with_test(test);
         let frames = context.frames();
         let lines = test.claims.iter().map(|_| Line::default()).collect();
-        Self { claims: &test.claims, context, frames, lines }
+        let both_ways = test.spec.traffic.bidir;
+        Self { claims: &test.claims, context, frames, both_ways, lines }
     }
 
     pub(super) fn remark(&mut self, claim: usize, quantity: Quantity, reason: Reason) {

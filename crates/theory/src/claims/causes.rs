@@ -71,7 +71,8 @@ impl Excess<'_> {
 
     /// By what share a rate misses the nearest ceiling that is known.
     fn miss(&self, bps: f64) -> f64 {
-        let rates = self.frames.iter().filter(|frame| !frame.assumed);
+        let alike = |frame: &&Frame| !frame.assumed && frame.headers.ip_bytes == self.frame.headers.ip_bytes;
+        let rates = self.frames.iter().filter(alike);
         let misses =
             rates.filter_map(|frame| frame.rate_bps(self.link_bps)).map(|one| (bps / one - 1.0).abs());
         misses.reduce(f64::min).unwrap_or(1.0)

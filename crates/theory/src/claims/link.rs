@@ -191,7 +191,8 @@ fn larger_packets(case: &Case<'_>, rate: &Rate, link_bps: f64, usual: f64) -> Re
 
 /// A rate that is the ceiling of this link, or of one slower than it, or near such a one.
 fn recognised(case: &Case<'_>, claim: &Claim, rate: &Rate, link_bps: f64) -> Option<(Reason, Ceiling)> {
-    if rate.rounded.relative_width() > COARSEST || rate.bps <= 0.0 {
+    let fine = rate.rounded.relative_width() <= COARSEST && rate.bps > 0.0;
+    if !fine {
         return None;
     }
     let stated = link_bps.is_finite().then_some((ethernet::standard_name(link_bps), link_bps));

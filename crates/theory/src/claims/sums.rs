@@ -44,7 +44,9 @@ fn streams(case: &mut Case<'_>) {
     for claim in claims.iter().filter(|claim| claim.stream.is_some() && claim.scope != Scope::Size) {
         groups.entry(group(claim, 0.0)).or_default().push(claim);
     }
-    for (index, sum) in claims.iter().enumerate().filter(|(_, claim)| claim.stream.is_none()) {
+    let certain = |claim: &Claim| claim.stream.is_none() && (claim.direction.is_some() || !case.both_ways);
+    let sums: Vec<(usize, &Claim)> = claims.iter().enumerate().filter(|(_, claim)| certain(claim)).collect();
+    for (index, sum) in sums {
         // Half a step either way, so that a line at the edge of one is found.
         let near = [0.0, SAME_S / 2.0, -SAME_S / 2.0].map(|shift| group(sum, shift));
         let Some(parts) = near.iter().find_map(|key| groups.get(key)) else { continue };

@@ -30,14 +30,11 @@ pub(crate) enum Print {
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) seed: u64,
-    pub(crate) link_bps: f64,
     pub(crate) mtu_bytes: f64,
     pub(crate) v6: bool,
     pub(crate) timestamps: bool,
     pub(crate) udp: bool,
     pub(crate) streams: u32,
-    pub(crate) rtt_s: f64,
-    pub(crate) window_bytes: Option<f64>,
     pub(crate) seconds: f64,
     /// What the path carries, bit/s, by its own clocks.
     pub(crate) ceiling_bps: f64,
@@ -89,14 +86,11 @@ impl Run {
         };
         Self {
             seed,
-            link_bps,
             mtu_bytes,
             v6,
             timestamps,
             udp,
             streams,
-            rtt_s,
-            window_bytes,
             seconds,
             ceiling_bps,
             rate_bps,
