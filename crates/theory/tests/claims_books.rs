@@ -184,7 +184,7 @@ fn a_segment_size_tells_the_headers() {
         worst(&judge(&test_of(vec![line(&[(Quantity::Bitrate, rate)])]), &context))
     };
     assert_eq!(judged(1448.0, 941.48e6), Verdict::AtCeiling);
-    assert_eq!(judged(1448.0, 949.2e6), Verdict::Impossible);
+    assert_eq!(judged(1448.0, 948e6), Verdict::Impossible, "the rest of 1500 bytes are headers");
     assert_eq!(judged(1460.0, 949.2e6), Verdict::AtCeiling);
     assert_eq!(judged(8948.0, 990.0e6), Verdict::AtCeiling);
     assert_eq!(judged(536.0, 900e6), Verdict::Impossible, "small segments, much overhead");
@@ -192,18 +192,22 @@ fn a_segment_size_tells_the_headers() {
 
 #[test]
 fn datagrams_larger_than_packets_are_cut() {
-    let judged = |rate: f64| {
+    let judged = |length: u64, rate: f64| {
         let mut test = test_of(vec![line(&[(Quantity::Bitrate, rate)])]);
         test.spec.traffic.udp = true;
-        test.spec.traffic.length = Some(Bytes::new(8192));
+        test.spec.traffic.length = Some(Bytes::new(length));
         judge(&test, &gigabit())
     };
     // 8200 bytes in fragments of 1480: five full ones and one of 800, each with 20 + 38 bytes.
-    let wire = 5.0 * 1538.0 + 800.0 + 20.0 + 38.0;
-    let ceiling = judged(900e6)[0].judgements[0].ceiling.clone().unwrap().bitrate_bps;
-    assert!((ceiling - 1e9 * 8192.0 / wire).abs() < 1.0, "{ceiling}");
-    assert_eq!(worst(&judged(ceiling)), Verdict::AtCeiling);
-    assert_eq!(worst(&judged(ceiling * 1.001)), Verdict::Impossible);
+    let five = 5.0 * 1538.0 + 800.0 + 20.0 + 38.0;
+    // 8888 bytes: six full ones and one of 8, which is padded to the smallest frame.
+    let six = 6.0 * 1538.0 + 84.0;
+    for (length, wire) in [(8192, five), (8880, six)] {
+        let ceiling = judged(length, 900e6)[0].judgements[0].ceiling.clone().unwrap().bitrate_bps;
+        assert!((ceiling - 1e9 * length as f64 / wire).abs() < 1.0, "{ceiling}");
+        assert_eq!(worst(&judged(length, ceiling)), Verdict::AtCeiling);
+        assert_eq!(worst(&judged(length, ceiling * 1.001)), Verdict::Impossible);
+    }
 }
 
 #[test]
