@@ -91,7 +91,8 @@ fn intervals_add_up_to_the_whole() {
     };
     assert_eq!(worst(&whole(4e8)), Verdict::Possible);
     assert_eq!(refused(&whole(3.9e8), Quantity::Bytes), [Check::SumOfIntervals]);
-    assert_eq!(worst(&whole(4.2e8)), Verdict::Doubtful, "bytes of no interval");
+    assert_eq!(worst(&whole(4.2e8)), Verdict::Possible, "the rest came after the last interval");
+    assert_eq!(worst(&whole(5e8)), Verdict::Doubtful, "bytes of no interval");
 }
 
 #[test]
@@ -105,6 +106,7 @@ fn no_receiver_has_more_than_was_sent() {
     assert_eq!(both(1e9, 0.99e9, false), Verdict::Possible);
     assert_eq!(both(1e9, 1.01e9, false), Verdict::Impossible);
     assert_eq!(both(1e9, 1.01e9, true), Verdict::Doubtful, "datagrams may come twice");
+    assert_eq!(both(1e9, 2.1e9, true), Verdict::Impossible, "but not all of them");
     assert_eq!(both(0.0, 1e9, false), Verdict::Possible, "a server that was not told what was sent");
 }
 
@@ -286,4 +288,28 @@ fn the_likeliest_cause_comes_first() {
     assert_eq!(first(1e9 * 1500.0 / 1538.0), CauseKind::HeadersCounted);
     assert_eq!(first(941.482_445e6 * 2.0), CauseKind::BothDirections);
     assert_eq!(first(950e6), CauseKind::SenderTiming);
+}
+
+#[test]
+fn a_message_both_ways_at_once_has_twice_the_rate() {
+    let judged = |rate: f64| {
+        let figures =
+            [(Quantity::MessageSize, 125_000.0), (Quantity::OneWay, 1.1e-3), (Quantity::Bitrate, rate)];
+        judge(&test_of(vec![Claim { scope: Scope::Size, ..line(&figures) }]), &gigabit())
+    };
+    // 1 Mbit in 1.1 ms.
+    assert_eq!(worst(&judged(1e6 / 1.1e-3)), Verdict::Possible);
+    assert_eq!(worst(&judged(2e6 / 1.1e-3)), Verdict::Possible, "both directions added");
+    assert_eq!(refused(&judged(3e6 / 1.1e-3), Quantity::Bitrate), [Check::Link, Check::BytesOverTime]);
+}
+
+#[test]
+fn our_own_rate_leaves_out_the_first_read() {
+    let judged = |first_read_left_out| {
+        // 131072 of 10 MB are 1.3 %.
+        let figures =
+            [(Quantity::Bytes, 1e7), (Quantity::Seconds, 1.0), (Quantity::Bitrate, (1e7 - 1e5) * 8.0)];
+        worst(&judge(&test_of(vec![line(&figures)]), &Context { first_read_left_out, ..Context::default() }))
+    };
+    assert_eq!((judged(true), judged(false)), (Verdict::Possible, Verdict::Impossible));
 }

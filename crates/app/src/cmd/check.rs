@@ -132,9 +132,10 @@ struct PathArgs {
     length: Option<Typed>,
 }
 
-/// The names of the programs whose results are read: those of their protocols.
+/// The names of the programs whose results are read: those of their protocols, and our own.
 fn tools() -> Vec<&'static str> {
-    linerate_proto::ALL.iter().map(|protocol| protocol.name).collect()
+    let names = linerate_proto::ALL.iter().map(|protocol| protocol.name);
+    names.map(|name| if name == "native" { answer::OURS } else { name }).collect()
 }
 
 fn rtt(text: &str) -> Result<Typed, String> {

@@ -9,12 +9,19 @@ use super::range::Range;
 use super::{causes, judgement::Cause, judgement::CauseKind};
 use crate::{conversion, phrase};
 
+/// Share by which bytes over time may miss the rate beside them: programs read their clock more than once for a line.
+const SECOND_LOOK: f64 = 0.001;
+/// Share by which a message over its time may miss the rate beside it.
+pub(super) const MESSAGE_DIGITS: f64 = 0.005;
+/// The first read of a stream, which a rate may leave out, bytes.
+const FIRST_READ_BYTES: f64 = 131_072.0;
+
 /// Judges every line by itself.
 pub(super) fn check(case: &mut Case<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         let seconds = case.seconds(claim);
         let told = [
-            bytes_over_time(claim, seconds, case.likely_seconds(claim)),
+            bytes_over_time(case, claim, seconds),
             message_time(claim),
             lost(claim),
             packets(claim, seconds),
@@ -31,14 +38,17 @@ pub(super) fn check(case: &mut Case<'_>) {
 
 type Told = Option<(Quantity, Reason)>;
 
-fn bytes_over_time(claim: &Claim, seconds: Option<Range>, likely_s: Option<f64>) -> Told {
+fn bytes_over_time(case: &Case<'_>, claim: &Claim, seconds: Option<Range>) -> Told {
     let (printed, counted) = (claim.figure(Quantity::Bitrate)?, claim.figure(Quantity::Bytes)?);
     let (rate, bytes) = (Range::of(printed)?, Range::of(counted)?);
-    let of_books = bytes.scaled(8.0).over(seconds?)?;
-    if rate.meets(of_books.widened(CLOCKS)) {
+    let streams = case.context.streams_of(claim.stream);
+    let left_out = if case.context.first_read_left_out { FIRST_READ_BYTES * streams } else { 0.0 };
+    let counted_bytes = Range { low: (bytes.low - left_out).max(0.0), ..bytes };
+    let of_books = counted_bytes.scaled(8.0).over(seconds?)?;
+    if rate.meets(of_books.widened(SECOND_LOOK)) {
         return None;
     }
-    let implied = counted.value * 8.0 / likely_s?;
+    let implied = counted.value * 8.0 / case.likely_seconds(claim)?;
     let text = format!(
         "Bytes over time on the same line make {}, not {}.",
         phrase::fine_rate(implied),
@@ -95,8 +105,9 @@ fn message_time(claim: &Claim) -> Told {
     let (rate, size) = (Range::of(printed)?, Range::in_claim(claim, Quantity::MessageSize)?);
     let time = Range::in_claim(claim, Quantity::OneWay)?;
     let implied = size.scaled(8.0).over(time)?;
-    // Of a message of a byte or two only a few digits are printed.
-    if rate.meets(implied.widened(0.005)) {
+    // Of a message of a byte or two only a few digits are printed; of both directions at once the sum.
+    let agrees = |factor: f64| rate.meets(implied.scaled(factor).widened(MESSAGE_DIGITS));
+    if agrees(1.0) || agrees(2.0) {
         return None;
     }
     let text = format!(
@@ -141,10 +152,10 @@ fn packets(claim: &Claim, seconds: Option<Range>) -> Told {
     let rate = Range::of(printed)?;
     let packets = Range::in_claim(claim, Quantity::Packets)?;
     let lost = Range::in_claim(claim, Quantity::Lost).unwrap_or(Range { low: 0.0, high: 0.0 });
-    // Of what was sent, or of what arrived.
-    let all = Range { low: (packets.low - lost.high).max(0.0), high: packets.high };
+    // Of what was sent, or of what arrived; one more or less between two looks at a counter.
+    let all = Range { low: (packets.low - lost.high - 1.0).max(0.0), high: packets.high + 1.0 };
     let implied = all.over(seconds?)?;
-    if rate.meets(implied.widened(CLOCKS)) {
+    if rate.meets(implied.widened(SECOND_LOOK)) {
         return None;
     }
     let text = format!("Packets over time make {:.0} each second.", implied.middle());

@@ -6,6 +6,7 @@ use linerate_model::metrics::Side;
 use linerate_model::reading::{Claim, ForeignTest, Quantity, Scope};
 use linerate_model::{Ceiling, Direction};
 
+use super::books::MESSAGE_DIGITS;
 use super::context::{Context, Frame};
 use super::judgement::{Check, Judged, Judgement, Reason, Verdict};
 use super::range::Range;
@@ -113,10 +114,11 @@ impl<'a> Case<'a> {
     /// The rate of a line.
     pub(super) fn rate(&self, claim: &Claim) -> Option<Rate> {
         if let Some(figure) = claim.figure(Quantity::Bitrate) {
-            let range = Range::of(figure)?;
+            let share = 1.0 / ways(claim);
+            let range = Range::of(figure)?.scaled(share);
             let half = figure.step / 2.0;
-            let rounded = Range { low: figure.value - half, high: figure.value + half };
-            return Some(Rate { quantity: Quantity::Bitrate, bps: figure.value, range, rounded });
+            let rounded = Range { low: figure.value - half, high: figure.value + half }.scaled(share);
+            return Some(Rate { quantity: Quantity::Bitrate, bps: figure.value * share, range, rounded });
         }
         let bytes = Range::in_claim(claim, Quantity::Bytes)?;
         let range = bytes.scaled(8.0).over(self.seconds(claim)?)?;
@@ -212,6 +214,18 @@ impl<'a> Case<'a> {
         let share = ceiling.as_ref().zip(rate).map(|(ceiling, rate)| rate.bps / ceiling.bitrate_bps);
         Judgement { quantity, verdict, ceiling, share, reasons }
     }
+}
+
+/// Directions that a rate adds up: two where it is twice what its message makes of its time, as NetPIPE prints it.
+fn ways(claim: &Claim) -> f64 {
+    let message = || {
+        let size = Range::in_claim(claim, Quantity::MessageSize)?;
+        let one = size.scaled(8.0).over(Range::in_claim(claim, Quantity::OneWay)?)?;
+        let rate = Range::in_claim(claim, Quantity::Bitrate)?;
+        let meets = |factor: f64| rate.meets(one.scaled(factor).widened(MESSAGE_DIGITS));
+        Some(!meets(1.0) && meets(2.0))
+    };
+    if message() == Some(true) { 2.0 } else { 1.0 }
 }
 
 /// Of each limit the lowest ceiling that a rate does not exceed, or the highest; of those the lowest.

@@ -51,6 +51,8 @@ pub struct Context {
     pub congestion: Option<Congestion>,
     /// Distance between the ends, one way, m.
     pub distance_m: Option<f64>,
+    /// Whether the rates leave out the bytes of each stream's first read, as those of linerate do.
+    pub first_read_left_out: bool,
 }
 
 /// A packet that the path may carry, full.

@@ -6,6 +6,9 @@ use linerate_theory::claims::{Context, Judged, Judgement, Verdict, judge};
 use super::input::Input;
 use crate::exit::Exit;
 
+/// The name by which readers call results of this program.
+pub(super) const OURS: &str = "linerate";
+
 /// Everything that was given, judged.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -123,8 +126,10 @@ impl JudgedTest {
 }
 
 fn judged(reading: Reading, context: &Context) -> JudgedReading {
+    // Ours are the only rates without the bytes that came before the clock ran.
+    let context = Context { first_read_left_out: reading.tool == OURS, ..context.clone() };
     let tests = reading.tests.into_iter().map(|test| {
-        let lines = judge(&test, context);
+        let lines = judge(&test, &context);
         JudgedTest { test, lines }
     });
     JudgedReading {

@@ -220,7 +220,10 @@ mod tests {
     #[test]
     fn a_known_ceiling_is_named() {
         let page = shown(&answer("--rate 941.48M"), false);
-        assert!(page.contains("Exactly the 941.482 Mb/s that a full link carries (1000BASE-T, MTU 1500, IPv4,"), "{page}");
+        assert!(
+            page.contains("Exactly the 941.482 Mb/s that a full link carries (1000BASE-T, MTU 1500, IPv4,"),
+            "{page}"
+        );
         assert!(page.contains("1 figure: 1 exactly at a ceiling."), "{page}");
     }
 
