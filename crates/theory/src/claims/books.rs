@@ -11,6 +11,8 @@ use crate::{conversion, phrase};
 
 /// Share by which bytes over time may miss the rate beside them: programs read their clock more than once for a line.
 const SECOND_LOOK: f64 = 0.001;
+/// Share of the datagrams that came last and may be in one count and not in the other.
+const LAST_DATAGRAMS: f64 = 0.01;
 /// Share by which a message over its time may miss the rate beside it.
 pub(super) const MESSAGE_DIGITS: f64 = 0.005;
 /// The first read of a stream, which a rate may leave out, bytes.
@@ -134,7 +136,7 @@ fn lost(claim: &Claim) -> Told {
     let implied = lost.over(packets)?;
     // Programs disagree whether what was lost is among the packets counted.
     let beside = lost.over(packets.plus(lost))?;
-    let fits = |range: Range| ratio.meets(range.widened(1e-6));
+    let fits = |range: Range| ratio.meets(range.widened(LAST_DATAGRAMS));
     if fits(implied) || fits(beside) {
         return None;
     }
