@@ -1,5 +1,6 @@
 //! Claims that were published, judged: `fixtures/seed-claims.json` has each with its verdict and with the arithmetic of the
 //! numbers beside it.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
 //! Lines against each other, and what a side, a buffer or a congestion control excuses.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use linerate_model::Direction;
 use linerate_model::metrics::Side;

@@ -1,4 +1,5 @@
 //! A thousand honest runs: none is called impossible. The same runs falsified: each is, when it exceeds what can be.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use linerate_model::metrics::Side;
 use linerate_model::reading::{Claim, Figure, ForeignTest, Quantity, Scope};

@@ -163,6 +163,7 @@ impl PathArgs {
             loss: self.loss.map(Ratio::get),
             congestion: self.congestion,
             distance_m: self.distance.as_ref().map(|kilometres| kilometres.value * 1000.0),
+            first_read_left_out: false,
         }
     }
 }

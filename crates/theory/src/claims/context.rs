@@ -2,6 +2,7 @@
 
 use linerate_model::Ceiling;
 use linerate_model::reading::{Claim, ForeignTest, Quantity};
+use linerate_units::Bitrate;
 
 use crate::encapsulation::Encapsulation;
 use crate::envelope::Congestion;
@@ -86,7 +87,7 @@ impl Context {
         };
         let mut all = self.clone();
         all.udp |= test.spec.traffic.udp;
-        all.link_bps = all.link_bps.or(test.spec.host.link.map(|link| link.bps()));
+        all.link_bps = all.link_bps.or(test.spec.host.link.map(Bitrate::bps));
         all.mtu_bytes = all.mtu_bytes.or(effective(Quantity::Mtu));
         all.mss_bytes = all.mss_bytes.or(effective(Quantity::Mss));
         if all.udp {

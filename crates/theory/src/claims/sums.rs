@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::metrics::Side;
 use linerate_model::reading::{Claim, Quantity, Scope};
+use linerate_units::Span;
 
 use super::case::{Case, Row, row};
 use super::judgement::{Check, Reason, Verdict};
@@ -125,8 +126,8 @@ impl Added {
         };
         Self {
             count: parts.len(),
-            begin_s: parts.first().and_then(|first| first.start).map(|at| at.as_secs_f64()),
-            end_s: parts.last().and_then(|last| last.end).map(|at| at.as_secs_f64()),
+            begin_s: parts.first().and_then(|first| first.start).map(Span::as_secs_f64),
+            end_s: parts.last().and_then(|last| last.end).map(Span::as_secs_f64),
             in_a_row: parts.windows(2).all(follows),
             sums: ADDITIVE.map(|quantity| total(parts, quantity)),
         }
@@ -134,8 +135,8 @@ impl Added {
 
     fn covers(&self, whole: &Claim) -> bool {
         let near = |a: Option<f64>, b: Option<f64>| a.zip(b).is_some_and(|(a, b)| (a - b).abs() < SAME_S);
-        near(self.begin_s, whole.start.map(|at| at.as_secs_f64()))
-            && near(self.end_s, whole.end.map(|at| at.as_secs_f64()))
+        near(self.begin_s, whole.start.map(Span::as_secs_f64))
+            && near(self.end_s, whole.end.map(Span::as_secs_f64))
     }
 }
 
