@@ -156,6 +156,15 @@ fn bad_values_are_refused_by_name() {
 }
 
 #[test]
+fn a_slower_link_is_suspected_by_its_figure() {
+    let (document, code) = json("--rate 11MiB/s --link 1G --mtu 1500");
+    assert_eq!(code, Some(0));
+    let text = figure(&document, "bitrate")["reasons"][0]["text"].as_str().unwrap().to_owned();
+    // 92.27 of 94.15 Mb/s.
+    assert!(text.starts_with("98.0 % of the 94.1482 Mb/s that 100BASE-TX carries"), "{text}");
+}
+
+#[test]
 fn text_names_ceiling_cause_and_remedy_without_colour() {
     let output = linerate(&format!("check --rate 966.5M {PATH}"));
     let text = String::from_utf8(output.stdout).unwrap();

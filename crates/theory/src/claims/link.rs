@@ -16,6 +16,8 @@ use crate::phrase;
 
 /// Digits that a rate must be printed with, as a share of it, to be recognised as a ceiling.
 const COARSEST: f64 = 0.002;
+/// The same for a link that is only suspected.
+const COARSEST_SUSPECT: f64 = 0.1;
 /// Share of a slower link's ceiling from which that link is suspected.
 const SUSPECT: f64 = 0.93;
 /// The largest packet whose ceilings are recognised, bytes.
@@ -191,8 +193,9 @@ fn larger_packets(case: &Case<'_>, rate: &Rate, link_bps: f64, usual: f64) -> Re
 
 /// A rate that is the ceiling of this link, or of one slower than it, or near such a one.
 fn recognised(case: &Case<'_>, claim: &Claim, rate: &Rate, link_bps: f64) -> Option<(Reason, Ceiling)> {
-    let fine = rate.rounded.relative_width() <= COARSEST && rate.bps > 0.0;
-    if !fine {
+    let width = rate.rounded.relative_width();
+    let near = width <= COARSEST_SUSPECT && rate.bps > 0.0;
+    if !near {
         return None;
     }
     let stated = link_bps.is_finite().then_some((ethernet::standard_name(link_bps), link_bps));
@@ -200,7 +203,7 @@ fn recognised(case: &Case<'_>, claim: &Claim, rate: &Rate, link_bps: f64) -> Opt
     let links = stated.into_iter().chain(slower.map(|StandardRate { name, bps }| (Some(name), bps)));
     let links: Vec<(String, f64)> =
         links.map(|(name, bps)| (name.map_or_else(|| phrase::rate(bps), str::to_owned), bps)).collect();
-    for (name, bps) in &links {
+    for (name, bps) in links.iter().filter(|_| width <= COARSEST) {
         if let Some(found) = at_ceiling(case, rate, name, *bps) {
             return Some(found);
         }
