@@ -36,7 +36,7 @@ fn described(context: &Context) -> Option<String> {
     parts.extend(context.mss_bytes.map(|payload| format!("segments of {} bytes", bytes(payload))));
     parts.extend(context.timestamps.filter(|on| !on).map(|_| "no TCP timestamps".to_owned()));
     parts.extend(context.rtt_s.and_then(Span::from_secs_f64).map(|rtt| format!("round trip {rtt}")));
-    parts.extend(context.window_bytes.map(|held| format!("window of {}", size(held))));
+    parts.extend(context.window_bytes.map(|held| format!("at most {} in flight", size(held))));
     parts.extend(context.loss.and_then(Ratio::new).map(|loss| format!("loss of {loss}")));
     parts.extend(context.streams.map(|streams| format!("{streams} stream(s)")));
     parts.extend(context.distance_m.map(|metres| format!("{:.0} km", metres / 1000.0)));
