@@ -1,4 +1,4 @@
-//! Claims that were published, judged: `fixtures/seed-claims.json` has each with its verdict and with the arithmetic of the
+//! Claims that were published, judged: `fixtures/published-claims.json` has each with its verdict and with the arithmetic of the
 //! numbers beside it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
@@ -16,7 +16,8 @@ mod arithmetic;
 /// A published claim.
 #[derive(Deserialize)]
 struct Row {
-    section: String,
+    /// Where it was published.
+    source: String,
     claim: String,
     context: Path,
     lines: Vec<Line>,
@@ -138,7 +139,8 @@ fn close(found: Option<f64>, sum: &str, at: &str) {
 
 #[test]
 fn published_claims_get_the_verdict_that_the_arithmetic_gives() {
-    let rows: Vec<Row> = serde_json::from_str(include_str!("../../../fixtures/seed-claims.json")).unwrap();
+    let rows: Vec<Row> =
+        serde_json::from_str(include_str!("../../../fixtures/published-claims.json")).unwrap();
     assert!(rows.len() > 80);
     let mut wrong = Vec::new();
     for row in &rows {
@@ -149,7 +151,7 @@ fn published_claims_get_the_verdict_that_the_arithmetic_gives() {
         for (name, verdict) in &row.verdict {
             let found = last.of(quantity(name)).unwrap();
             if word(found.verdict) != *verdict {
-                wrong.push(format!("{} {}: {name} is {found:#?}, not {verdict}", row.section, row.claim));
+                wrong.push(format!("{}, {}: {name} is {found:#?}, not {verdict}", row.source, row.claim));
             }
         }
         if !wrong.is_empty() {
