@@ -11,6 +11,7 @@ const PAGES: &[(&str, &[&str])] = &[
     ("result.schema.json", &["schema", "result"]),
     ("event.schema.json", &["schema", "event"]),
     ("spec.schema.json", &["schema", "spec"]),
+    ("check.schema.json", &["schema", "check"]),
     ("topology.schema.json", &["schema", "topology"]),
     ("topology.md", &["topology-reference"]),
     ("metrics.md", &["metrics-reference"]),

@@ -18,7 +18,7 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 measured, whatever the number; 1 could not measure; 2 bad command line;\n\
-                          130, 143 interrupted, with what was measured printed and archived.";
+                          4 a figure that was checked is impossible; 130, 143 interrupted, with what was measured printed and archived.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Test(Box<TestArgs>),
     /// What a described path could carry, and what it needs for that
     Envelope(Box<crate::cmd::EnvelopeArgs>),
+    /// Whether printed figures can be true: results of other programs, or typed ones
+    Check(Box<crate::cmd::CheckArgs>),
     /// What this host can do, and what is badly set on it
     Doctor(crate::cmd::DoctorArgs),
     /// Emulate a network on this machine, for linerate and for other programs
@@ -65,7 +67,7 @@ pub(crate) enum Command {
     /// Print generated references (for the build)
     #[command(hide = true)]
     Schema {
-        /// result, event or spec
+        /// result, event, spec, topology or check
         #[arg(value_enum)]
         which: SchemaName,
     },
@@ -86,6 +88,7 @@ pub(crate) enum SchemaName {
     Event,
     Spec,
     Topology,
+    Check,
 }
 
 /// Who is measured when.

@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod archived;
+mod check;
 mod doctor;
 mod envelope;
 mod format;
@@ -12,6 +13,7 @@ mod serve;
 mod stand_in;
 mod test;
 
+pub(crate) use check::CheckArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use envelope::EnvelopeArgs;
 pub(crate) use lab::LabArgs;
@@ -27,6 +29,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Serve(args) => serve::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Envelope(args) => envelope::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Iperf3(given) => stand_in::run("iperf3", &given),

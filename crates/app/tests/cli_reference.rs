@@ -37,12 +37,12 @@ fn a_reader_that_has_gone_away_is_no_error() {
 fn an_unknown_manual_page_lists_the_commands() {
     let output = linerate("man nothing");
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("envelope, doctor"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("envelope, check, doctor"));
 }
 
 #[test]
 fn every_generated_reference_is_there() {
-    for which in ["result", "event", "spec"] {
+    for which in ["result", "event", "spec", "topology", "check"] {
         let document: Value = serde_json::from_slice(&linerate(&format!("schema {which}")).stdout).unwrap();
         assert!(document["$schema"].is_string(), "{which}");
     }

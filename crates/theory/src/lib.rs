@@ -5,6 +5,7 @@
 
 pub mod bdp;
 pub mod block_size;
+pub mod claims;
 pub mod conversion;
 pub mod delay;
 pub mod diagnose;

@@ -11,6 +11,23 @@ pub(crate) fn rate(bps: f64) -> String {
     format!("{} {unit}", digits(value))
 }
 
+/// A rate, six digits: for figures that differ by little.
+pub(crate) fn fine_rate(bps: f64) -> String {
+    let (value, unit) = match bps.abs() {
+        size if size >= 1e9 => (bps / 1e9, "Gb/s"),
+        size if size >= 1e6 => (bps / 1e6, "Mb/s"),
+        size if size >= 1e3 => (bps / 1e3, "kb/s"),
+        _ => (bps, "b/s"),
+    };
+    let decimals = match value.abs() {
+        size if size >= 1e5 => 0,
+        size if size >= 100.0 => 3,
+        size if size >= 10.0 => 4,
+        _ => 5,
+    };
+    format!("{} {unit}", trimmed(format!("{value:.decimals$}")))
+}
+
 /// A size of memory or of a window.
 pub(crate) fn size(bytes: f64) -> String {
     let (value, unit) = match bytes {
@@ -66,6 +83,8 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!(rate(941_482_444.7), "941.5 Mb/s");
         assert_eq!(rate(10e9), "10 Gb/s");
+        assert_eq!(fine_rate(941_482_444.7), "941.482 Mb/s");
+        assert_eq!(fine_rate(3_120_761.9), "3.12076 Mb/s");
         assert_eq!(size(65536.0), "64 KiB");
         assert_eq!(size(2_625_000.0), "2.503 MiB");
         assert_eq!(time(0.021), "21 ms");

@@ -3,14 +3,13 @@
 mod answer;
 mod text;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use linerate_theory::encapsulation::Encapsulation;
 use linerate_theory::envelope::{Congestion, Path, PathError};
 use linerate_theory::framing::IpVersion;
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 use super::page::{self, Page};
-use super::path_values::{above_zero, link_rate, probability, round_trip};
+use super::path_values::{above_zero, congestion, link_rate, probability, round_trip, tunnel};
 use crate::exit::Exit;
 use crate::{say, terminal};
 use answer::Answer;
@@ -88,16 +87,6 @@ pub(crate) struct EnvelopeArgs {
     /// Print as JSON
     #[arg(long)]
     json: bool,
-}
-
-fn tunnel() -> impl TypedValueParser<Value = Encapsulation> {
-    PossibleValuesParser::new(Encapsulation::ALL.map(Encapsulation::name))
-        .try_map(|name| Encapsulation::from_name(&name).ok_or("unknown tunnel"))
-}
-
-fn congestion() -> impl TypedValueParser<Value = Congestion> {
-    PossibleValuesParser::new([Congestion::Reno, Congestion::Cubic, Congestion::Bbr].map(Congestion::name))
-        .try_map(|name| Congestion::from_name(&name).ok_or("unknown congestion control"))
 }
 
 /// Calculates and prints the envelope.

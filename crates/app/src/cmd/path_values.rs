@@ -3,6 +3,9 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use linerate_theory::encapsulation::Encapsulation;
+use linerate_theory::envelope::Congestion;
 use linerate_units::{Bitrate, ParseError, Ratio, Span};
 
 /// Faster than any link for long; above it products of rate and time leave what can be counted.
@@ -35,6 +38,18 @@ pub(super) fn round_trip(text: &str) -> Result<Span, String> {
 pub(super) fn probability(text: &str) -> Result<Ratio, String> {
     let ratio: Ratio = text.parse().map_err(|error: ParseError| error.to_string())?;
     if ratio.get() < 1.0 { Ok(ratio) } else { Err("it must be below 1, which is 100 %".to_owned()) }
+}
+
+/// A tunnel by its name.
+pub(super) fn tunnel() -> impl TypedValueParser<Value = Encapsulation> {
+    PossibleValuesParser::new(Encapsulation::ALL.map(Encapsulation::name))
+        .try_map(|name| Encapsulation::from_name(&name).ok_or("unknown tunnel"))
+}
+
+/// A congestion control by its name.
+pub(super) fn congestion() -> impl TypedValueParser<Value = Congestion> {
+    PossibleValuesParser::new([Congestion::Reno, Congestion::Cubic, Congestion::Bbr].map(Congestion::name))
+        .try_map(|name| Congestion::from_name(&name).ok_or("unknown congestion control"))
 }
 
 #[cfg(test)]

@@ -60,6 +60,7 @@ pub(super) fn schema(which: SchemaName) -> Exit {
         SchemaName::Result => page::print_json(&linerate_report::result_schema()),
         SchemaName::Event => page::print_json(&schemars::schema_for!(Event)),
         SchemaName::Spec => page::print_json(&schemars::schema_for!(TestSpec)),
+        SchemaName::Check => page::print_json(&super::check::Document::schema()),
         SchemaName::Topology => page::print_json(&linerate_emu::topology::schema()),
     }
 }

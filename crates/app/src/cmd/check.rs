@@ -1,0 +1,235 @@
+//! `linerate check`: whether printed figures can be true.
+
+mod answer;
+mod document;
+mod input;
+mod text;
+mod typed;
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use linerate_model::metrics::Side;
+use linerate_theory::claims::Context;
+use linerate_theory::encapsulation::Encapsulation;
+use linerate_theory::envelope::Congestion;
+use linerate_theory::framing::IpVersion;
+use linerate_units::{Bitrate, Bytes, Ratio, Span};
+
+pub(super) use self::document::Document;
+use super::page::{self, Page};
+use super::path_values::{above_zero, congestion, link_rate, probability, round_trip, tunnel};
+use crate::exit::Exit;
+use crate::{say, terminal};
+use answer::Answer;
+use typed::{Typed, count, share, typed};
+
+// A negative number is the value of its option, so that the message names the option: hence `allow_hyphen_values`.
+
+/// Whether printed figures can be true
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// Results of iperf3, iperf, ttcp, NTttcp, NetPIPE, nuttcp or linerate; - for standard input
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The program that wrote the files, where they do not tell
+    #[arg(long, value_name = "TOOL", value_parser = PossibleValuesParser::new(tools()))]
+    tool: Option<String>,
+    /// A rate to check, payload each second, as 966.5M
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = typed::<Bitrate>, help_heading = "Figures")]
+    rate: Option<Typed>,
+    /// Packets each second
+    #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
+    pps: Option<Typed>,
+    /// Payload bytes of the whole test
+    #[arg(short = 'n', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = typed::<Bytes>, help_heading = "Figures")]
+    bytes: Option<Typed>,
+    /// Time of the whole test, as 10s
+    #[arg(short = 't', long, value_name = "TIME", allow_hyphen_values = true, value_parser = typed::<Span>, help_heading = "Figures")]
+    duration: Option<Typed>,
+    /// Packets of the whole test
+    #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
+    packets: Option<Typed>,
+    /// Packets that were lost
+    #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
+    lost: Option<Typed>,
+    /// Segments that were sent again
+    #[arg(long, value_name = "SEGMENTS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
+    retransmits: Option<Typed>,
+    /// Congestion window
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = typed::<Bytes>, help_heading = "Figures")]
+    cwnd: Option<Typed>,
+    /// Calls that wrote or read
+    #[arg(long, value_name = "CALLS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
+    calls: Option<Typed>,
+    /// Busy share of the processors, as 23%
+    #[arg(long, value_name = "RATIO", allow_hyphen_values = true, value_parser = share, help_heading = "Figures")]
+    cpu: Option<Typed>,
+    /// Whose count the typed figures are
+    #[arg(long, value_name = "END", value_parser = PossibleValuesParser::new(["sender", "receiver"]), help_heading = "Figures")]
+    counted_by: Option<String>,
+    #[command(flatten)]
+    path: PathArgs,
+    /// Show every line, also intervals that are possible
+    #[arg(short, long)]
+    all: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is known of the path; it goes before what files say. What is not stated may be whatever makes a figure possible.
+#[derive(Debug, Clone, clap::Args)]
+struct PathArgs {
+    /// Rate of the slowest link, as 1G
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = link_rate, help_heading = "Path")]
+    link: Option<Bitrate>,
+    /// Largest packet of the link, under any tunnel
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true,
+          value_parser = clap::value_parser!(u32).range(68..=65_535), help_heading = "Path")]
+    mtu: Option<u32>,
+    /// Payload of a full segment, after options
+    #[arg(short = 'M', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = typed::<Bytes>, help_heading = "Path")]
+    mss: Option<Typed>,
+    /// Round trip without queues, as 21ms
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = rtt, help_heading = "Path")]
+    rtt: Option<Typed>,
+    /// Distance between the ends in kilometres, one way
+    #[arg(long, value_name = "KM", allow_hyphen_values = true, value_parser = count, requires = "rtt", help_heading = "Path")]
+    distance: Option<Typed>,
+    /// Losses per packet, as 0.0001 or 0.01%
+    #[arg(long, value_name = "RATIO", allow_hyphen_values = true, value_parser = probability, help_heading = "Path")]
+    loss: Option<Ratio>,
+    /// IPv6 instead of IPv4
+    #[arg(short = '6', long, help_heading = "Path")]
+    ipv6: bool,
+    /// VLAN tags in each frame
+    #[arg(long, value_name = "TAGS", allow_hyphen_values = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4),
+          help_heading = "Path")]
+    vlan: u32,
+    /// A tunnel on the path
+    #[arg(long, value_name = "TUNNEL", default_value = "none", value_parser = tunnel(), help_heading = "Path")]
+    encap: Encapsulation,
+    /// Connections at once
+    #[arg(short = 'P', long, value_name = "STREAMS", allow_hyphen_values = true,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Flow")]
+    streams: Option<u32>,
+    /// Congestion control
+    #[arg(short = 'C', long, value_name = "NAME", value_parser = congestion(), help_heading = "Flow")]
+    congestion: Option<Congestion>,
+    /// TCP without timestamps
+    #[arg(long, help_heading = "Flow")]
+    no_timestamps: bool,
+    /// Window that each connection had
+    #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, requires = "rtt",
+          help_heading = "Flow")]
+    window: Option<Bytes>,
+    /// Datagrams instead of TCP
+    #[arg(short, long, conflicts_with_all = ["congestion", "no_timestamps", "window", "mss"], help_heading = "Flow")]
+    udp: bool,
+    /// Bytes of each call, or payload of a datagram
+    #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = typed::<Bytes>, help_heading = "Flow")]
+    length: Option<Typed>,
+}
+
+/// The names of the programs whose results are read: those of their protocols, and our own.
+fn tools() -> Vec<&'static str> {
+    let names = linerate_proto::ALL.iter().map(|protocol| protocol.name);
+    names.map(|name| if name == "native" { answer::OURS } else { name }).collect()
+}
+
+fn rtt(text: &str) -> Result<Typed, String> {
+    round_trip(text)?;
+    typed::<Span>(text)
+}
+
+impl PathArgs {
+    fn context(&self) -> Context {
+        let bytes = |bytes: Bytes| bytes.get() as f64;
+        Context {
+            link_bps: self.link.map(Bitrate::bps),
+            mtu_bytes: self.mtu.map(f64::from),
+            ip_version: self.ipv6.then_some(IpVersion::V6),
+            timestamps: self.no_timestamps.then_some(false),
+            tags: self.vlan,
+            encapsulation: (self.encap != Encapsulation::None).then_some(self.encap),
+            mss_bytes: self.mss.as_ref().map(|mss| mss.value),
+            udp: self.udp,
+            datagram_bytes: self.length.as_ref().filter(|_| self.udp).map(|length| length.value),
+            streams: self.streams,
+            rtt_s: self.rtt.as_ref().map(|rtt| rtt.value),
+            window_bytes: self.window.map(bytes),
+            buffers_bytes: None,
+            loss: self.loss.map(Ratio::get),
+            congestion: self.congestion,
+            distance_m: self.distance.as_ref().map(|kilometres| kilometres.value * 1000.0),
+            first_read_left_out: false,
+        }
+    }
+}
+
+impl CheckArgs {
+    fn side(&self) -> Option<Side> {
+        self.counted_by.as_deref().map(|end| if end == "sender" { Side::Sender } else { Side::Receiver })
+    }
+}
+
+/// Judges what is typed and what stands in the files.
+pub(crate) fn run(args: &CheckArgs) -> Exit {
+    let claim = typed::claim(args);
+    if claim.is_none() && args.files.is_empty() {
+        say::error("nothing to check: give a FILE, - for standard input, or a figure as --rate 941M");
+        return Exit::Usage;
+    }
+    let context = args.path.context();
+    if !context.leaves_payload() {
+        say::error("--mtu: it leaves no payload after the headers; give a larger one");
+        return Exit::Usage;
+    }
+    let inputs = input::read_all(&args.files, args.tool.as_deref());
+    let answer = Answer::to(claim, inputs, &context);
+    for (name, why) in answer.failures() {
+        say::error(format!("{name}: {why}"));
+    }
+    let printed = if args.json {
+        page::print_json(&Document::of(&answer))
+    } else {
+        let view = terminal::stdout_view();
+        let page = Page::new(view.width, view.colour);
+        page::print(text::text(page, &answer, args.all).as_bytes())
+    };
+    match printed {
+        Exit::Done => answer.exit(),
+        failed => failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Alone {
+        #[command(flatten)]
+        args: CheckArgs,
+    }
+
+    /// The arguments as typed, without the program's name.
+    pub(super) fn args(line: &str) -> CheckArgs {
+        Alone::try_parse_from(std::iter::once("check").chain(line.split_whitespace())).unwrap().args
+    }
+
+    /// What is answered to typed figures.
+    pub(super) fn answer(line: &str) -> Answer {
+        let args = args(line);
+        Answer::to(typed::claim(&args), Vec::new(), &args.path.context())
+    }
+
+    #[test]
+    fn an_impossible_figure_is_exit_code_4_and_a_possible_one_0() {
+        let path = "--link 1G --mtu 1500 --rtt 21ms --duration 10s";
+        assert_eq!(answer(&format!("--rate 966.5M --pps 83000 {path}")).exit(), Exit::Impossible);
+        assert_eq!(answer(&format!("--rate 941.48M {path}")).exit(), Exit::Done);
+    }
+}

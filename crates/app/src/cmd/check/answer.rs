@@ -1,0 +1,212 @@
+//! What the theory says to everything that was given.
+
+use linerate_model::reading::{Claim, ForeignTest, Reading, Unread};
+use linerate_theory::claims::{Context, Judged, Judgement, Verdict, judge};
+
+use super::input::Input;
+use crate::exit::Exit;
+
+/// The name by which readers call results of this program.
+pub(super) const OURS: &str = "linerate";
+
+/// Everything that was given, judged.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) context: Context,
+    pub(super) inputs: Vec<Judgements>,
+}
+
+/// One file, or what was typed.
+#[derive(Debug)]
+pub(super) struct Judgements {
+    pub(super) name: String,
+    /// Why nothing of it could be read.
+    pub(super) failure: Option<String>,
+    pub(super) readings: Vec<JudgedReading>,
+}
+
+/// One result of one program.
+#[derive(Debug)]
+pub(super) struct JudgedReading {
+    /// Empty for what was typed.
+    pub(super) tool: String,
+    pub(super) version: Option<String>,
+    pub(super) unread: Vec<Unread>,
+    pub(super) tests: Vec<JudgedTest>,
+}
+
+/// One test.
+#[derive(Debug)]
+pub(super) struct JudgedTest {
+    pub(super) test: ForeignTest,
+    /// One for each line.
+    pub(super) lines: Vec<Judged>,
+}
+
+/// How many figures got each verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) possible: u64,
+    pub(super) at_ceiling: u64,
+    pub(super) doubtful: u64,
+    pub(super) impossible: u64,
+}
+
+impl Counts {
+    fn add(&mut self, verdict: Verdict) {
+        *match verdict {
+            Verdict::Possible => &mut self.possible,
+            Verdict::AtCeiling => &mut self.at_ceiling,
+            Verdict::Doubtful => &mut self.doubtful,
+            Verdict::Impossible => &mut self.impossible,
+        } += 1;
+    }
+
+    pub(super) fn all(self) -> u64 {
+        self.possible + self.at_ceiling + self.doubtful + self.impossible
+    }
+}
+
+impl Answer {
+    /// Judges what was typed, then file after file.
+    pub(super) fn to(typed: Option<ForeignTest>, inputs: Vec<Input>, context: &Context) -> Self {
+        let typed = typed.map(|test| Judgements {
+            name: "command line".to_owned(),
+            failure: None,
+            readings: vec![judged(Reading { tests: vec![test], ..Reading::default() }, context)],
+        });
+        let files = inputs.into_iter().map(|input| match input.outcome {
+            Ok(readings) => {
+                let readings = readings.into_iter().map(|reading| judged(reading, context)).collect();
+                Judgements { name: input.name, failure: None, readings }
+            }
+            Err(why) => Judgements { name: input.name, failure: Some(why), readings: Vec::new() },
+        });
+        Self { context: context.clone(), inputs: typed.into_iter().chain(files).collect() }
+    }
+
+    /// Files of which nothing was read, with the reason.
+    pub(super) fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.inputs.iter().filter_map(|input| Some((input.name.as_str(), input.failure.as_deref()?)))
+    }
+
+    /// Every line with what is said about it.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (&Claim, &Judged)> {
+        let tests = self.inputs.iter().flat_map(|input| &input.readings).flat_map(|reading| &reading.tests);
+        tests.flat_map(JudgedTest::lines)
+    }
+
+    fn figures(&self) -> impl Iterator<Item = &Judgement> {
+        self.lines().flat_map(|(_, line)| &line.judgements)
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        self.figures().for_each(|figure| counts.add(figure.verdict));
+        counts
+    }
+
+    /// 4 for an impossible figure, 1 when nothing was read, else 0.
+    pub(super) fn exit(&self) -> Exit {
+        let counts = self.counts();
+        if counts.impossible > 0 {
+            Exit::Impossible
+        } else if counts.all() == 0 {
+            Exit::Failed
+        } else {
+            Exit::Done
+        }
+    }
+}
+
+impl JudgedTest {
+    pub(super) fn lines(&self) -> impl Iterator<Item = (&Claim, &Judged)> {
+        self.test.claims.iter().zip(&self.lines)
+    }
+}
+
+fn judged(reading: Reading, context: &Context) -> JudgedReading {
+    // Ours are the only rates without the bytes that came before the clock ran.
+    let context = Context { first_read_left_out: reading.tool == OURS, ..context.clone() };
+    let tests = reading.tests.into_iter().map(|test| {
+        let lines = judge(&test, &context);
+        JudgedTest { test, lines }
+    });
+    JudgedReading {
+        tool: reading.tool,
+        version: reading.version,
+        unread: reading.unread,
+        tests: tests.collect(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use linerate_model::metrics::Side;
+    use linerate_model::reading::{Figure, Quantity, Scope};
+
+    /// A result of iperf3, as its reader would give it: two intervals and a total that no gigabit carries.
+    pub(in crate::cmd::check) fn reading(rate_bps: f64) -> Reading {
+        let figure = |quantity, value: f64, step: f64, printed: &str| Figure {
+            quantity,
+            value,
+            step,
+            printed: printed.to_owned(),
+        };
+        let line = |number: u32, scope, begin: u64, end: u64, rate: f64| Claim {
+            line: number,
+            quote: format!("[  5]   {begin}.00-{end}.00   sec  {:.0} Mbits/sec", rate / 1e6),
+            scope,
+            stream: Some(5),
+            side: Some(Side::Receiver),
+            start: Some(linerate_units::Span::from_secs(begin)),
+            end: Some(linerate_units::Span::from_secs(end)),
+            figures: vec![
+                figure(Quantity::Seconds, (end - begin) as f64, 0.01, "sec"),
+                figure(Quantity::Bitrate, rate, 1e6, &format!("{:.0} Mbits/sec", rate / 1e6)),
+            ],
+            ..Claim::default()
+        };
+        let claims = vec![
+            line(4, Scope::Interval, 0, 1, 930e6),
+            line(5, Scope::Interval, 1, 2, 931e6),
+            line(7, Scope::Total, 0, 10, rate_bps),
+        ];
+        let unread =
+            Unread { line: 6, column: Some(12), why: "a number was expected, not '9,41'".to_owned() };
+        Reading {
+            tool: "iperf3".to_owned(),
+            version: Some("3.12".to_owned()),
+            tests: vec![ForeignTest { claims, ..ForeignTest::default() }],
+            unread: vec![unread],
+        }
+    }
+
+    /// What is answered to that result and a file that nobody knows.
+    pub(in crate::cmd::check) fn of_files(rate_bps: f64) -> Answer {
+        let inputs = vec![
+            Input { name: "run.txt".to_owned(), outcome: Ok(vec![reading(rate_bps)]) },
+            Input { name: "cat.jpg".to_owned(), outcome: Err("no result of a known program".to_owned()) },
+        ];
+        let context = Context { link_bps: Some(1e9), mtu_bytes: Some(1500.0), ..Context::default() };
+        Answer::to(None, inputs, &context)
+    }
+
+    #[test]
+    fn one_unknown_file_does_not_stop_the_others() {
+        let answer = of_files(941e6);
+        assert_eq!(answer.exit(), Exit::Done);
+        assert_eq!(answer.failures().collect::<Vec<_>>(), [("cat.jpg", "no result of a known program")]);
+        assert_eq!(answer.counts(), Counts { possible: 5, at_ceiling: 1, ..Counts::default() });
+        assert_eq!(of_files(987e6).exit(), Exit::Impossible);
+    }
+
+    #[test]
+    fn nothing_read_is_a_failure() {
+        let input = Input { name: "cat.jpg".to_owned(), outcome: Err("no".to_owned()) };
+        assert_eq!(Answer::to(None, vec![input], &Context::default()).exit(), Exit::Failed);
+        let empty = Input { name: "empty".to_owned(), outcome: Ok(Vec::new()) };
+        assert_eq!(Answer::to(None, vec![empty], &Context::default()).exit(), Exit::Failed);
+    }
+}

@@ -1,0 +1,381 @@
+//! The answer as one JSON document.
+
+use std::collections::BTreeMap;
+
+use linerate_model::Ceiling;
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, Figure, Scope, Unread};
+use linerate_theory::claims::{Cause, Context, Judged, Judgement, Reason, Verdict, name_and_unit};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::answer::{Answer, Counts, JudgedReading, JudgedTest, Judgements};
+
+/// Version of the document.
+const SCHEMA: &str = "linerate.check/1";
+
+/// Which printed figures can be true.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename = "CheckDocument")]
+pub(in crate::cmd) struct Document {
+    /// `linerate.check/1`.
+    schema: &'static str,
+    /// Version of the program that judged.
+    linerate: &'static str,
+    /// The worst verdict of all figures: `possible`, `at_ceiling`, `doubtful` or `impossible`; absent without figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<String>,
+    /// How many figures got each verdict.
+    counts: CountsOf,
+    /// What was stated about the path on the command line.
+    path: PathOf,
+    /// What was typed, then each file.
+    inputs: Vec<InputOf>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct CountsOf {
+    possible: u64,
+    at_ceiling: u64,
+    doubtful: u64,
+    impossible: u64,
+}
+
+/// What is known about the path; what is absent was not stated.
+#[derive(Debug, Serialize, JsonSchema)]
+struct PathOf {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_bps: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mtu_bytes: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mss_bytes: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtt_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window_bytes: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loss_ratio: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    streams: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance_m: Option<f64>,
+}
+
+/// A file, or the command line.
+#[derive(Debug, Serialize, JsonSchema)]
+struct InputOf {
+    /// The file as typed, `standard input` or `command line`.
+    name: String,
+    /// Why nothing of it could be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// The results in it, in order.
+    readings: Vec<ReadingOf>,
+}
+
+/// The result of one program.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ReadingOf {
+    /// The program; absent for what was typed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    /// Its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    /// Pieces that could not be read; the rest was.
+    unread: Vec<UnreadOf>,
+    /// Its tests.
+    tests: Vec<TestOf>,
+}
+
+/// A piece that could not be read.
+#[derive(Debug, Serialize, JsonSchema)]
+struct UnreadOf {
+    /// Line, from 1.
+    line: u32,
+    /// Column, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<u32>,
+    /// What is wrong with it.
+    why: String,
+}
+
+/// One test.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TestOf {
+    /// When it began, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<String>,
+    /// The other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    /// The error with which it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// Its lines.
+    lines: Vec<LineOf>,
+}
+
+/// One line with its figures.
+#[derive(Debug, Serialize, JsonSchema)]
+struct LineOf {
+    /// Line of the file, from 1; absent for what was typed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    /// The line itself, or the path of the JSON value.
+    quote: String,
+    /// `interval`, `total` or `size`.
+    scope: &'static str,
+    /// The stream, by its number in the file; absent for all together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<u32>,
+    /// `upload` or `download`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    direction: Option<&'static str>,
+    /// `sender` or `receiver`: whose count it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    side: Option<&'static str>,
+    /// Begin, from the start of the test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_ns: Option<u64>,
+    /// End, from the start of the test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_ns: Option<u64>,
+    /// The figures.
+    figures: Vec<FigureOf>,
+}
+
+/// One figure, judged.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FigureOf {
+    /// What it is: `bitrate`, `bytes`, `seconds`, `packet_rate`, `cwnd` and others.
+    quantity: &'static str,
+    /// The unit of value and step.
+    unit: &'static str,
+    /// As printed.
+    printed: String,
+    /// Its value; absent when it is no number that can be counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<f64>,
+    /// What one more in its last digit would add; 0 where all digits are printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<f64>,
+    /// `possible`, `at_ceiling`, `doubtful` or `impossible`.
+    verdict: String,
+    /// For a rate: the lowest ceiling that it does not exceed, or the highest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ceiling: Option<Ceiling>,
+    /// The figure over that ceiling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share: Option<f64>,
+    /// Why, the worst first.
+    reasons: Vec<ReasonOf>,
+}
+
+/// What one comparison says.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ReasonOf {
+    /// The comparison: `link`, `window`, `bytes_over_time` and others.
+    check: String,
+    /// What it concludes, alone.
+    verdict: String,
+    /// The same in a sentence.
+    text: String,
+    /// The numbers it compared; the unit ends the name.
+    evidence: BTreeMap<&'static str, f64>,
+    /// What may have made the figure, the likeliest first.
+    causes: Vec<CauseOf>,
+}
+
+/// What may have made a figure.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CauseOf {
+    /// `sender_timing`, `binary_prefix`, `bits_for_bytes`, `larger_mtu` and others.
+    kind: String,
+    /// The arithmetic that makes it fit.
+    text: String,
+    /// What to do about it.
+    remedy: &'static str,
+    /// The numbers of the text; the unit ends the name.
+    evidence: BTreeMap<&'static str, f64>,
+}
+
+impl Document {
+    /// The answer as a document.
+    pub(super) fn of(answer: &Answer) -> Self {
+        let Counts { possible, at_ceiling, doubtful, impossible } = answer.counts();
+        Self {
+            schema: SCHEMA,
+            linerate: env!("CARGO_PKG_VERSION"),
+            verdict: answer.lines().map(|(_, line)| line.verdict()).max().map(word),
+            counts: CountsOf { possible, at_ceiling, doubtful, impossible },
+            path: PathOf::of(&answer.context),
+            inputs: answer.inputs.iter().map(InputOf::of).collect(),
+        }
+    }
+
+    /// Its JSON Schema.
+    pub(in crate::cmd) fn schema() -> Value {
+        schemars::generate::SchemaSettings::draft2020_12()
+            .for_serialize()
+            .into_generator()
+            .into_root_schema_for::<Self>()
+            .to_value()
+    }
+}
+
+/// The name of a value in JSON.
+fn word(value: impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn ns(seconds: f64) -> Option<u64> {
+    linerate_units::Span::from_secs_f64(seconds).map(linerate_units::Span::as_ns)
+}
+
+impl PathOf {
+    fn of(context: &Context) -> Self {
+        Self {
+            link_bps: context.link_bps,
+            mtu_bytes: context.mtu_bytes,
+            mss_bytes: context.mss_bytes,
+            rtt_ns: context.rtt_s.and_then(ns),
+            window_bytes: context.window_bytes,
+            loss_ratio: context.loss,
+            streams: context.streams,
+            distance_m: context.distance_m,
+        }
+    }
+}
+
+impl InputOf {
+    fn of(input: &Judgements) -> Self {
+        Self {
+            name: input.name.clone(),
+            error: input.failure.clone(),
+            readings: input.readings.iter().map(ReadingOf::of).collect(),
+        }
+    }
+}
+
+impl ReadingOf {
+    fn of(reading: &JudgedReading) -> Self {
+        let unread =
+            |piece: &Unread| UnreadOf { line: piece.line, column: piece.column, why: piece.why.clone() };
+        Self {
+            tool: Some(reading.tool.clone()).filter(|tool| !tool.is_empty()),
+            version: reading.version.clone(),
+            unread: reading.unread.iter().map(unread).collect(),
+            tests: reading.tests.iter().map(TestOf::of).collect(),
+        }
+    }
+}
+
+impl TestOf {
+    fn of(judged: &JudgedTest) -> Self {
+        Self {
+            started_at: judged.test.started_at.clone(),
+            target: judged.test.target.clone(),
+            error: judged.test.error.clone(),
+            lines: judged.lines().map(|(claim, line)| LineOf::of(claim, line)).collect(),
+        }
+    }
+}
+
+impl LineOf {
+    fn of(claim: &Claim, line: &Judged) -> Self {
+        let figures = claim.figures.iter().zip(&line.judgements);
+        Self {
+            line: Some(claim.line).filter(|line| *line > 0),
+            quote: claim.quote.clone(),
+            scope: match claim.scope {
+                Scope::Interval => "interval",
+                Scope::Total => "total",
+                Scope::Size => "size",
+            },
+            stream: claim.stream,
+            direction: claim.direction.map(linerate_model::Direction::name),
+            side: claim.side.map(|side| if side == Side::Sender { "sender" } else { "receiver" }),
+            start_ns: claim.start.map(linerate_units::Span::as_ns),
+            end_ns: claim.end.map(linerate_units::Span::as_ns),
+            figures: figures.map(|(figure, judgement)| FigureOf::of(figure, judgement)).collect(),
+        }
+    }
+}
+
+impl FigureOf {
+    fn of(figure: &Figure, judgement: &Judgement) -> Self {
+        let (quantity, unit) = name_and_unit(figure.quantity);
+        let finite = |value: f64| Some(value).filter(|value| value.is_finite());
+        Self {
+            quantity,
+            unit,
+            printed: figure.printed.clone(),
+            value: finite(figure.value),
+            step: finite(figure.step),
+            verdict: verdict(judgement.verdict),
+            ceiling: judgement.ceiling.clone(),
+            share: judgement.share.and_then(finite),
+            reasons: judgement.reasons.iter().map(ReasonOf::of).collect(),
+        }
+    }
+}
+
+fn verdict(verdict: Verdict) -> String {
+    word(verdict)
+}
+
+impl ReasonOf {
+    fn of(reason: &Reason) -> Self {
+        Self {
+            check: word(reason.check),
+            verdict: verdict(reason.verdict),
+            text: reason.text.clone(),
+            evidence: reason.evidence.clone(),
+            causes: reason.causes.iter().map(CauseOf::of).collect(),
+        }
+    }
+}
+
+impl CauseOf {
+    fn of(cause: &Cause) -> Self {
+        let (text, evidence) = (cause.text.clone(), cause.evidence.clone());
+        Self { kind: word(cause.kind), text, remedy: cause.remedy, evidence }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::answer::tests::of_files;
+    use super::super::tests::answer;
+    use super::*;
+
+    #[test]
+    fn a_document_holds_every_figure_with_its_numbers() {
+        let document = serde_json::to_value(Document::of(&of_files(987e6))).unwrap();
+        assert_eq!(document["schema"], "linerate.check/1");
+        assert_eq!(document["verdict"], "impossible");
+        assert_eq!(document["counts"]["impossible"], 1);
+        let reading = &document["inputs"][0]["readings"][0];
+        assert_eq!(reading["tool"], "iperf3");
+        assert_eq!(reading["unread"][0]["line"], 6);
+        let total = &reading["tests"][0]["lines"][2];
+        assert_eq!((total["line"].as_u64(), total["side"].as_str()), (Some(7), Some("receiver")));
+        let rate = &total["figures"][1];
+        assert_eq!((rate["quantity"].as_str(), rate["unit"].as_str()), (Some("bitrate"), Some("bit/s")));
+        let ceiling = rate["reasons"][0]["evidence"]["ceiling_bps"].as_f64().unwrap();
+        assert!((ceiling - 1e9 * 1460.0 / 1538.0).abs() < 1.0);
+        assert_eq!(rate["reasons"][0]["causes"][0]["kind"], "binary_prefix");
+        assert_eq!(document["inputs"][1]["error"], "no result of a known program");
+    }
+
+    #[test]
+    fn what_was_not_stated_is_absent() {
+        let document = serde_json::to_value(Document::of(&answer("--rate 941M"))).unwrap();
+        assert_eq!(document["path"], serde_json::json!({}));
+        assert!(document["inputs"][0]["readings"][0].get("tool").is_none());
+        assert!(document["inputs"][0]["readings"][0]["tests"][0]["lines"][0].get("line").is_none());
+    }
+}

@@ -1,0 +1,80 @@
+//! Files and standard input, as text.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use linerate_model::reading::Reading;
+
+/// No result is larger, bytes.
+const LARGEST_BYTES: u64 = 256 << 20;
+
+/// One file, read or not.
+#[derive(Debug)]
+pub(super) struct Input {
+    /// As typed; `standard input` for `-`.
+    pub(super) name: String,
+    /// What stands in it, or why that is not known.
+    pub(super) outcome: Result<Vec<Reading>, String>,
+}
+
+/// Reads all files, one after the other; one that cannot be read stops no other.
+pub(super) fn read_all(files: &[PathBuf], tool: Option<&str>) -> Vec<Input> {
+    files.iter().map(|path| read(path, tool)).collect()
+}
+
+fn read(path: &Path, tool: Option<&str>) -> Input {
+    let standard = path.as_os_str() == "-";
+    let name = if standard { "standard input".to_owned() } else { path.display().to_string() };
+    let bytes = if standard { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) };
+    let outcome = match bytes {
+        Ok(bytes) => linerate_proto::reading::read(&text(&bytes), tool).map_err(|error| error.to_string()),
+        Err(error) => Err(format!("it could not be read: {error}")),
+    };
+    Input { name, outcome }
+}
+
+fn limited(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(LARGEST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_BYTES {
+        return Err(io::Error::other("it is larger than 256 MiB; cut it into pieces"));
+    }
+    Ok(bytes)
+}
+
+/// The text of a file: UTF-8, or UTF-16 with its mark as programs of Windows write it. What is neither stays recognisable.
+fn text(bytes: &[u8]) -> String {
+    let wide = |number: fn([u8; 2]) -> u16, bytes: &[u8]| {
+        let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| number([pair[0], pair[1]])).collect();
+        String::from_utf16_lossy(&units)
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => wide(u16::from_le_bytes, rest),
+        [0xfe, 0xff, rest @ ..] => wide(u16::from_be_bytes, rest),
+        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
+        bytes => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_windows_are_read() {
+        assert_eq!(text(b"941 Mbit/s"), "941 Mbit/s");
+        assert_eq!(text(b"\xef\xbb\xbf941"), "941");
+        assert_eq!(text(b"\xff\xfe9\x004\x001\x00"), "941");
+        assert_eq!(text(b"\xfe\xff\x009\x004\x001"), "941");
+        assert_eq!(text(b"941 \xb5s"), "941 \u{fffd}s");
+    }
+
+    #[test]
+    fn what_cannot_be_read_stops_nothing() {
+        let found = read_all(&[PathBuf::from("/nowhere/at/all"), PathBuf::from("/")], None);
+        assert_eq!(found.len(), 2);
+        assert!(found.iter().all(|input| input.outcome.is_err()));
+        assert!(found[0].name.contains("nowhere"));
+    }
+}

@@ -1,0 +1,263 @@
+//! One test under judgement, and what is collected about its figures.
+
+use std::collections::BTreeMap;
+
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, ForeignTest, Quantity, Scope};
+use linerate_model::{Ceiling, Direction};
+
+use super::books::MESSAGE_DIGITS;
+use super::context::{Context, Frame};
+use super::judgement::{Check, Judged, Judgement, Reason, Verdict};
+use super::range::Range;
+use crate::framing;
+
+/// What socket buffers hold by default: 4 MiB at the sender, 6 MiB at the receiver, bytes. Source: Linux `tcp_wmem`, `tcp_rmem`.
+const DEFAULT_BUFFERS_BYTES: f64 = 10_485_760.0;
+/// More than all connections of a test have in buffers together, bytes.
+const MOST_BUFFERS_BYTES: f64 = 67_108_864.0;
+/// The first read of a receiver, whose bytes came before its clock ran, bytes.
+const FIRST_READ_BYTES: f64 = 131_072.0;
+/// A rate is wrong by less than this when clocks are right: 200 ppm.
+pub(super) const CLOCKS: f64 = framing::CLOCK_TOLERANCE_PPM * 1e-6;
+
+/// Which stream, which way, whose count: lines that follow one another.
+pub(super) type Row = (Option<u32>, Option<Direction>, Option<bool>);
+
+/// The row that a line belongs to.
+pub(super) fn row(claim: &Claim) -> Row {
+    (claim.stream, claim.direction, claim.side.map(|side| side == Side::Sender))
+}
+
+/// One test under judgement.
+pub(super) struct Case<'a> {
+    pub(super) claims: &'a [Claim],
+    pub(super) context: Context,
+    pub(super) frames: Vec<Frame>,
+    /// Whether data went both ways at once, so that a line that does not name its way may be about either.
+    pub(super) both_ways: bool,
+    lines: Vec<Line>,
+}
+
+/// What was said about a line.
+#[derive(Default)]
+struct Line {
+    remarks: Vec<(Quantity, Reason)>,
+    ceilings: Vec<Ceiling>,
+}
+
+/// The rate of a line: printed, or made of its bytes and its time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rate {
+    /// The figure that is at fault when the rate is.
+    pub(super) quantity: Quantity,
+    /// Its middle, bit/s.
+    pub(super) bps: f64,
+    pub(super) range: Range,
+    /// What rounding alone leaves of it.
+    pub(super) rounded: Range,
+}
+
+/// How a rate stands to a ceiling.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Standing {
+    /// Not above it.
+    Within,
+    /// Above it by as many bytes as buffers can hold.
+    InBuffers(f64),
+    /// Above it by more; the bytes are absent without a time.
+    Beyond(Option<f64>),
+}
+
+impl<'a> Case<'a> {
+    pub(super) fn new(test: &'a ForeignTest, context: &Context) -> Self {
+        let context = context.with_test(test);
+        let frames = context.frames();
+        let lines = test.claims.iter().map(|_| Line::default()).collect();
+        let both_ways = test.spec.traffic.bidir;
+        Self { claims: &test.claims, context, frames, both_ways, lines }
+    }
+
+    pub(super) fn remark(&mut self, claim: usize, quantity: Quantity, reason: Reason) {
+        let Some(line) = self.lines.get_mut(claim) else { return };
+        // The same comparison says one thing about a figure: the worst.
+        let known =
+            line.remarks.iter_mut().find(|(about, known)| (*about, known.check) == (quantity, reason.check));
+        match known {
+            Some((_, known)) if known.verdict >= reason.verdict => {}
+            Some((_, known)) => *known = reason,
+            None => line.remarks.push((quantity, reason)),
+        }
+    }
+
+    pub(super) fn beside(&mut self, claim: usize, ceiling: Option<Ceiling>) {
+        if let Some(line) = self.lines.get_mut(claim) {
+            line.ceilings.extend(ceiling);
+        }
+    }
+
+    /// The time that a line covers, s: as printed, as calls and their rate tell more exactly, or from begin to end.
+    pub(super) fn seconds(&self, claim: &Claim) -> Option<Range> {
+        let printed = Range::in_claim(claim, Quantity::Seconds);
+        let calls = Range::in_claim(claim, Quantity::Calls);
+        let of_calls =
+            calls.zip(Range::in_claim(claim, Quantity::CallRate)).and_then(|(calls, rate)| calls.over(rate));
+        if let Some(printed) = printed {
+            return Some(of_calls.map_or(printed, |exact| printed.narrowed(exact)));
+        }
+        let (start, end) = (claim.start?.as_secs_f64(), claim.end?.as_secs_f64());
+        let length = (end > start).then_some(end - start)?;
+        // Both ends are rounded to a digit that is not told; iperf3 prints hundredths.
+        Some(Range { low: (length - 0.01).max(0.0), high: length + 0.01 })
+    }
+
+    /// The rate of a line.
+    pub(super) fn rate(&self, claim: &Claim) -> Option<Rate> {
+        if let Some(figure) = claim.figure(Quantity::Bitrate) {
+            let share = 1.0 / ways(claim);
+            let range = Range::of(figure)?.scaled(share);
+            let half = figure.step / 2.0;
+            let rounded = Range { low: figure.value - half, high: figure.value + half }.scaled(share);
+            return Some(Rate { quantity: Quantity::Bitrate, bps: figure.value * share, range, rounded });
+        }
+        let bytes = Range::in_claim(claim, Quantity::Bytes)?;
+        let range = bytes.scaled(8.0).over(self.seconds(claim)?)?;
+        let bps = claim.figure(Quantity::Bytes)?.value * 8.0 / self.likely_seconds(claim)?;
+        Some(Rate { quantity: Quantity::Bytes, bps, range, rounded: range })
+    }
+
+    /// The likeliest of the times that a line may cover, s.
+    pub(super) fn likely_seconds(&self, claim: &Claim) -> Option<f64> {
+        let range = self.seconds(claim)?;
+        let printed = claim.figure(Quantity::Seconds).map(|figure| figure.value);
+        // A printed value inside what is known is the best guess; otherwise the middle of that is.
+        Some(printed.filter(|value| (range.low..=range.high).contains(value)).unwrap_or(range.middle()))
+            .filter(|seconds| *seconds > 0.0)
+    }
+
+    /// How the rate of a line stands to a ceiling. `queue_bytes` is what an interval and those before it had too much.
+    pub(super) fn standing(
+        &self,
+        claim: &Claim,
+        rate: &Rate,
+        ceiling_bps: f64,
+        queue_bytes: f64,
+    ) -> Standing {
+        let most = ceiling_bps * (1.0 + CLOCKS);
+        if rate.range.low <= most {
+            return Standing::Within;
+        }
+        let seconds = self.seconds(claim).map(|range| range.high);
+        let too_much = seconds.map(|seconds| (rate.range.low - most) * seconds / 8.0);
+        let too_much = too_much.map(|bytes| bytes.max(queue_bytes));
+        match too_much {
+            Some(bytes) if bytes <= self.buffered_bytes(claim) => Standing::InBuffers(bytes),
+            other => Standing::Beyond(other),
+        }
+    }
+
+    /// What buffers may have added to the count of a line, bytes.
+    pub(super) fn buffered_bytes(&self, claim: &Claim) -> f64 {
+        let streams = self.context.streams_of(claim.stream);
+        let buffers = self.context.buffers_bytes.unwrap_or(DEFAULT_BUFFERS_BYTES) * streams;
+        match (claim.side, claim.scope) {
+            (Some(Side::Sender), _) | (_, Scope::Interval) => buffers.min(MOST_BUFFERS_BYTES),
+            (Some(Side::Receiver), _) => (FIRST_READ_BYTES * streams).min(MOST_BUFFERS_BYTES),
+            (None, _) => 0.0,
+        }
+    }
+
+    /// For each line that is an interval: bytes that it and those before it had beyond a ceiling, and that nothing since made up for.
+    pub(super) fn queues_bytes(&self, ceiling_bps: f64) -> Vec<f64> {
+        let mut rows: BTreeMap<Row, f64> = BTreeMap::new();
+        let mut queues = Vec::with_capacity(self.claims.len());
+        for claim in self.claims {
+            let counted = (claim.scope == Scope::Interval).then(|| self.interval(claim)).flatten();
+            let Some((bytes, seconds)) = counted else {
+                queues.push(0.0);
+                continue;
+            };
+            let most = ceiling_bps * (1.0 + CLOCKS) * seconds.high / 8.0;
+            let queue = rows.entry(row(claim)).or_default();
+            *queue = (*queue + bytes.low - most).max(0.0);
+            queues.push(*queue);
+        }
+        queues
+    }
+
+    fn interval(&self, claim: &Claim) -> Option<(Range, Range)> {
+        let seconds = self.seconds(claim)?;
+        let bytes = match Range::in_claim(claim, Quantity::Bytes) {
+            Some(bytes) => bytes,
+            None => Range::in_claim(claim, Quantity::Bitrate)?.times(seconds).scaled(0.125),
+        };
+        Some((bytes, seconds))
+    }
+
+    /// Everything that was said, line by line and figure by figure.
+    pub(super) fn judged(mut self) -> Vec<Judged> {
+        let lines = std::mem::take(&mut self.lines);
+        let judged = |(claim, line): (&Claim, Line)| {
+            let figures = claim.figures.iter().map(|figure| self.judgement(claim, &line, figure.quantity));
+            Judged { judgements: figures.collect() }
+        };
+        self.claims.iter().zip(lines).map(judged).collect()
+    }
+
+    fn judgement(&self, claim: &Claim, line: &Line, quantity: Quantity) -> Judgement {
+        let about = line.remarks.iter().filter(|(about, _)| *about == quantity);
+        let mut reasons: Vec<Reason> = about.map(|(_, reason)| reason.clone()).collect();
+        reasons.sort_by_key(|reason| std::cmp::Reverse(reason.verdict));
+        let verdict = reasons.first().map_or(Verdict::Possible, |reason| reason.verdict);
+        let rate = self.rate(claim).filter(|rate| rate.quantity == quantity);
+        let ceiling = rate.and_then(|rate| nearest(&line.ceilings, &rate));
+        let share = ceiling.as_ref().zip(rate).map(|(ceiling, rate)| rate.bps / ceiling.bitrate_bps);
+        Judgement { quantity, verdict, ceiling, share, reasons }
+    }
+}
+
+/// Directions that a rate adds up: two where it is twice what its message makes of its time, as NetPIPE prints it.
+fn ways(claim: &Claim) -> f64 {
+    let message = || {
+        let size = Range::in_claim(claim, Quantity::MessageSize)?;
+        let one = size.scaled(8.0).over(Range::in_claim(claim, Quantity::OneWay)?)?;
+        let rate = Range::in_claim(claim, Quantity::Bitrate)?;
+        let meets = |factor: f64| rate.meets(one.scaled(factor).widened(MESSAGE_DIGITS));
+        Some(!meets(1.0) && meets(2.0))
+    };
+    if message() == Some(true) { 2.0 } else { 1.0 }
+}
+
+/// Of each limit the lowest ceiling that a rate does not exceed, or the highest; of those the lowest.
+fn nearest(ceilings: &[Ceiling], rate: &Rate) -> Option<Ceiling> {
+    let mut all: Vec<&Ceiling> = ceilings.iter().collect();
+    all.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
+    let holds = |ceiling: &Ceiling| rate.range.low <= ceiling.bitrate_bps * (1.0 + CLOCKS);
+    let better = |ceiling: &Ceiling| {
+        let others = all.iter().filter(|other| other.limit == ceiling.limit);
+        if holds(ceiling) {
+            others.clone().all(|other| !holds(other) || other.bitrate_bps >= ceiling.bitrate_bps)
+        } else {
+            others.clone().all(|other| !holds(other) && other.bitrate_bps <= ceiling.bitrate_bps)
+        }
+    };
+    all.iter().find(|ceiling| better(ceiling)).map(|ceiling| (*ceiling).clone())
+}
+
+/// Figures that no program can have measured, whatever the path.
+pub(super) fn domain(case: &mut Case<'_>) {
+    for (index, claim) in case.claims.iter().enumerate() {
+        for figure in &claim.figures {
+            let text = if !figure.value.is_finite() {
+                "It is no number that can be counted.".to_owned()
+            } else if figure.value < 0.0 {
+                "It is negative; nothing of the kind can be.".to_owned()
+            } else if figure.quantity == Quantity::LossRatio && figure.value - figure.step > 1.0 {
+                "More than all was lost.".to_owned()
+            } else {
+                continue;
+            };
+            case.remark(index, figure.quantity, Reason::new(Check::Domain, Verdict::Impossible, text));
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Clocks and lengths: tests too short to say much, and round trips too short for their distance.
+
+use linerate_model::reading::{Claim, Quantity, Scope};
+
+use super::case::Case;
+use super::judgement::{Check, Reason, Verdict};
+use super::range::Range;
+use crate::slow_start::{self, GROWTH_PER_SEGMENT, Start};
+use crate::{bdp, phrase, sender_error};
+
+/// Share by which the digits of a time may leave a rate open before it is doubted.
+const COARSE: f64 = 0.01;
+/// Share that slow start may cost before a rate is doubted.
+const BIAS: f64 = 0.10;
+/// Initial window, segments. Source: RFC 6928 §2.
+const INITIAL_SEGMENTS: f64 = 10.0;
+/// Stretch of a path from which detours are likely.
+const DETOUR: f64 = 3.0;
+
+/// Judges times.
+pub(super) fn check(case: &mut Case<'_>) {
+    for (index, claim) in case.claims.iter().enumerate() {
+        let told = [granularity(case, claim), ramp(case, claim), distance(case, claim)];
+        for (quantity, reason) in told.into_iter().flatten() {
+            case.remark(index, quantity, reason);
+        }
+    }
+}
+
+type Told = Option<(Quantity, Reason)>;
+
+/// A rate that nobody printed, made of a time with few digits.
+fn granularity(case: &Case<'_>, claim: &Claim) -> Told {
+    let printed = claim.figure(Quantity::Seconds)?;
+    if claim.scope != Scope::Total || claim.figure(Quantity::Bytes).is_none() {
+        return None;
+    }
+    let seconds = case.seconds(claim)?;
+    if printed.value <= 0.0 {
+        let text = "No time passed on this clock: no rate follows.".to_owned();
+        return Some((Quantity::Seconds, Reason::new(Check::Clock, Verdict::Doubtful, text)));
+    }
+    let open = seconds.relative_width() / 2.0;
+    if claim.figure(Quantity::Bitrate).is_some() || open <= COARSE {
+        return None;
+    }
+    let text = format!(
+        "Too short for its clock: the digits leave the rate open by {} either way; test longer.",
+        phrase::percent(open)
+    );
+    let reason = Reason::new(Check::Clock, Verdict::Doubtful, text).with("open_ratio", Some(open));
+    Some((Quantity::Seconds, reason))
+}
+
+/// A test that is mostly slow start.
+fn ramp(case: &Case<'_>, claim: &Claim) -> Told {
+    let (rtt, link) = (case.context.rtt_s?, case.context.link_bps?);
+    if claim.scope != Scope::Total || case.context.udp {
+        return None;
+    }
+    let rate = case.rate(claim).filter(|rate| rate.bps > 0.0)?;
+    let frame = case.frames.first()?;
+    let full = frame.rate_bps(link)? / case.context.streams_of(claim.stream);
+    let window = bdp::window_segments(full, rtt, frame.payload_bytes)?;
+    let start = Start {
+        rate_bps: full,
+        rtt_s: rtt,
+        mss_bytes: frame.payload_bytes,
+        initial_segments: INITIAL_SEGMENTS,
+        growth: GROWTH_PER_SEGMENT,
+    };
+    let rounds =
+        slow_start::rounds(window, INITIAL_SEGMENTS, GROWTH_PER_SEGMENT).filter(|rounds| *rounds > 0.0)?;
+    let lost = slow_start::lost_time_s(&start, rounds).filter(|lost| *lost > 0.0)?;
+    let seconds = case.seconds(claim)?.middle();
+    let bias = lost / seconds;
+    // A rate near the ceiling did not lose that time, or left it out.
+    if bias <= BIAS || rate.bps > full * (1.0 - bias) * 1.05 {
+        return None;
+    }
+    let text = format!(
+        "Too short: slow start alone costs {} of {}; test for {} or leave the start out.",
+        phrase::time(lost),
+        phrase::time(seconds),
+        phrase::time(lost / 0.01)
+    );
+    let reason = Reason::new(Check::Clock, Verdict::Doubtful, text)
+        .with("lost_s", Some(lost))
+        .with("bias_ratio", Some(bias));
+    Some((rate.quantity, reason))
+}
+
+/// A round trip against light in fibre, and in vacuum for those who have no fibre.
+fn distance(case: &Case<'_>, claim: &Claim) -> Told {
+    let printed = claim.figure(Quantity::RoundTrip)?;
+    let range = Range::of(printed)?;
+    let distance = case.context.distance_m?;
+    let fibre = sender_error::signal_speed_m_per_s(sender_error::FIBRE_INDEX)?;
+    let floor = sender_error::round_trip_floor_s(distance, fibre)?;
+    let vacuum = sender_error::round_trip_floor_s(distance, sender_error::LIGHT_M_PER_S)?;
+    let stretch = sender_error::path_stretch(printed.value, fibre, distance)?;
+    let (verdict, text) = if range.high < vacuum {
+        let text = format!("Light takes {}: the place or the clock is wrong.", phrase::time(vacuum));
+        (Verdict::Impossible, text)
+    } else if range.high < floor {
+        let text = format!("Light in fibre takes {}; only radio is faster.", phrase::time(floor));
+        (Verdict::Doubtful, text)
+    } else if stretch > DETOUR {
+        let text = format!("{stretch:.3} times the {} of light in fibre: detours.", phrase::time(floor));
+        (Verdict::Possible, text)
+    } else {
+        let text = format!("{stretch:.3} times the {} of light in fibre.", phrase::time(floor));
+        (Verdict::Possible, text)
+    };
+    let reason = Reason::new(Check::Distance, verdict, text)
+        .with("floor_s", Some(floor))
+        .with("vacuum_floor_s", Some(vacuum))
+        .with("stretch_ratio", Some(stretch));
+    Some((Quantity::RoundTrip, reason))
+}

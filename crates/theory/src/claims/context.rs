@@ -1,0 +1,275 @@
+//! What is known about the path and the test beside the claims.
+
+use linerate_model::Ceiling;
+use linerate_model::reading::{Claim, ForeignTest, Quantity};
+use linerate_units::Bitrate;
+
+use crate::encapsulation::Encapsulation;
+use crate::envelope::Congestion;
+use crate::framing::{self, Headers, IpVersion};
+use crate::{ethernet, ladder, phrase};
+
+/// What an Ethernet link carries unless somebody changed it, bytes. Source: IEEE 802.3 clause 3.
+pub(super) const USUAL_MTU_BYTES: f64 = 1500.0;
+/// Larger packets that are tried where no MTU is stated: jumbo frames, and the largest packet there is.
+const OTHER_MTUS_BYTES: [f64; 2] = [9000.0, 65_535.0];
+/// MTUs that a segment size is recognised by.
+const KNOWN_MTUS_BYTES: [f64; 12] =
+    [1500.0, 9000.0, 1492.0, 1280.0, 1400.0, 1420.0, 4470.0, 6000.0, 8192.0, 9216.0, 16_128.0, 65_535.0];
+
+/// What is stated about path and test; what is not stated is absent, and then whatever it may be is allowed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Context {
+    /// Rate of the slowest link, bit/s.
+    pub link_bps: Option<f64>,
+    /// Largest packet, bytes.
+    pub mtu_bytes: Option<f64>,
+    /// IP version.
+    pub ip_version: Option<IpVersion>,
+    /// Whether segments carry timestamps.
+    pub timestamps: Option<bool>,
+    /// 802.1Q tags in each frame.
+    pub tags: u32,
+    /// Tunnel.
+    pub encapsulation: Option<Encapsulation>,
+    /// Payload of a full segment, after options, bytes.
+    pub mss_bytes: Option<f64>,
+    /// Datagrams instead of TCP.
+    pub udp: bool,
+    /// Payload of a datagram, bytes.
+    pub datagram_bytes: Option<f64>,
+    /// Connections at once, of the line without a stream's number.
+    pub streams: Option<u32>,
+    /// Round trip without queues, s.
+    pub rtt_s: Option<f64>,
+    /// Window of each connection, bytes.
+    pub window_bytes: Option<f64>,
+    /// What the socket buffers of a connection hold at most, both ends together, bytes.
+    pub buffers_bytes: Option<f64>,
+    /// Losses per packet.
+    pub loss: Option<f64>,
+    /// Congestion control.
+    pub congestion: Option<Congestion>,
+    /// Distance between the ends, one way, m.
+    pub distance_m: Option<f64>,
+    /// Whether the rates leave out the bytes of each stream's first read, as those of linerate do.
+    pub first_read_left_out: bool,
+}
+
+/// A packet that the path may carry, full.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Frame {
+    /// Payload of one packet or datagram, bytes.
+    pub(super) payload_bytes: f64,
+    /// What it costs on the wire, bytes.
+    pub(super) wire_bytes: f64,
+    /// IP packets that it takes: more than one for a datagram that is cut.
+    pub(super) packets: f64,
+    /// MTU, bytes.
+    pub(super) mtu_bytes: f64,
+    pub(super) headers: Headers,
+    /// What it is, for a person: `MTU 1500, IPv4, TCP timestamps`.
+    pub(super) because: String,
+    /// Whether its MTU is larger than usual without anybody having said so.
+    pub(super) assumed: bool,
+}
+
+impl Context {
+    /// The same with what the file says about this test, where nothing else is stated.
+    #[must_use]
+    pub fn with_test(&self, test: &ForeignTest) -> Self {
+        let effective = |quantity| {
+            let figures = test.effective.iter().filter(|figure| figure.quantity == quantity);
+            figures
+                .map(|figure| figure.value)
+                .filter(|value| value.is_finite() && *value > 0.0)
+                .reduce(f64::max)
+        };
+        let mut all = self.clone();
+        all.udp |= test.spec.traffic.udp;
+        all.link_bps = all.link_bps.or(test.spec.host.link.map(Bitrate::bps));
+        all.mtu_bytes = all.mtu_bytes.or(effective(Quantity::Mtu));
+        all.mss_bytes = all.mss_bytes.or(effective(Quantity::Mss));
+        if all.udp {
+            let length = test.spec.traffic.length.map(|length| length.get() as f64);
+            all.datagram_bytes = all.datagram_bytes.or(length).or_else(|| datagram_bytes(&test.claims));
+        }
+        let buffers = [effective(Quantity::SendBuffer), effective(Quantity::ReceiveBuffer)];
+        if let [Some(send), Some(receive)] = buffers {
+            all.buffers_bytes = all.buffers_bytes.or(Some(send + receive));
+        }
+        all.streams = all.streams.or_else(|| Some(streams(test)));
+        all
+    }
+
+    /// Whether packets of that size hold anything after their headers.
+    #[must_use]
+    pub fn leaves_payload(&self) -> bool {
+        !self.frames().is_empty()
+    }
+
+    /// Connections that a line stands for.
+    pub(super) fn streams_of(&self, stream: Option<u32>) -> f64 {
+        if stream.is_some() { 1.0 } else { f64::from(self.streams.unwrap_or(1).max(1)) }
+    }
+
+    /// The packets that fit what is stated, the likeliest first.
+    pub(super) fn frames(&self) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        for (mtu, assumed) in self.mtus() {
+            if self.udp {
+                frames.extend(self.datagram(mtu, assumed));
+            } else {
+                frames.extend(self.segments(mtu, assumed));
+            }
+        }
+        // A segment size that fills the packet with certain headers tells which headers there are.
+        let fills = |frame: &Frame| {
+            let packet = frame.payload_bytes + frame.headers.total_bytes();
+            self.mss_bytes.is_some() && (packet - frame.mtu_bytes).abs() < 0.5
+        };
+        if !self.udp && frames.iter().any(fills) {
+            frames.retain(fills);
+        }
+        frames
+    }
+
+    fn mtus(&self) -> Vec<(f64, bool)> {
+        if let Some(mtu) = self.mtu_bytes {
+            return vec![(mtu, false)];
+        }
+        let of_segment = self.mss_bytes.filter(|_| !self.udp).map(|mss| {
+            let packet = mss + self.encapsulation_bytes() + self.versions()[0].header_bytes() + 20.0;
+            let known = |extra: f64| KNOWN_MTUS_BYTES.iter().any(|mtu| (mtu - packet - extra).abs() < 0.5);
+            if known(framing::TIMESTAMPS_BYTES) { packet + framing::TIMESTAMPS_BYTES } else { packet }
+        });
+        if let Some(mtu) = of_segment {
+            return vec![(mtu, false)];
+        }
+        let others = OTHER_MTUS_BYTES.into_iter().map(|mtu| (mtu, true));
+        std::iter::once((USUAL_MTU_BYTES, false)).chain(others).collect()
+    }
+
+    fn encapsulation_bytes(&self) -> f64 {
+        self.encapsulation.map_or(0.0, Encapsulation::overhead_bytes)
+    }
+
+    fn versions(&self) -> Vec<IpVersion> {
+        self.ip_version.map_or_else(|| vec![IpVersion::V4, IpVersion::V6], |version| vec![version])
+    }
+
+    fn segments(&self, mtu_bytes: f64, assumed: bool) -> Vec<Frame> {
+        let stamped = self.timestamps.map_or_else(|| vec![true, false], |stated| vec![stated]);
+        let mut frames = Vec::new();
+        for version in self.versions() {
+            for timestamps in &stamped {
+                // Nobody who says nothing has IPv6 without timestamps; its ceiling is a usual figure of gigabit.
+                if self.ip_version.is_none() && version == IpVersion::V6 && !timestamps {
+                    continue;
+                }
+                let headers = self.tunnelled(Headers::tcp(version, *timestamps));
+                let Some(full) = framing::payload_bytes(mtu_bytes, &headers) else { continue };
+                // A segment size that is known leaves the rest of the packet to headers, or to nothing.
+                let payload = self.mss_bytes.map_or(full, |mss| mss.min(full));
+                let packet = payload + headers.total_bytes();
+                let Some(wire) = framing::wire_bytes(packet, f64::from(self.tags)) else { continue };
+                let options = if *timestamps { "TCP timestamps" } else { "no TCP timestamps" };
+                frames.push(Frame {
+                    payload_bytes: payload,
+                    wire_bytes: wire,
+                    packets: 1.0,
+                    mtu_bytes,
+                    headers,
+                    because: self.words(mtu_bytes, version, options),
+                    assumed,
+                });
+            }
+        }
+        frames
+    }
+
+    fn datagram(&self, mtu_bytes: f64, assumed: bool) -> Vec<Frame> {
+        let of_version = |version: IpVersion| {
+            let headers = self.tunnelled(Headers::udp(version));
+            let payload = match self.datagram_bytes {
+                Some(bytes) => bytes,
+                None => framing::payload_bytes(mtu_bytes, &headers)?,
+            };
+            let (packets, wire_bytes) = self.cut(payload, mtu_bytes, version)?;
+            let what = format!("datagrams of {payload:.0} bytes");
+            Some(Frame {
+                payload_bytes: payload,
+                wire_bytes,
+                packets,
+                mtu_bytes,
+                headers,
+                because: self.words(mtu_bytes, version, &what),
+                assumed,
+            })
+        };
+        self.versions().into_iter().filter_map(of_version).collect()
+    }
+
+    /// Packets of a datagram, and what they cost on the wire: fragments carry multiples of eight bytes (RFC 791 §3.2).
+    fn cut(&self, payload_bytes: f64, mtu_bytes: f64, version: IpVersion) -> Option<(f64, f64)> {
+        let ip = self.encapsulation_bytes() + version.header_bytes();
+        let tags = f64::from(self.tags);
+        let data = payload_bytes + framing::UDP_HEADER_BYTES;
+        if data + ip <= mtu_bytes {
+            return Some((1.0, framing::wire_bytes(data + ip, tags)?));
+        }
+        let fragment_header = if version == IpVersion::V6 { 8.0 } else { 0.0 };
+        let each = ((mtu_bytes - ip - fragment_header) / 8.0).floor() * 8.0;
+        if each <= 0.0 {
+            return None;
+        }
+        let full = ((data / each).ceil() - 1.0).max(0.0);
+        let last = data - full * each;
+        let wire = |bytes: f64| framing::wire_bytes(bytes + ip + fragment_header, tags);
+        Some((full + 1.0, full * wire(each)? + wire(last)?))
+    }
+
+    fn tunnelled(&self, inner: Headers) -> Headers {
+        Headers { encapsulation_bytes: self.encapsulation_bytes(), ..inner }
+    }
+
+    fn words(&self, mtu_bytes: f64, version: IpVersion, what: &str) -> String {
+        let mut parts = vec![format!("MTU {mtu_bytes:.0}"), version.name().to_owned(), what.to_owned()];
+        parts.extend((self.tags > 0).then(|| format!("{} VLAN tag(s)", self.tags)));
+        let tunnel = self.encapsulation.filter(|tunnel| *tunnel != Encapsulation::None);
+        parts.extend(tunnel.map(|tunnel| tunnel.name().to_owned()));
+        parts.join(", ")
+    }
+}
+
+impl Frame {
+    /// The most payload that a link of this rate carries in such packets, bit/s.
+    pub(super) fn rate_bps(&self, link_bps: f64) -> Option<f64> {
+        framing::payload_rate_bps(link_bps, self.payload_bytes, self.wire_bytes)
+    }
+
+    /// The same as a rung, named.
+    pub(super) fn ceiling(&self, link_bps: f64) -> Option<Ceiling> {
+        let name = ethernet::standard_name(link_bps).map_or_else(|| phrase::rate(link_bps), str::to_owned);
+        Some(ladder::rung("link", self.rate_bps(link_bps)?, format!("{name}, {}", self.because)))
+    }
+}
+
+/// Connections of a test: what it says it asked for, or as many as its lines name.
+fn streams(test: &ForeignTest) -> u32 {
+    let mut named: Vec<u32> = test.claims.iter().filter_map(|claim| claim.stream).collect();
+    named.sort_unstable();
+    named.dedup();
+    test.spec.traffic.streams.max(u32::try_from(named.len()).unwrap_or(u32::MAX))
+}
+
+/// Length of the datagrams, where a line counts them and their bytes exactly enough to tell.
+fn datagram_bytes(claims: &[Claim]) -> Option<f64> {
+    claims.iter().find_map(|claim| {
+        let bytes = claim.figure(Quantity::Bytes).filter(|bytes| bytes.step <= bytes.value * 1e-4)?;
+        let sent = claim.figure(Quantity::Packets).filter(|packets| packets.step < 1.0)?;
+        let lost = claim.figure(Quantity::Lost).map_or(0.0, |lost| lost.value);
+        let length = (bytes.value / (sent.value - lost)).round();
+        (sent.value - lost >= 100.0 && (1.0..=65_507.0).contains(&length)).then_some(length)
+    })
+}

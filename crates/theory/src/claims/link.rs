@@ -1,0 +1,293 @@
+//! Rates against the link, stated or recognised.
+
+use linerate_model::Ceiling;
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, Quantity, Scope};
+
+use super::case::{CLOCKS, Case, Rate, Standing};
+use super::causes::{self, Excess};
+use super::context::{Context, Frame, USUAL_MTU_BYTES};
+use super::judgement::{Check, Reason, Verdict};
+use super::range::Range;
+use crate::ethernet::{self, STANDARD_RATES, StandardRate};
+use crate::framing::{ETHERNET_HEADER_BYTES, TAG_BYTES};
+use crate::ladder::rung;
+use crate::phrase;
+
+/// Digits that a rate must be printed with, as a share of it, to be recognised as a ceiling.
+const COARSEST: f64 = 0.002;
+/// The same for a link that is only suspected.
+const COARSEST_SUSPECT: f64 = 0.1;
+/// Share of a slower link's ceiling from which that link is suspected.
+const SUSPECT: f64 = 0.93;
+/// The largest packet whose ceilings are recognised, bytes.
+const LARGEST_RECOGNISED: f64 = 9000.0;
+
+/// Judges every rate by the link.
+pub(super) fn check(case: &mut Case<'_>) {
+    let limits = case.context.link_bps.and_then(|link| Limits::of(case, link));
+    let mut found = Vec::new();
+    for (index, claim) in case.claims.iter().enumerate() {
+        // Datagrams that are offered may be more than a link carries.
+        let offered = case.context.udp && claim.side == Some(Side::Sender);
+        let Some(rate) = case.rate(claim).filter(|_| !offered) else { continue };
+        let rate = arrived(case, claim, rate);
+        let (told, ceilings) = match &limits {
+            Some(limits) => (limits.judge(case, index, claim, &rate), limits.beside.clone()),
+            None => recognised(case, claim, &rate, f64::INFINITY)
+                .map_or((None, Vec::new()), |(reason, ceiling)| (Some(reason), vec![ceiling])),
+        };
+        found.push((index, rate.quantity, told, ceilings));
+    }
+    for (index, quantity, told, ceilings) in found {
+        for ceiling in ceilings {
+            case.beside(index, Some(ceiling));
+        }
+        if let Some(reason) = told {
+            case.remark(index, quantity, reason);
+        }
+    }
+}
+
+/// Of datagrams that nobody says were received, those that were not lost.
+fn arrived(case: &Case<'_>, claim: &Claim, rate: Rate) -> Rate {
+    let lost = Range::in_claim(claim, Quantity::LossRatio)
+        .filter(|lost| case.context.udp && claim.side.is_none() && lost.high <= 1.0);
+    let Some(lost) = lost else { return rate };
+    let kept = Range { low: 1.0 - lost.high, high: 1.0 - lost.low };
+    Rate {
+        bps: rate.bps * (1.0 - lost.middle()),
+        range: rate.range.times(kept),
+        rounded: rate.rounded.times(kept),
+        ..rate
+    }
+}
+
+/// What a link whose rate is stated carries.
+struct Limits<'a> {
+    link_bps: f64,
+    /// With the packets that are stated or usual, bit/s.
+    usual_bps: f64,
+    /// With the largest packets that anybody may have, bit/s.
+    absolute_bps: f64,
+    /// The packet of the usual rate.
+    best: &'a Frame,
+    frames: &'a [Frame],
+    beside: Vec<Ceiling>,
+    usual_queues: Vec<f64>,
+    absolute_queues: Vec<f64>,
+}
+
+impl<'a> Limits<'a> {
+    fn of(case: &'a Case<'_>, link_bps: f64) -> Option<Self> {
+        let rate = |frame: &Frame| frame.rate_bps(link_bps).unwrap_or(0.0);
+        let fastest = |assumed: bool| {
+            let frames = case.frames.iter().filter(move |frame| assumed || !frame.assumed);
+            frames.max_by(|a, b| rate(a).total_cmp(&rate(b)))
+        };
+        let (best, largest) = (fastest(false)?, fastest(true)?);
+        // Beside a figure stands the likeliest version; the other has less room for payload.
+        let likeliest = case.frames.first().map(|frame| frame.headers.ip_bytes);
+        let alike = |frame: &&Frame| Some(frame.headers.ip_bytes) == likeliest && !frame.assumed;
+        Some(Self {
+            link_bps,
+            usual_bps: rate(best),
+            absolute_bps: rate(largest),
+            best,
+            frames: &case.frames,
+            beside: case.frames.iter().filter(alike).filter_map(|frame| frame.ceiling(link_bps)).collect(),
+            usual_queues: case.queues_bytes(rate(best)),
+            absolute_queues: case.queues_bytes(rate(largest)),
+        })
+    }
+
+    fn judge(&self, case: &Case<'_>, index: usize, claim: &Claim, rate: &Rate) -> Option<Reason> {
+        let queue = |queues: &[f64]| queues.get(index).copied().unwrap_or_default();
+        let absolute = case.standing(claim, rate, self.absolute_bps, queue(&self.absolute_queues));
+        let usual = case.standing(claim, rate, self.usual_bps, queue(&self.usual_queues));
+        match (absolute, usual) {
+            (Standing::Beyond(bytes), _) => Some(self.impossible(case, claim, rate, bytes)),
+            (_, Standing::Within) => recognised(case, claim, rate, self.link_bps).map(|(reason, _)| reason),
+            (_, Standing::InBuffers(bytes)) => Some(in_buffers(claim, rate, self.usual_bps, bytes)),
+            (Standing::InBuffers(bytes), _) => Some(in_buffers(claim, rate, self.absolute_bps, bytes)),
+            (Standing::Within, _) => Some(larger_packets(case, rate, self.link_bps, self.usual_bps)),
+        }
+    }
+
+    fn impossible(&self, case: &Case<'_>, claim: &Claim, rate: &Rate, bytes: Option<f64>) -> Reason {
+        let because = self.best.ceiling(self.link_bps).map(|ceiling| ceiling.because).unwrap_or_default();
+        let mut reason = beyond(rate, self.usual_bps, &because).with("excess_bytes", bytes);
+        reason.causes = causes::of(&Excess {
+            bps: rate.bps,
+            ceiling_bps: self.usual_bps,
+            link_bps: self.link_bps,
+            frame: self.best,
+            frames: self.frames,
+            seconds: case.seconds(claim).map(Range::middle),
+            bytes: claim.figure(Quantity::Bytes).map(|figure| figure.value),
+            claim,
+            context: &case.context,
+        });
+        reason
+    }
+}
+
+fn beyond(rate: &Rate, ceiling_bps: f64, because: &str) -> Reason {
+    let excess = rate.bps - ceiling_bps;
+    let text = format!(
+        "{} exceeds the {} that the link carries ({because}) by {}, {}.",
+        phrase::fine_rate(rate.bps),
+        phrase::fine_rate(ceiling_bps),
+        phrase::fine_rate(excess),
+        phrase::percent(excess / ceiling_bps)
+    );
+    Reason::new(Check::Link, Verdict::Impossible, text)
+        .with("rate_bps", Some(rate.bps))
+        .with("ceiling_bps", Some(ceiling_bps))
+        .with("excess_bps", Some(excess))
+        .with("excess_ratio", Some(excess / ceiling_bps))
+}
+
+fn in_buffers(claim: &Claim, rate: &Rate, ceiling_bps: f64, bytes: f64) -> Reason {
+    let (what, remedy) = match (claim.side, claim.scope) {
+        (Some(Side::Sender), Scope::Interval) => {
+            ("bytes that were written into buffers", "take the receiver's figures")
+        }
+        (Some(Side::Sender), _) => (
+            "the sender's clock stopped while bytes waited in buffers",
+            "take the receiver's figure, or test longer",
+        ),
+        (_, Scope::Interval) => ("bytes of an earlier interval, read late", "take the whole test"),
+        _ => ("bytes that arrived before the clock ran", "test longer"),
+    };
+    let text = format!(
+        "{} is no rate of the path, which carries {}: {} too much, {what}; {remedy}.",
+        phrase::fine_rate(rate.bps),
+        phrase::fine_rate(ceiling_bps),
+        phrase::size(bytes)
+    );
+    Reason::new(Check::Link, Verdict::Doubtful, text)
+        .with("rate_bps", Some(rate.bps))
+        .with("ceiling_bps", Some(ceiling_bps))
+        .with("excess_bps", Some(rate.bps - ceiling_bps))
+        .with("excess_bytes", Some(bytes))
+}
+
+/// Nobody stated an MTU, and the usual one is too small.
+fn larger_packets(case: &Case<'_>, rate: &Rate, link_bps: f64, usual: f64) -> Reason {
+    let needed = causes::mtu_needed_bytes(&case.context, rate.bps, link_bps);
+    let mtu = needed.map_or_else(String::new, |(bare, stamped)| {
+        format!(" of at least {:.0} bytes, {:.0} with TCP timestamps", bare.ceil(), stamped.ceil())
+    });
+    let text = format!(
+        "{} needs a larger MTU than 1500, with which the link carries {}: one{mtu}; say with --mtu what it is.",
+        phrase::fine_rate(rate.bps),
+        phrase::fine_rate(usual)
+    );
+    Reason::new(Check::Link, Verdict::Doubtful, text)
+        .with("rate_bps", Some(rate.bps))
+        .with("ceiling_bps", Some(usual))
+        .with("mtu_needed_bytes", needed.map(|(bare, _)| bare))
+        .with("mtu_needed_with_timestamps_bytes", needed.map(|(_, stamped)| stamped))
+}
+
+/// A rate that is the ceiling of this link, or of one slower than it, or near such a one.
+fn recognised(case: &Case<'_>, claim: &Claim, rate: &Rate, link_bps: f64) -> Option<(Reason, Ceiling)> {
+    let width = rate.rounded.relative_width();
+    let near = width <= COARSEST_SUSPECT && rate.bps > 0.0;
+    if !near {
+        return None;
+    }
+    let stated = link_bps.is_finite().then_some((ethernet::standard_name(link_bps), link_bps));
+    let slower = STANDARD_RATES.into_iter().filter(|one| one.bps < link_bps);
+    let links = stated.into_iter().chain(slower.map(|StandardRate { name, bps }| (Some(name), bps)));
+    let links: Vec<(String, f64)> =
+        links.map(|(name, bps)| (name.map_or_else(|| phrase::rate(bps), str::to_owned), bps)).collect();
+    for (name, bps) in links.iter().filter(|_| width <= COARSEST) {
+        if let Some(found) = at_ceiling(case, rate, name, *bps) {
+            return Some(found);
+        }
+    }
+    if claim.scope == Scope::Interval {
+        return None;
+    }
+    let likeliest = case.frames.first()?;
+    links.iter().filter(|(_, bps)| *bps < link_bps).find_map(|(name, bps)| {
+        let ceiling = likeliest.rate_bps(*bps)?;
+        let share = rate.bps / ceiling;
+        let near = (SUSPECT..=1.0005).contains(&share);
+        near.then(|| suspected(rate, name, ceiling, share, likeliest))
+    })
+}
+
+fn at_ceiling(case: &Case<'_>, rate: &Rate, name: &str, link_bps: f64) -> Option<(Reason, Ceiling)> {
+    let is = |ceiling: f64| rate.rounded.meets(Range::exact(ceiling).widened(CLOCKS));
+    let frames = || case.frames.iter().filter(|frame| frame.mtu_bytes <= LARGEST_RECOGNISED);
+    let known = |text: String, ceiling: f64, because: String| {
+        let reason = Reason::new(Check::KnownCeiling, Verdict::AtCeiling, text)
+            .with("rate_bps", Some(rate.bps))
+            .with("ceiling_bps", Some(ceiling))
+            .with("share_ratio", Some(rate.bps / ceiling))
+            .with("link_bps", Some(link_bps));
+        (reason, rung("link_inferred", ceiling, because))
+    };
+    for frame in frames() {
+        let ceiling = frame.rate_bps(link_bps)?;
+        if is(ceiling) {
+            let because = format!("{name}, {}", frame.because);
+            let full = phrase::fine_rate(ceiling);
+            return Some(known(
+                format!("Exactly the {full} that a full link carries ({because})."),
+                ceiling,
+                because,
+            ));
+        }
+    }
+    if let Some(frame) =
+        smaller_packets(case).into_iter().find(|frame| frame.rate_bps(link_bps).is_some_and(is))
+    {
+        let ceiling = frame.rate_bps(link_bps)?;
+        let because = format!("{name}, {}", frame.because);
+        let text = format!(
+            "Exactly the {} that a full link carries ({because}): the larger MTU is not in effect.",
+            phrase::fine_rate(ceiling)
+        );
+        return Some(known(text, ceiling, because));
+    }
+    let frame = frames().next().filter(|frame| !case.context.udp && frame.packets < 1.5)?;
+    let counted = frame.mtu_bytes + ETHERNET_HEADER_BYTES + TAG_BYTES * f64::from(case.context.tags);
+    let shaped = link_bps * frame.payload_bytes / counted;
+    let slower = case.context.link_bps.is_none_or(|stated| link_bps < stated * 0.999);
+    (slower && is(shaped)).then(|| {
+        let because = format!(
+            "shaper of {} that counts frames without preamble, gap and FCS, {}",
+            phrase::rate(link_bps),
+            frame.because
+        );
+        known(format!("Exactly the {} behind a {because}.", phrase::fine_rate(shaped)), shaped, because)
+    })
+}
+
+/// Segments of the usual size, where larger ones are said to be sent.
+fn smaller_packets(case: &Case<'_>) -> Vec<Frame> {
+    if case.context.udp || case.context.mtu_bytes.is_none_or(|mtu| mtu <= USUAL_MTU_BYTES) {
+        return Vec::new();
+    }
+    let usual = Context { mtu_bytes: Some(USUAL_MTU_BYTES), mss_bytes: None, ..case.context.clone() };
+    usual.frames()
+}
+
+fn suspected(rate: &Rate, name: &str, ceiling: f64, share: f64, frame: &Frame) -> (Reason, Ceiling) {
+    let because = format!("{name}, {}", frame.because);
+    let text = format!(
+        "{} of the {} that {name} carries ({}): a link of that rate may be on the path, or a shaper set to it.",
+        phrase::percent(share),
+        phrase::fine_rate(ceiling),
+        frame.because
+    );
+    let reason = Reason::new(Check::KnownCeiling, Verdict::Possible, text)
+        .with("rate_bps", Some(rate.bps))
+        .with("ceiling_bps", Some(ceiling))
+        .with("share_ratio", Some(share));
+    (reason, rung("link_inferred", ceiling, because))
+}

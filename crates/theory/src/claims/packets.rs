@@ -1,0 +1,159 @@
+//! Packets each second against the link, alone and together with the rate.
+
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, Quantity};
+
+use super::case::{CLOCKS, Case};
+use super::judgement::{Cause, CauseKind, Check, Reason, Verdict};
+use super::range::Range;
+use crate::framing::{self, Headers, IpVersion, PREAMBLE_AND_GAP_BYTES};
+use crate::{phrase, sender_error};
+
+/// Wire bytes of the smallest frame.
+const SMALLEST_WIRE_BYTES: f64 = framing::MINIMUM_FRAME_BYTES + PREAMBLE_AND_GAP_BYTES;
+
+/// Judges every packet rate.
+pub(super) fn check(case: &mut Case<'_>) {
+    for (index, claim) in case.claims.iter().enumerate() {
+        let Some(packets) = packet_rate(case, claim) else { continue };
+        let told = case.context.link_bps.and_then(|link| alone(case, claim, &packets, link));
+        if let Some(reason) = told {
+            case.remark(index, packets.quantity, reason);
+        }
+        if let Some(reason) = with_rate(case, claim, &packets) {
+            case.remark(index, packets.quantity, reason);
+        }
+    }
+}
+
+/// Packets each second: printed, or counted over the time.
+struct Packets {
+    quantity: Quantity,
+    /// The likeliest, 1/s.
+    per_second: f64,
+    low: f64,
+    high: f64,
+}
+
+fn packet_rate(case: &Case<'_>, claim: &Claim) -> Option<Packets> {
+    if let Some(printed) = claim.figure(Quantity::PacketRate) {
+        let Range { low, high } = Range::of(printed)?;
+        return Some(Packets { quantity: Quantity::PacketRate, per_second: printed.value, low, high });
+    }
+    let packets = Range::in_claim(claim, Quantity::Packets)?;
+    let lost = Range::in_claim(claim, Quantity::Lost).unwrap_or(Range { low: 0.0, high: 0.0 });
+    let arrived = Range { low: (packets.low - lost.high).max(0.0), high: packets.high };
+    let Range { low, high } = arrived.over(case.seconds(claim)?)?;
+    let per_second = claim.figure(Quantity::Packets)?.value / case.likely_seconds(claim)?;
+    Some(Packets { quantity: Quantity::Packets, per_second, low, high })
+}
+
+/// More packets than the shortest frames make.
+fn alone(case: &Case<'_>, claim: &Claim, packets: &Packets, link_bps: f64) -> Option<Reason> {
+    let tags = f64::from(case.context.tags);
+    let smallest = SMALLEST_WIRE_BYTES.max(framing::wire_bytes(0.0, tags)?);
+    let most = framing::frames_per_second(link_bps, smallest)?;
+    if packets.low > most * (1.0 + CLOCKS) && !buffered(case, claim, packets.low * smallest * 8.0, link_bps) {
+        let text = format!("The link carries {most:.0} of the shortest frames each second.");
+        return Some(
+            Reason::new(Check::PacketRate, Verdict::Impossible, text)
+                .with("packets_per_second", Some(packets.per_second))
+                .with("most_per_second", Some(most)),
+        );
+    }
+    let full = framing::frames_per_second(link_bps, framing::wire_bytes(case.context.mtu_bytes?, tags)?)?;
+    if case.context.udp || packets.low <= full * (1.0 + CLOCKS) {
+        return None;
+    }
+    let text = format!(
+        "The link carries {:.0} full packets each second at MTU {:.0}; as many as this are smaller ones.",
+        full.floor(),
+        case.context.mtu_bytes?
+    );
+    let mut reason = Reason::new(Check::PacketRate, Verdict::Doubtful, text)
+        .with("packets_per_second", Some(packets.per_second))
+        .with("full_packets_per_second", Some(full));
+    reason.causes.extend(forgotten(packets, link_bps, case.context.mtu_bytes?));
+    Some(reason)
+}
+
+/// The link over the MTU, as if nothing stood between packets.
+fn forgotten(packets: &Packets, link_bps: f64, mtu_bytes: f64) -> Option<Cause> {
+    let bare = link_bps / (8.0 * mtu_bytes);
+    ((packets.per_second / bare - 1.0).abs() <= 0.005).then(|| Cause {
+        kind: CauseKind::HeadersForgotten,
+        text: format!(
+            "the link over {mtu_bytes:.0} bytes makes {bare:.1}: headers, preamble and gap are forgotten"
+        ),
+        remedy: "read the counters of the interface",
+        evidence: [("without_headers_per_second", bare)].into(),
+    })
+}
+
+/// Rate and packet rate together need a link and a packet.
+fn with_rate(case: &Case<'_>, claim: &Claim, packets: &Packets) -> Option<Reason> {
+    let rate = case.rate(claim)?;
+    let context = &case.context;
+    let version = context.ip_version.unwrap_or(IpVersion::V4);
+    let headers = if context.udp {
+        Headers::udp(version)
+    } else {
+        Headers::tcp(version, context.timestamps.unwrap_or(false))
+    };
+    let payload = rate.range.low / 8.0 / packets.high;
+    let middle = sender_error::payload_per_packet_bytes(rate.bps, packets.per_second)?;
+    let tags = f64::from(context.tags);
+    let needed = sender_error::wire_rate_needed_bps(rate.range.low, packets.low, &headers, tags)
+        .filter(|_| packets.low > 0.0);
+    let shown = sender_error::wire_rate_needed_bps(rate.bps, packets.per_second, &headers, tags);
+    let describe = |verdict: Verdict, text: String| {
+        Reason::new(Check::PacketRate, verdict, text)
+            .with("payload_per_packet_bytes", Some(middle))
+            .with("wire_needed_bps", shown)
+            .with("link_bps", context.link_bps)
+    };
+    if let (Some(needed), Some(link)) = (needed, context.link_bps)
+        && needed > link * (1.0 + CLOCKS)
+        && !cut(case)
+        && !buffered(case, claim, needed, link)
+    {
+        let text = format!(
+            "With the rate it makes {middle:.2} bytes of payload in each packet, which need {} on the wire; the link has {}.",
+            phrase::fine_rate(shown.unwrap_or(needed)),
+            phrase::rate(link)
+        );
+        let mut reason = describe(Verdict::Impossible, text);
+        let mtu = context.mtu_bytes.unwrap_or(1500.0);
+        reason.causes.extend(forgotten(packets, link, mtu));
+        if let Some(most) = framing::frames_per_second(link, framing::wire_bytes(mtu, tags)?) {
+            reason = reason.with("full_packets_per_second", Some(most));
+        }
+        return Some(reason);
+    }
+    if let Some(mtu) =
+        context.mtu_bytes.filter(|mtu| payload * (1.0 - CLOCKS) + headers.total_bytes() > *mtu && !cut(case))
+    {
+        let text = format!(
+            "With the rate it makes {middle:.2} bytes of payload in each packet, more than MTU {mtu:.0} holds; \
+             a card may have counted super-frames."
+        );
+        let verdict = if context.udp { Verdict::Impossible } else { Verdict::Doubtful };
+        return Some(describe(verdict, text));
+    }
+    let text = format!("With the rate it makes {middle:.2} bytes of payload in each packet.");
+    Some(describe(Verdict::Possible, text))
+}
+
+/// Whether what a line has beyond the link may only have waited in buffers, or was offered and not carried.
+fn buffered(case: &Case<'_>, claim: &Claim, wire_bps: f64, link_bps: f64) -> bool {
+    let offered = case.context.udp && claim.side == Some(Side::Sender);
+    let waited = case
+        .seconds(claim)
+        .is_some_and(|seconds| (wire_bps - link_bps) * seconds.high / 8.0 <= case.buffered_bytes(claim));
+    offered || waited
+}
+
+/// Whether datagrams are larger than packets, so that counts of one say nothing of the other.
+fn cut(case: &Case<'_>) -> bool {
+    case.context.udp && case.frames.iter().any(|frame| frame.packets > 1.5)
+}

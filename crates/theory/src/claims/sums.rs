@@ -1,0 +1,212 @@
+//! Whether the lines of a test agree: streams with their sum, intervals with the whole, both ends with each other.
+
+use std::collections::BTreeMap;
+
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, Quantity, Scope};
+use linerate_units::Span;
+
+use super::case::{Case, Row, row};
+use super::judgement::{Check, Reason, Verdict};
+use super::range::Range;
+use crate::phrase;
+
+/// Quantities that add up over streams and over intervals.
+const ADDITIVE: [Quantity; 4] = [Quantity::Bytes, Quantity::Packets, Quantity::Lost, Quantity::Retransmits];
+/// Share by which sums may miss what they add to, for bytes that pass between two looks at a counter.
+const LOOSE: f64 = 0.001;
+/// The same for datagrams.
+const LOOSE_DATAGRAMS: f64 = 0.01;
+/// Share of the whole that may arrive after the last interval was printed.
+const DRAINED: f64 = 0.1;
+/// How many times what was sent may arrive before it is no accident.
+const TWICE: f64 = 2.0;
+/// Bytes that both ends may count in different parts when each leaves out a start by its own clock.
+const OMIT_SLACK_BYTES: f64 = 10_485_760.0;
+/// Two lines whose times differ by less are about the same time, s.
+const SAME_S: f64 = 0.1;
+
+/// Judges lines by each other.
+pub(super) fn check(case: &mut Case<'_>) {
+    streams(case);
+    intervals(case);
+    both_ends(case);
+}
+
+/// What a line adds up with: the same part of the test, the same way, the same end.
+type Group = (bool, Row, bool, Option<i64>);
+
+fn group(claim: &Claim, shift_s: f64) -> Group {
+    let interval = claim.scope == Scope::Interval;
+    let (_, direction, sender) = row(claim);
+    // Totals of streams begin together and end when each is ready.
+    let begin = claim.start.map(|start| ((start.as_secs_f64() + shift_s) / SAME_S).floor() as i64);
+    (interval, (None, direction, sender), claim.omitted, begin.filter(|_| interval))
+}
+
+/// Each sum of streams against the streams.
+fn streams(case: &mut Case<'_>) {
+    let claims = case.claims;
+    let mut groups: BTreeMap<Group, Vec<&Claim>> = BTreeMap::new();
+    for claim in claims.iter().filter(|claim| claim.stream.is_some() && claim.scope != Scope::Size) {
+        groups.entry(group(claim, 0.0)).or_default().push(claim);
+    }
+    let certain = |claim: &Claim| claim.stream.is_none() && (claim.direction.is_some() || !case.both_ways);
+    let sums: Vec<(usize, &Claim)> = claims.iter().enumerate().filter(|(_, claim)| certain(claim)).collect();
+    for (index, sum) in sums {
+        // Half a step either way, so that a line at the edge of one is found.
+        let near = [0.0, SAME_S / 2.0, -SAME_S / 2.0].map(|shift| group(sum, shift));
+        let Some(parts) = near.iter().find_map(|key| groups.get(key)) else { continue };
+        let together: Vec<&Claim> = parts.iter().copied().filter(|part| ends_together(part, sum)).collect();
+        add_up(case, index, sum, &together);
+    }
+}
+
+fn ends_together(part: &Claim, sum: &Claim) -> bool {
+    match (part.end, sum.end) {
+        (Some(a), Some(b)) => (a.as_secs_f64() - b.as_secs_f64()).abs() <= SAME_S,
+        _ => true,
+    }
+}
+
+fn add_up(case: &mut Case<'_>, index: usize, sum: &Claim, parts: &[&Claim]) {
+    let mut numbers: Vec<Option<u32>> = parts.iter().map(|part| part.stream).collect();
+    numbers.sort_unstable();
+    // Where a number stands twice it is not certain which lines belong together.
+    if numbers.is_empty() || numbers.windows(2).any(|pair| pair[0] == pair[1]) {
+        return;
+    }
+    let asked = usize::try_from(case.context.streams.unwrap_or(1)).unwrap_or(usize::MAX);
+    let complete = parts.len() == asked || (sum.direction.is_some() && parts.len() * 2 == asked);
+    for quantity in ADDITIVE {
+        let Some(printed) = Range::in_claim(sum, quantity) else { continue };
+        let Some(added) = total(parts, quantity) else { continue };
+        let loose = loose(quantity);
+        let too_much = added.low > printed.high * (1.0 + loose);
+        if !too_much && (!complete || printed.meets(added.widened(loose))) {
+            continue;
+        }
+        let text = format!(
+            "The {} streams add up to {}, their sum says {}.",
+            parts.len(),
+            amount(quantity, added.middle()),
+            amount(quantity, printed.middle())
+        );
+        let reason = Reason::new(Check::SumOfStreams, Verdict::Impossible, text)
+            .with("added", Some(added.middle()))
+            .with("sum", Some(printed.middle()));
+        case.remark(index, quantity, reason);
+    }
+}
+
+/// Datagrams that came last are in one count and not in the other, as iperf3 makes them.
+fn loose(quantity: Quantity) -> f64 {
+    if matches!(quantity, Quantity::Packets | Quantity::Lost) { LOOSE_DATAGRAMS } else { LOOSE }
+}
+
+fn total(parts: &[&Claim], quantity: Quantity) -> Option<Range> {
+    let nothing = Range { low: 0.0, high: 0.0 };
+    parts.iter().try_fold(nothing, |sum, part| Some(sum.plus(Range::in_claim(part, quantity)?)))
+}
+
+/// The intervals of a row, added up once.
+struct Added {
+    count: usize,
+    begin_s: Option<f64>,
+    end_s: Option<f64>,
+    in_a_row: bool,
+    sums: [Option<Range>; ADDITIVE.len()],
+}
+
+impl Added {
+    fn of(parts: &[&Claim]) -> Self {
+        let follows = |pair: &[&Claim]| match (pair[0].end, pair[1].start) {
+            (Some(end), Some(start)) => (start.as_secs_f64() - end.as_secs_f64()).abs() < SAME_S,
+            _ => false,
+        };
+        Self {
+            count: parts.len(),
+            begin_s: parts.first().and_then(|first| first.start).map(Span::as_secs_f64),
+            end_s: parts.last().and_then(|last| last.end).map(Span::as_secs_f64),
+            in_a_row: parts.windows(2).all(follows),
+            sums: ADDITIVE.map(|quantity| total(parts, quantity)),
+        }
+    }
+
+    fn covers(&self, whole: &Claim) -> bool {
+        let near = |a: Option<f64>, b: Option<f64>| a.zip(b).is_some_and(|(a, b)| (a - b).abs() < SAME_S);
+        near(self.begin_s, whole.start.map(Span::as_secs_f64))
+            && near(self.end_s, whole.end.map(Span::as_secs_f64))
+    }
+}
+
+/// Each whole against its intervals.
+fn intervals(case: &mut Case<'_>) {
+    let claims = case.claims;
+    let mut rows: BTreeMap<Row, Vec<&Claim>> = BTreeMap::new();
+    for claim in claims.iter().filter(|claim| claim.scope == Scope::Interval && !claim.omitted) {
+        rows.entry(row(claim)).or_default().push(claim);
+    }
+    let rows: BTreeMap<Row, Added> = rows.iter().map(|(key, parts)| (*key, Added::of(parts))).collect();
+    for (index, whole) in claims.iter().enumerate().filter(|(_, claim)| claim.scope == Scope::Total) {
+        let Some(parts) = rows.get(&row(whole)).filter(|parts| parts.in_a_row) else { continue };
+        for (quantity, added) in ADDITIVE.into_iter().zip(parts.sums) {
+            let Some((added, printed)) = added.zip(Range::in_claim(whole, quantity)) else { continue };
+            let verdict = if added.low > printed.high * (1.0 + loose(quantity)) {
+                Verdict::Impossible
+            } else if parts.covers(whole) && printed.low > added.high * (1.0 + DRAINED) {
+                Verdict::Doubtful
+            } else {
+                continue;
+            };
+            let text = format!(
+                "The {} intervals add up to {}, the whole says {}.",
+                parts.count,
+                amount(quantity, added.middle()),
+                amount(quantity, printed.middle())
+            );
+            let reason = Reason::new(Check::SumOfIntervals, verdict, text)
+                .with("added", Some(added.middle()))
+                .with("whole", Some(printed.middle()));
+            case.remark(index, quantity, reason);
+        }
+    }
+}
+
+/// Each receiver against its sender.
+fn both_ends(case: &mut Case<'_>) {
+    let claims = case.claims;
+    let totals =
+        || claims.iter().enumerate().filter(|(_, claim)| claim.scope == Scope::Total && !claim.omitted);
+    let mut senders = BTreeMap::new();
+    for (_, claim) in totals().filter(|(_, claim)| claim.side == Some(Side::Sender)) {
+        senders.entry((claim.stream, claim.direction)).or_insert(claim);
+    }
+    let omits = claims.iter().any(|claim| claim.omitted);
+    for (index, receiver) in totals().filter(|(_, claim)| claim.side == Some(Side::Receiver)) {
+        let Some(sender) = senders.get(&(receiver.stream, receiver.direction)) else { continue };
+        let both = Range::in_claim(sender, Quantity::Bytes).zip(Range::in_claim(receiver, Quantity::Bytes));
+        // An end that prints nothing at all of the other one did not hear from it.
+        let Some((sent, got)) = both.filter(|(sent, got)| sent.high > 0.0 && got.low > sent.high) else {
+            continue;
+        };
+        // Datagrams may come twice, and both ends may leave out different parts.
+        let doubled = case.context.udp && got.low <= sent.high * TWICE;
+        let excused = doubled || (omits && got.low <= sent.high + OMIT_SLACK_BYTES);
+        let verdict = if excused { Verdict::Doubtful } else { Verdict::Impossible };
+        let text = format!(
+            "The receiver has {}, the sender sent {}.",
+            phrase::size(got.middle()),
+            phrase::size(sent.middle())
+        );
+        let reason = Reason::new(Check::ReceivedOverSent, verdict, text)
+            .with("received_bytes", Some(got.middle()))
+            .with("sent_bytes", Some(sent.middle()))
+            .with("excess_bytes", Some(got.low - sent.high));
+        case.remark(index, Quantity::Bytes, reason);
+    }
+}
+
+fn amount(quantity: Quantity, value: f64) -> String {
+    if quantity == Quantity::Bytes { phrase::size(value) } else { format!("{value:.0}") }
+}

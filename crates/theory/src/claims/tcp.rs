@@ -1,0 +1,270 @@
+//! Windows, loss and retransmissions: what TCP can do over a round trip.
+
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, Figure, Quantity, Scope};
+
+use super::case::{CLOCKS, Case, Rate, Standing};
+use super::causes;
+use super::judgement::{Cause, CauseKind, Check, Reason, Verdict};
+use super::range::Range;
+use crate::envelope::Congestion;
+use crate::ladder::rung;
+use crate::{bdp, framing, phrase, tcp_rate};
+
+/// By what factor a rate may exceed a loss model before it is doubted: the models are no better.
+const LOSS_MODELS: f64 = 1.5;
+/// By what factor a rate may exceed a congestion window over a round trip: the window is that of one moment.
+const MOMENT: f64 = 1.25;
+/// Lines among which the interval before is looked for.
+const LOOK_BACK: usize = 4096;
+/// Largest segment that fits a packet of IPv4, bytes: 65 535 less two headers of twenty.
+const LARGEST_MSS_BYTES: f64 = 65_495.0;
+
+/// Judges what is TCP's.
+pub(super) fn check(case: &mut Case<'_>) {
+    if case.context.udp {
+        return;
+    }
+    let (one, all) = (window_rungs(case, 1.0), window_rungs(case, case.context.streams_of(None)));
+    for (index, claim) in case.claims.iter().enumerate() {
+        if let Some(rung) = if claim.stream.is_some() { &one } else { &all } {
+            window(case, index, claim, rung);
+        }
+        loss(case, index, claim);
+        let told = [congestion_window(case, index, claim), retransmits(case, claim), segment(claim)];
+        for (quantity, reason) in told.into_iter().flatten() {
+            case.remark(index, quantity, reason);
+        }
+    }
+}
+
+type Told = Option<(Quantity, Reason)>;
+
+/// What the window stated lets through, with the queues that intervals make of it.
+struct Rung {
+    ceiling_bps: f64,
+    rtt_s: f64,
+    because: String,
+    queues_bytes: Vec<f64>,
+}
+
+fn window_rungs(case: &Case<'_>, streams: f64) -> Option<Rung> {
+    let (window, rtt_s) = (case.context.window_bytes?, case.context.rtt_s?);
+    let ceiling_bps = bdp::window_rate_bps(window, rtt_s)? * streams;
+    let because = format!("window of {}, RTT {}", phrase::size(window), phrase::time(rtt_s));
+    Some(Rung { ceiling_bps, rtt_s, because, queues_bytes: case.queues_bytes(ceiling_bps) })
+}
+
+fn window(case: &mut Case<'_>, index: usize, claim: &Claim, limit: &Rung) {
+    let Some(rate) = case.rate(claim) else { return };
+    let (ceiling, rtt, because) = (limit.ceiling_bps, limit.rtt_s, &limit.because);
+    let streams = case.context.streams_of(claim.stream);
+    case.beside(index, Some(rung("receiver_window", ceiling, because.clone())));
+    let queue = limit.queues_bytes.get(index).copied().unwrap_or_default();
+    let needed = bdp::bdp_bytes(rate.bps / streams, rtt);
+    let with = |reason: Reason| {
+        reason
+            .with("rate_bps", Some(rate.bps))
+            .with("ceiling_bps", Some(ceiling))
+            .with("excess_bps", Some(rate.bps - ceiling))
+            .with("excess_ratio", Some(rate.bps / ceiling - 1.0))
+            .with("window_needed_bytes", needed)
+    };
+    let reason = match case.standing(claim, &rate, ceiling, queue) {
+        Standing::Within if !rate.rounded.meets(Range::exact(ceiling).widened(CLOCKS)) => return,
+        Standing::Within => {
+            let text =
+                format!("Exactly one window each round trip: {} ({because}).", phrase::fine_rate(ceiling));
+            with(Reason::new(Check::Window, Verdict::AtCeiling, text))
+        }
+        Standing::InBuffers(bytes) => {
+            let text = format!(
+                "The {because} lets {} through; {} more were written into buffers, or read late.",
+                phrase::fine_rate(ceiling),
+                phrase::size(bytes)
+            );
+            with(Reason::new(Check::Window, Verdict::Doubtful, text)).with("excess_bytes", Some(bytes))
+        }
+        Standing::Beyond(bytes) => {
+            let text = format!(
+                "{} exceeds the {} of one window each round trip ({because}) by {}.",
+                phrase::fine_rate(rate.bps),
+                phrase::fine_rate(ceiling),
+                phrase::percent(rate.bps / ceiling - 1.0)
+            );
+            let mut reason =
+                with(Reason::new(Check::Window, Verdict::Impossible, text)).with("excess_bytes", bytes);
+            reason.causes = window_causes(&rate, ceiling, rtt, needed);
+            reason
+        }
+    };
+    case.remark(index, rate.quantity, reason);
+}
+
+fn window_causes(rate: &Rate, ceiling: f64, rtt: f64, needed: Option<f64>) -> Vec<Cause> {
+    let mut found = Vec::new();
+    let (factor, words) = causes::prefix_factor(rate.bps);
+    let units = [
+        (factor, CauseKind::BinaryPrefix, format!("a factor of {factor} ({words}) applied once too often")),
+        (8.0, CauseKind::BitsForBytes, "bits printed as bytes".to_owned()),
+    ];
+    for (factor, kind, words) in units {
+        let implied = rate.bps / factor;
+        if implied <= ceiling * (1.0 + CLOCKS) {
+            let text = format!("{words}: without it {}", phrase::fine_rate(implied));
+            let remedy = "compare with bytes x 8 / seconds of the same test";
+            let evidence = [("implied_bps", implied)].into();
+            found.push(((1.0 - implied / ceiling).abs(), Cause { kind, text, remedy, evidence }));
+        }
+    }
+    if let Some(needed) = needed {
+        let text = format!(
+            "a window of {} in effect, or a round trip of {}",
+            phrase::size(needed),
+            phrase::time(rtt * ceiling / rate.bps)
+        );
+        let evidence = [("window_needed_bytes", needed), ("rtt_needed_s", rtt * ceiling / rate.bps)].into();
+        let remedy = "read the buffer that was granted, and the smallest round trip";
+        found.push((0.1, Cause { kind: CauseKind::LargerWindow, text, remedy, evidence }));
+    }
+    causes::ranked(found)
+}
+
+/// A rate and the window of the same line tell a round trip; with the stated one, a window.
+fn congestion_window(case: &Case<'_>, index: usize, claim: &Claim) -> Told {
+    let figure = claim.figure(Quantity::CongestionWindow)?;
+    let rate = case.rate(claim).filter(|rate| rate.bps > 0.0)?;
+    let cwnd = Range::of(figure).filter(|range| range.low > 0.0)?;
+    let before = earlier(case, index, claim).and_then(|one| one.figure(Quantity::CongestionWindow));
+    let mean = before.map_or(figure.value, |before| f64::midpoint(before.value, figure.value));
+    let most = before.and_then(Range::of).map_or(cwnd.high, |before| before.high.max(cwnd.high));
+    let implied = mean * 8.0 / rate.bps;
+    let Some(rtt) = case.context.rtt_s else {
+        let text = format!("With the rate it makes a round trip of {}.", phrase::time(implied));
+        let reason = Reason::new(Check::CongestionWindow, Verdict::Possible, text)
+            .with("rtt_implied_s", Some(implied));
+        return Some((Quantity::CongestionWindow, reason));
+    };
+    let needed = bdp::bdp_bytes(rate.bps, rtt)?;
+    let numbers = |reason: Reason| {
+        reason
+            .with("rtt_implied_s", Some(implied))
+            .with("window_needed_bytes", Some(needed))
+            .with("cwnd_bytes", Some(figure.value))
+            .with("queue_s", Some(implied - rtt).filter(|queue| *queue > 0.0))
+    };
+    if bdp::bdp_bytes(rate.range.low, rtt)? <= most * MOMENT {
+        let text = format!(
+            "With the rate it makes a round trip of {}, {} of it in queues.",
+            phrase::time(implied),
+            phrase::time((implied - rtt).max(0.0))
+        );
+        let reason = numbers(Reason::new(Check::CongestionWindow, Verdict::Possible, text));
+        return Some((Quantity::CongestionWindow, reason));
+    }
+    let text = format!(
+        "{} over a round trip of {} needs a mean window of {}; {} is printed: {}.",
+        phrase::fine_rate(rate.bps),
+        phrase::time(rtt),
+        phrase::size(needed),
+        phrase::size(figure.value),
+        if claim.side == Some(Side::Receiver) {
+            "the window fell since"
+        } else {
+            "bytes were written ahead of TCP"
+        }
+    );
+    let reason = numbers(Reason::new(Check::CongestionWindow, Verdict::Doubtful, text));
+    Some((rate.quantity, reason))
+}
+
+/// The interval before, of the same stream and way.
+fn earlier<'a>(case: &Case<'a>, index: usize, claim: &Claim) -> Option<&'a Claim> {
+    let same = |one: &&Claim| {
+        one.scope == Scope::Interval
+            && (one.stream, one.direction, one.side) == (claim.stream, claim.direction, claim.side)
+    };
+    case.claims.get(..index)?.iter().rev().take(LOOK_BACK).find(same)
+}
+
+/// What the loss stated leaves; models are rough, so a rate is doubted and never refused for it.
+fn loss(case: &mut Case<'_>, index: usize, claim: &Claim) {
+    let context = &case.context;
+    let (Some(loss), Some(rtt)) = (context.loss.filter(|loss| *loss > 0.0), context.rtt_s) else { return };
+    if context.congestion == Some(Congestion::Bbr) {
+        return;
+    }
+    let Some(mss) = case.frames.first().map(|frame| frame.payload_bytes) else { return };
+    let one = match context.congestion {
+        Some(Congestion::Reno) => tcp_rate::mathis_bps(mss, rtt, loss, tcp_rate::MATHIS_PER_SEGMENT),
+        _ => tcp_rate::cubic_bps(tcp_rate::CUBIC, mss, rtt, loss),
+    };
+    let streams = context.streams_of(claim.stream);
+    let (Some(model), Some(rate)) = (one.map(|one| one * streams), case.rate(claim)) else { return };
+    let name = context.congestion.map_or("cubic", Congestion::name);
+    let because = format!("{name} at a loss of {}, RTT {}", phrase::percent(loss), phrase::time(rtt));
+    // Only where no link is lower: a model of loss says nothing of links.
+    case.beside(index, Some(rung("loss", model, because.clone())));
+    if claim.scope == Scope::Interval || rate.range.low <= model * LOSS_MODELS {
+        return;
+    }
+    let text = format!(
+        "{} is {:.1} times what {because}, leaves: {}.",
+        phrase::fine_rate(rate.bps),
+        rate.bps / model,
+        phrase::fine_rate(model)
+    );
+    let reason = Reason::new(Check::Loss, Verdict::Doubtful, text)
+        .with("rate_bps", Some(rate.bps))
+        .with("ceiling_bps", Some(model))
+        .with("loss_ratio", Some(loss));
+    case.remark(index, rate.quantity, reason);
+}
+
+fn retransmits(case: &Case<'_>, claim: &Claim) -> Told {
+    let figure = claim.figure(Quantity::Retransmits).filter(|figure| figure.value > 0.0)?;
+    let bytes = sent_bytes(case, claim)?;
+    let mss = case.frames.first()?.payload_bytes;
+    let segments = bytes / mss;
+    let ratio = framing::retransmission_ratio(figure.value, bytes * 8.0, 1.0, mss)?;
+    let told = |verdict: Verdict, text: String| {
+        let reason = Reason::new(Check::Retransmits, verdict, text)
+            .with("retransmission_ratio", Some(ratio))
+            .with("segments", Some(segments));
+        Some((Quantity::Retransmits, reason))
+    };
+    let lossless = claim.figure(Quantity::LossRatio).is_some_and(nothing);
+    if lossless {
+        return told(Verdict::Doubtful, "Segments were sent again, and nothing was lost.".to_owned());
+    }
+    // Smaller segments than full ones are sent too, so that only a multiple is strange.
+    if figure.value > segments * 2.0 + 10.0 {
+        let text = format!("More segments were sent again than the bytes make: {segments:.0} full ones.");
+        return told(Verdict::Doubtful, text);
+    }
+    let text = format!("{} of the segments, at most so much was lost.", phrase::percent(ratio));
+    told(Verdict::Possible, text)
+}
+
+fn nothing(figure: &Figure) -> bool {
+    figure.value <= 0.0 && figure.step <= 1e-6
+}
+
+fn sent_bytes(case: &Case<'_>, claim: &Claim) -> Option<f64> {
+    let bytes = claim.figure(Quantity::Bytes).map(|figure| figure.value);
+    let of_rate = || Some(case.rate(claim)?.bps * case.seconds(claim)?.middle() / 8.0);
+    bytes.or_else(of_rate).filter(|bytes| *bytes > 0.0 && bytes.is_finite())
+}
+
+fn segment(claim: &Claim) -> Told {
+    let figure = claim.figure(Quantity::Mss)?;
+    let mtu = claim.figure(Quantity::Mtu).map(|mtu| mtu.value - 40.0);
+    let most = mtu.map_or(LARGEST_MSS_BYTES, |mtu| mtu.min(LARGEST_MSS_BYTES));
+    (figure.value - figure.step > most).then(|| {
+        let text = format!("No segment is larger than {most:.0} bytes there.");
+        let reason = Reason::new(Check::SegmentSize, Verdict::Impossible, text)
+            .with("mss_bytes", Some(figure.value))
+            .with("most_bytes", Some(most));
+        (Quantity::Mss, reason)
+    })
+}
