@@ -71,6 +71,10 @@ counters! {
     foreign,
     /// 1 once the stream has ended; of several streams how many have.
     ended,
+    /// The note in its first block, eight bytes as one number; 0 before it, and of several streams.
+    first_note,
+    /// The note in its last block.
+    last_note,
 }
 
 /// There is one writer, so a load and a store do what an atomic addition would do, without locking the bus.
@@ -125,6 +129,13 @@ impl<'f> Meter<'f> {
     pub(crate) fn sent(&self, packets: u64, refused: u64) {
         add(&self.counters.packets, packets);
         add(&self.counters.send_errors, refused);
+    }
+
+    /// Shows what the blocks told of their connection.
+    #[inline]
+    pub(crate) fn noted(&self, first: [u8; 8], last: [u8; 8]) {
+        self.counters.last_note.store(u64::from_ne_bytes(last), Relaxed);
+        self.counters.first_note.store(u64::from_ne_bytes(first), Relaxed);
     }
 
     /// Notes that the stream has ended.
@@ -201,6 +212,8 @@ impl Counts {
             send_errors: self.send_errors + other.send_errors,
             foreign: self.foreign + other.foreign,
             ended: self.ended + other.ended,
+            first_note: 0,
+            last_note: 0,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What every stream of a flow has counted, as stand-ins ask for it.
 
-use linerate_proto::stand_in::{FlowCounts, StreamCounts};
+use linerate_proto::stand_in::{FlowCounts, Noted, StreamCounts};
 use linerate_sock::{Mono, TcpInfo, clock, tcp_info};
 use linerate_units::{Span, Timestamp};
 
@@ -60,6 +60,8 @@ fn counted(counts: &Counts, writes: bool) -> StreamCounts {
         duplicates: counts.duplicates,
         jitter: Span::from_ns(counts.jitter),
         ended: counts.ended > 0,
+        noted: (counts.first_note != 0)
+            .then(|| Noted { first: counts.first_note.to_ne_bytes(), last: counts.last_note.to_ne_bytes() }),
         ..StreamCounts::default()
     }
 }

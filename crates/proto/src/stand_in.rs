@@ -14,7 +14,7 @@ mod link;
 mod run;
 
 pub use flow::{
-    Cpu, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Pattern, Payload, Stop, StreamCounts,
+    BlockNote, Cpu, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Noted, Pattern, Payload, Stop, StreamCounts,
 };
 pub use host::HostCounts;
 pub use link::{Link, LinkOptions, Opened, Reason, Transport};

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use linerate_units::Span;
 
+use super::marks::{Marked, Told};
 use super::report::{mbps, megabytes};
 use super::wire::Format;
 
@@ -97,18 +98,30 @@ pub(super) fn loss_parse(lost: u64, sent: u64) -> String {
     format!("drop={lost} pkt={sent} data_loss={share:.5}")
 }
 
-/// What a transmitter's kernel adds to an interval line.
-pub(super) fn retrans_text(retrans: u64, cwnd: Option<u64>, format: Format) -> String {
-    if format.has(Format::NO_RETRANS) {
-        return String::new();
+/// An interval line with what the transmitter's kernel counted in the interval and since the start, where it is known.
+pub(super) fn with_marks(line: &str, told: Option<Told>, format: Format) -> String {
+    let Some(told) = told.filter(|_| !format.has(Format::NO_RETRANS)) else { return line.to_owned() };
+    let sums = [" Tot: ", " total_megabytes="].into_iter().find_map(|word| line.find(word));
+    let interval = retrans_text(told.interval, format);
+    match sums {
+        Some(at) => {
+            let total = retrans_text(told.total, format);
+            format!("{}{interval}{}{total}", &line[..at], &line[at..])
+        }
+        None => format!("{line}{interval}"),
     }
-    let cwnd = cwnd.filter(|_| !format.has(Format::NO_CWND));
+}
+
+fn retrans_text(marked: Marked, format: Format) -> String {
+    let retrans = marked.retrans;
+    let cwnd = marked.cwnd.filter(|_| !format.has(Format::NO_CWND));
+    let host = if marked.of_host { "host-" } else { "" };
     if format.has(Format::PARSE) {
         let cwnd = cwnd.map_or_else(String::new, |cwnd| format!(" cwnd={cwnd}"));
-        return format!(" retrans={retrans}{cwnd}");
+        return format!(" {host}retrans={retrans}{cwnd}");
     }
     let cwnd = cwnd.map_or_else(String::new, |cwnd| format!(" {cwnd:6} KB-cwnd"));
-    format!(" {retrans:5} retrans{cwnd}")
+    format!(" {retrans:5} {host}retrans{cwnd}")
 }
 
 /// Everything in the line at the end; what is not known is left out of it.

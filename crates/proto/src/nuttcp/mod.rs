@@ -9,9 +9,6 @@
 //! server's version allows.
 //!
 //! What this stand-in does otherwise than nuttcp:
-//! - Blocks carry zeros where a transmitting nuttcp server marks retransmissions (bytes 24 to 31), which says "not
-//!   known": the payload is one buffer that pumps send without looking at it. A transmitting client adds the counts to
-//!   the interval lines itself, as nuttcp does from 6.2.8 on. Marks of a peer are not read.
 //! - With several streams each has a thread of its own; blocks do not go round the streams in turn, and a datagram's
 //!   running count of bytes is that of its stream, so that losses by interval are told for one stream only.
 //! - Instantaneous rates (`-Ri`) are paced like average ones. Jitter and one-way delay are not measured here; a real
@@ -21,6 +18,7 @@
 mod argv;
 mod brief;
 mod client;
+mod marks;
 mod options;
 mod plan;
 mod report;

@@ -6,18 +6,14 @@ use linerate_model::{Direction, Side, SocketKnobs, TestSpec};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use super::MOST_STREAMS;
+use super::marks::{MARK_AT, MARKED_LENGTH, OF_CONNECTION};
 use super::report::Setup;
 use super::wire::{Request, Version};
 use crate::stand_in::{
-    EndMark, FlowId, FlowTask, Link, LinkOptions, Opened, Pattern, Payload, Planned, RunId, Transport,
+    BlockNote, EndMark, FlowId, FlowTask, Link, LinkOptions, Opened, Pattern, Payload, Planned, RunId,
+    Transport,
 };
 use crate::{SeqField, StampLayout, TimeField, TimeForm};
-
-/// Where a block has room for marks of retransmission, and a datagram for its count of bytes.
-const MARK_AT: usize = 24;
-
-/// Bytes that a block or datagram needs for them.
-const MARKED_LENGTH: u64 = 32;
 
 /// Where a datagram says when it was sent.
 const TIME_AT: usize = 8;
@@ -253,6 +249,14 @@ impl Terms {
         Payload { head, pattern: Pattern::Printable, first_length: None }
     }
 
+    /// Where blocks tell of retransmissions: those of a transmitting server. A transmitting client knows its own.
+    fn note(&self) -> Option<BlockNote> {
+        let told = !self.udp && self.streams == 1 && self.interval > Span::ZERO;
+        let fits = self.length >= MARKED_LENGTH && !self.stdio;
+        let mine = !(self.client && self.transmit);
+        (told && fits && mine).then_some(BlockNote { at: MARK_AT, kind: OF_CONNECTION })
+    }
+
     pub(super) fn task(&self, flow: FlowId, run: RunId, links: Vec<Link>) -> FlowTask {
         let end_mark =
             if self.udp && !self.transmit { EndMark::Short { bytes: 4, nth: 2 } } else { EndMark::None };
@@ -275,6 +279,7 @@ impl Terms {
             socket: self.knobs(),
             affinity: None,
             end_mark,
+            note: self.note(),
         }
     }
 

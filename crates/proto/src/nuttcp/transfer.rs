@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use linerate_units::{Span, Timestamp};
 
 use super::brief::Amount;
+use super::marks::Told;
 use super::plan::Terms;
 use super::report::Counted;
 use crate::stand_in::{Cpu, FlowCounts, FlowId, Link, Opened, Output, Reason, RunId, Stop};
@@ -53,14 +54,11 @@ pub(super) enum News {
         interval: Amount,
         /// What came since the start.
         total: Amount,
+        /// What its transmitter told of retransmissions; absent where it tells nothing.
+        told: Option<Told>,
     },
-    /// The answer to [`Transfer::look`]: segments sent again since the last look, and the congestion window in KB.
-    Looked {
-        /// Absent where the kernel does not say.
-        retrans: Option<u64>,
-        /// Absent where the kernel does not say.
-        cwnd: Option<u64>,
-    },
+    /// The answer to [`Transfer::look`]: what the kernel counted since the last one; absent where it does not say.
+    Looked(Option<Told>),
     /// No data came for too long.
     Idle,
     /// The counts are final.
@@ -120,6 +118,19 @@ enum Look {
     End,
 }
 
+/// A port for datagrams that this end shares with others: the peer gets a socket of its own on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shared {
+    /// The port is its own.
+    Not,
+    /// Nothing has come yet.
+    Waiting,
+    /// The socket was asked for; whether the test begins with it.
+    Asked(bool),
+    /// It is there.
+    Had,
+}
+
 /// The data phase at one end.
 #[derive(Debug)]
 pub(super) struct Transfer {
@@ -147,6 +158,7 @@ pub(super) struct Transfer {
     early: (u64, u64),
     /// Marks of the peer before the flow.
     marks: u64,
+    shared: Shared,
     /// The peer has left: nothing is said to it any more.
     cut: bool,
     has_flow: bool,
@@ -180,6 +192,7 @@ impl Transfer {
             shown_retrans: 0,
             early: (0, 0),
             marks: 0,
+            shared: Shared::Not,
             cut: false,
             has_flow: false,
             counted: Counted::default(),

@@ -52,6 +52,29 @@ pub struct FlowTask {
     pub affinity: Option<u32>,
     /// What ends the stream of a receiver, beside being told and the end of a connection.
     pub end_mark: EndMark,
+    /// Where the blocks of a single stream over TCP tell of their connection; absent where they do not.
+    pub note: Option<BlockNote>,
+}
+
+/// Where each block of a stream tells what its sender's kernel counts of the connection (nuttcp).
+///
+/// Two words of 4 bytes in the sender's own byte order, written little-endian: segments sent again since the flow began,
+/// and the congestion window in KiB. In the first block the second word says what the first one counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockNote {
+    /// Bytes of a block before it.
+    pub at: usize,
+    /// The second word of the first block.
+    pub kind: u32,
+}
+
+/// The notes of a stream as they were read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// In its first block.
+    pub first: [u8; 8],
+    /// In its last whole one.
+    pub last: [u8; 8],
 }
 
 /// What a stream says.
@@ -164,6 +187,8 @@ pub struct StreamCounts {
     pub reorder: Option<u32>,
     /// The stream has ended.
     pub ended: bool,
+    /// What its sender told of the connection (see [`BlockNote`]); absent before the first block, and elsewhere.
+    pub noted: Option<Noted>,
 }
 
 /// CPU time since the driver began.

@@ -1,6 +1,7 @@
 use linerate_units::Span;
 
-use crate::nuttcp::brief::{Amount, Brief, interval_line, loss_line, retrans_text};
+use crate::nuttcp::brief::{Amount, Brief, interval_line, loss_line, with_marks};
+use crate::nuttcp::marks::{Marked, Told};
 use crate::nuttcp::report::{Counted, Setup, count_lines, setup_lines};
 use crate::nuttcp::{Format, Results};
 use crate::stand_in::Opened;
@@ -113,9 +114,15 @@ fn interval_lines_are_those_of_the_real_programs() {
     // 360 blocks of 64 KiB.
     let tcp = amount(360 * 65_536, 1_000_020_000, 0, 0);
     assert_eq!(interval_line(tcp, tcp, None, none), report(TCP)[6]);
-    assert_eq!(retrans_text(0, Some(234), none), "     0 retrans    234 KB-cwnd");
-    assert_eq!(retrans_text(0, None, none), "     0 retrans");
-    assert_eq!(retrans_text(0, Some(217), Format(Format::PARSE)), " retrans=0 cwnd=217");
+    let marked = |retrans, cwnd| Marked { retrans, of_host: false, cwnd };
+    let told = |cwnd| Some(Told { interval: marked(0, cwnd), total: marked(3, cwnd) });
+    assert_eq!(with_marks("Mbps", told(Some(234)), none), "Mbps     0 retrans    234 KB-cwnd");
+    assert_eq!(with_marks("Mbps", told(None), none), "Mbps     0 retrans");
+    assert_eq!(with_marks("Mbps", None, none), "Mbps");
+    assert_eq!(with_marks("Mbps", told(None), Format(Format::NO_RETRANS)), "Mbps");
+    assert_eq!(with_marks("=1", told(Some(217)), Format(Format::PARSE)), "=1 retrans=0 cwnd=217");
+    let sums = with_marks("Mbps Tot: Mbps", told(None), none);
+    assert_eq!(sums, "Mbps     0 retrans Tot: Mbps     3 retrans");
     let udp = amount(1220 * 1024, 1_000_007_000, 1220, 0);
     assert_eq!(interval_line(udp, udp, Some(1024), none), report(UDP)[5].replace("9.9941", "9.9942"));
 }
