@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use linerate_units::Span;
 
 use super::wire::Version;
+use crate::stand_in::Usage;
 
 /// What one end knows when its data connections are open.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -44,6 +45,8 @@ pub(super) struct Counted {
     pub(super) cwnd: Option<u64>,
     pub(super) user: Span,
     pub(super) system: Span,
+    /// What else it cost; absent where nobody counts it.
+    pub(super) usage: Option<Usage>,
 }
 
 /// Seconds of a span, never 0, so that rates are numbers.
@@ -233,7 +236,7 @@ pub(super) fn count_lines(
     lines.iter().map(|line| format!("{before}{line}\n")).collect()
 }
 
-/// The line of getrusage(2); memory, faults and switches are not known here and are 0.
+/// The line of getrusage(2); it ends behind the percentage where nobody counts the rest.
 fn usage_line(counted: &Counted, parse: bool) -> String {
     let tenths = |span: Span| (span.as_secs_f64() * 10.0).floor() / 10.0;
     let (user, system) = (tenths(counted.user), tenths(counted.system));
@@ -243,12 +246,19 @@ fn usage_line(counted: &Counted, parse: bool) -> String {
         _ => format!("{}:{:02}", whole / 60, whole % 60),
     };
     let percent = counted.cpu_percent();
+    let rest = counted.usage.map(|usage| usage.line());
     if parse {
-        format!(
-            "stats=cpu user={user:.1} system={system:.1} elapsed={elapsed} cpu={percent}% \
-             memory=0i+0d-0maxrss io=0+0pf swaps=0+0csw"
-        )
+        let rest = rest.as_deref().map_or_else(String::new, keyed);
+        format!("stats=cpu user={user:.1} system={system:.1} elapsed={elapsed} cpu={percent}%{rest}")
     } else {
-        format!("{user:.1}user {system:.1}sys {elapsed}real {percent}% 0i+0d 0maxrss 0+0pf 0+0csw")
+        let rest = rest.map_or_else(String::new, |rest| format!(" {rest}"));
+        format!("{user:.1}user {system:.1}sys {elapsed}real {percent}%{rest}")
     }
+}
+
+/// The four words of a line of resources with their keys, as programs read them.
+fn keyed(line: &str) -> String {
+    let mut words = line.split(' ');
+    let mut next = || words.next().unwrap_or_default();
+    format!(" memory={}-{} io={} swaps={}", next(), next(), next(), next())
 }

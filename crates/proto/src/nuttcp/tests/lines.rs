@@ -5,6 +5,7 @@ use crate::nuttcp::marks::{Marked, Told};
 use crate::nuttcp::report::{Counted, Setup, count_lines, setup_lines};
 use crate::nuttcp::{Format, Results};
 use crate::stand_in::Opened;
+use crate::stand_in::Usage;
 
 const UDP: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v612-udp-tx.txt");
 const JITTER: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v822-udp-jitter-owd.txt");
@@ -26,6 +27,13 @@ fn the_lines_after_a_test_are_those_of_a_real_receiver() {
         cwnd: None,
         user: Span::from_ns(6_670_000),
         system: Span::from_ns(20_000_000),
+        usage: Some(Usage {
+            max_resident_kib: 1640,
+            minor_faults: 1,
+            voluntary_switches: 3658,
+            involuntary_switches: 3,
+            ..Usage::default()
+        }),
     };
     let lines = count_lines(&counted, false, "nuttcp-r: ", false, true);
     let real = report(UDP);
@@ -33,9 +41,11 @@ fn the_lines_after_a_test_are_those_of_a_real_receiver() {
     assert_eq!(lines[0].trim_end(), real[0]);
     assert_eq!(lines[1].split(" = ").next(), real[1].split(" = ").next());
     assert_eq!(lines[2].trim_end(), real[2]);
-    // Memory, faults and switches are not known here.
-    assert_eq!(lines[3].trim_end(), "nuttcp-r: 0.0user 0.0sys 0:03real 0% 0i+0d 0maxrss 0+0pf 0+0csw");
-    assert!(real[3].starts_with("nuttcp-r: 0.0user 0.0sys 0:03real 0% 0i+0d "));
+    assert_eq!(lines[3].trim_end(), real[3]);
+    let parse = count_lines(&counted, false, "", true, true);
+    assert!(parse[3].ends_with(" cpu=0% memory=0i+0d-820maxrss io=0+1pf swaps=3658+3csw\n"), "{}", parse[3]);
+    let unknown = count_lines(&Counted { usage: None, ..counted }, false, "", false, true);
+    assert_eq!(unknown[3], "0.0user 0.0sys 0:03real 0%\n");
 }
 
 #[test]

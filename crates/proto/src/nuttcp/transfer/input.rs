@@ -350,6 +350,7 @@ impl Transfer {
     fn cost(&mut self, cpu: Cpu, out: &mut VecDeque<Output>) {
         self.counted.user = cpu.user.saturating_sub(self.cpu.user);
         self.counted.system = cpu.system.saturating_sub(self.cpu.system);
+        self.counted.usage = cpu.usage_since(&self.cpu);
         if self.stage == Stage::Counting {
             self.finish(out);
         }
