@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use linerate_units::Span;
 
+use crate::stand_in::OneWay;
+
 use super::marks::{Marked, Told};
 use super::report::{mbps, megabytes};
 use super::wire::Format;
@@ -17,6 +19,8 @@ pub(super) struct Amount {
     pub(super) sent: u64,
     /// Of these, datagrams that did not come.
     pub(super) lost: u64,
+    /// What datagrams took, where they tell it.
+    pub(super) delays: Option<OneWay>,
 }
 
 impl Amount {
@@ -27,6 +31,14 @@ impl Amount {
             span: self.span.saturating_sub(earlier.span),
             sent: self.sent.saturating_sub(earlier.sent),
             lost: self.lost.saturating_sub(earlier.lost),
+            delays: self.delays.map(|now| {
+                let then = earlier.delays.unwrap_or_default();
+                OneWay {
+                    datagrams: now.datagrams.saturating_sub(then.datagrams),
+                    sum_us: now.sum_us.saturating_sub(then.sum_us),
+                    ..now
+                }
+            }),
         }
     }
 }
@@ -52,6 +64,9 @@ pub(super) fn interval_line(interval: Amount, total: Amount, lossy: Option<u64>,
         if lossy.is_some() && !format.has(Format::NO_PERCENT_LOSS) {
             let _ = write!(text, " {:>5} ~%loss", percent(amount.lost, amount.sent));
         }
+        if let Some(mean) = amount.delays.and_then(|delays| delays.mean_ms()) {
+            let _ = write!(text, " {mean:.4} msAvgOWD");
+        }
         text
     };
     let mut line = amount(interval);
@@ -76,6 +91,9 @@ fn interval_parse(interval: Amount, total: Amount, lossy: Option<u64>, format: F
         );
         if lossy.is_some() {
             let _ = write!(text, " {}", loss_parse(amount.lost, amount.sent));
+        }
+        if let Some(mean) = amount.delays.and_then(|delays| delays.mean_ms()) {
+            let _ = write!(text, " {before}msavgOWD={mean:.4}");
         }
         text
     };
@@ -204,6 +222,8 @@ impl Brief {
         add(cwnd.map(|cwnd| format!("cwnd={cwnd}")));
         add(self.drops.map(|(lost, sent)| loss_parse(lost, sent)));
         add(rtt.map(|rtt| format!("rtt_ms={rtt:.2}")));
+        add(self.max_jitter_ms.map(|jitter| format!("msmaxjitter={jitter:.4}")));
+        add(self.avg_owd_ms.map(|delay| format!("msavgOWD={delay:.4}")));
         line
     }
 }

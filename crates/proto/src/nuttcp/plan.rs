@@ -33,6 +33,9 @@ const LONGEST_TIME: Span = Span::from_secs(86_400);
 /// From this version on a second datagram opens a test over UDP, and a receiver that gives up says so.
 const SECOND_BEGIN: Version = Version::new(50_401);
 
+/// From this version on datagrams may tell when they were sent.
+const WITH_TIMES: Version = Version::new(70_001);
+
 /// A test as one end makes it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Terms {
@@ -222,7 +225,7 @@ impl Terms {
     fn stamp(&self) -> StampLayout {
         let room = self.udp && self.length >= MARKED_LENGTH;
         let counted = room && self.interval > Span::ZERO;
-        let timed = room && self.one_way_delay && self.transmit;
+        let timed = room && self.one_way_delay && self.peer >= WITH_TIMES;
         StampLayout {
             tag_at: None,
             seq: if counted { SeqField::Bytes { at: MARK_AT } } else { SeqField::Absent },

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use linerate_units::Span;
 
 use super::wire::Version;
-use crate::stand_in::Usage;
+use crate::stand_in::{OneWay, Usage};
 
 /// What one end knows when its data connections are open.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -47,6 +47,8 @@ pub(super) struct Counted {
     pub(super) system: Span,
     /// What else it cost; absent where nobody counts it.
     pub(super) usage: Option<Usage>,
+    /// What datagrams took, where they tell it.
+    pub(super) one_way: Option<OneWay>,
 }
 
 /// Seconds of a span, never 0, so that rates are numbers.
@@ -207,6 +209,7 @@ pub(super) fn count_lines(
     } else {
         format!("{megabytes:.4} MB in {real:.2} real seconds = {kilobytes:.2} KB/sec = {megabits:.4} Mbps")
     }];
+    lines.extend(counted.one_way.filter(|_| !transmit).map(|delays| delay_line(&delays, parse)));
     if cpu {
         let spent = Span::from_ns(counted.user.as_ns().saturating_add(counted.system.as_ns()));
         let each = per(counted.bytes as f64 / 1024.0, spent);
@@ -234,6 +237,17 @@ pub(super) fn count_lines(
     });
     lines.push(usage_line(counted, parse));
     lines.iter().map(|line| format!("{before}{line}\n")).collect()
+}
+
+/// What a receiver tells of the delays one way.
+fn delay_line(delays: &OneWay, parse: bool) -> String {
+    let mean = delays.mean_ms().unwrap_or_default();
+    let [least, most] = [delays.min_us, delays.max_us].map(|us| us as f64 / 1e3);
+    if parse {
+        format!("msminOWD={least:.4} msavgOWD={mean:.4} msmaxOWD={most:.4}")
+    } else {
+        format!("min-OWD = {least:.4} ms, avg-OWD = {mean:.4} ms, max-OWD = {most:.4} ms")
+    }
 }
 
 /// The line of getrusage(2); it ends behind the percentage where nobody counts the rest.

@@ -12,7 +12,7 @@ use super::brief::Amount;
 use super::marks::Told;
 use super::plan::Terms;
 use super::report::Counted;
-use crate::stand_in::{Cpu, FlowCounts, FlowId, Link, Opened, Output, Reason, RunId, Stop};
+use crate::stand_in::{Cpu, FlowCounts, FlowId, Link, OneWay, Opened, Output, Reason, RunId, Stop};
 
 /// How long a refused data connection is tried again: a peer before 6.2.8 says OK before it listens.
 const RETRY_FOR: Span = Span::from_secs(1);
@@ -388,13 +388,19 @@ impl Transfer {
         self.counted.calls = sum(|stream| stream.calls).saturating_add(marks + self.early.1);
         self.counted.span = self.terms.with_last_turn(self.counted.bytes, span);
         self.counted.retrans = known(|stream| stream.retransmits).filter(|_| !self.terms.udp);
+        self.counted.one_way = delays(counts);
         self.counted.cwnd = known(|stream| stream.snd_cwnd).map(|bytes| bytes / 1024);
         self.trouble.clone_from(&counts.trouble);
     }
 
     /// The bytes, and by the datagrams' own count what was lost, since the start.
     fn amount(&self, counts: &FlowCounts) -> Amount {
-        let mut amount = Amount { bytes: self.early.0, span: counts.at.since(self.began), sent: 0, lost: 0 };
+        let mut amount = Amount {
+            bytes: self.early.0,
+            span: counts.at.since(self.began),
+            delays: delays(counts),
+            ..Amount::default()
+        };
         let mut received = self.early.1;
         for stream in &counts.streams {
             amount.bytes = amount.bytes.saturating_add(stream.bytes);
@@ -422,4 +428,15 @@ impl Transfer {
         self.close(out);
         self.news.push_back(News::Failed(failure));
     }
+}
+
+/// The delays of all streams together.
+fn delays(counts: &FlowCounts) -> Option<OneWay> {
+    let of = counts.streams.iter().filter_map(|stream| stream.one_way);
+    of.reduce(|sum, next| OneWay {
+        datagrams: sum.datagrams.saturating_add(next.datagrams),
+        sum_us: sum.sum_us.saturating_add(next.sum_us),
+        min_us: sum.min_us.min(next.min_us),
+        max_us: sum.max_us.max(next.max_us),
+    })
 }

@@ -189,6 +189,39 @@ pub struct StreamCounts {
     pub ended: bool,
     /// What its sender told of the connection (see [`BlockNote`]); absent before the first block, and elsewhere.
     pub noted: Option<Noted>,
+    /// What the datagrams took, by the wall clocks of both ends; absent where they do not tell the wall's time.
+    pub one_way: Option<OneWay>,
+}
+
+/// Delays of datagrams one way, by the wall clocks of both ends: the error is the difference between the clocks, and
+/// may make them negative.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OneWay {
+    /// Datagrams that told their time.
+    pub datagrams: u64,
+    /// Sum of the delays, microseconds.
+    pub sum_us: i64,
+    /// The smallest.
+    pub min_us: i64,
+    /// The largest.
+    pub max_us: i64,
+}
+
+impl OneWay {
+    /// Notes the delay of one more datagram.
+    pub fn add(&mut self, delay_us: i64) {
+        let first = self.datagrams == 0;
+        self.datagrams += 1;
+        self.sum_us = self.sum_us.saturating_add(delay_us);
+        self.min_us = if first { delay_us } else { self.min_us.min(delay_us) };
+        self.max_us = if first { delay_us } else { self.max_us.max(delay_us) };
+    }
+
+    /// The mean, milliseconds; absent without datagrams.
+    #[must_use]
+    pub fn mean_ms(&self) -> Option<f64> {
+        (self.datagrams > 0).then(|| self.sum_us as f64 / self.datagrams as f64 / 1e3)
+    }
 }
 
 /// CPU time since the driver began.

@@ -5,7 +5,7 @@ use crate::nuttcp::marks::{Marked, Told};
 use crate::nuttcp::report::{Counted, Setup, count_lines, setup_lines};
 use crate::nuttcp::{Format, Results};
 use crate::stand_in::Opened;
-use crate::stand_in::Usage;
+use crate::stand_in::{OneWay, Usage};
 
 const UDP: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v612-udp-tx.txt");
 const JITTER: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v822-udp-jitter-owd.txt");
@@ -34,6 +34,7 @@ fn the_lines_after_a_test_are_those_of_a_real_receiver() {
             involuntary_switches: 3,
             ..Usage::default()
         }),
+        one_way: None,
     };
     let lines = count_lines(&counted, false, "nuttcp-r: ", false, true);
     let real = report(UDP);
@@ -115,7 +116,7 @@ nuttcp-t: send_window_avail=106496 receive_window_avail=106496
 }
 
 fn amount(bytes: u64, ns: u64, sent: u64, lost: u64) -> Amount {
-    Amount { bytes, span: Span::from_ns(ns), sent, lost }
+    Amount { bytes, span: Span::from_ns(ns), sent, lost, delays: None }
 }
 
 #[test]
@@ -266,4 +267,40 @@ fn an_opened_link_has_what_the_report_needs() {
     let terms = crate::nuttcp::plan::Terms::of(&crate::nuttcp::Request::default(), 1, 5101);
     let setup = terms.setup(Some(&opened), Some(([192, 0, 2, 7], 1).into()));
     assert_eq!((setup.snd_buf, setup.rcv_buf, setup.peer.map(|peer| peer.port())), (2, 4, Some(1)));
+}
+
+/// `nuttcp -u -Ri5m -j -o -i1 -T3` between two 8.2.2, without the jitter.
+#[test]
+fn delays_are_told_as_the_real_program_tells_them() {
+    let delays = OneWay { datagrams: 1828, sum_us: 89_755, min_us: 4, max_us: 3391 };
+    let counted = Counted { one_way: Some(delays), ..Counted::default() };
+    let lines = count_lines(&counted, false, "nuttcp-r: ", false, true);
+    let real = "nuttcp-r: min-OWD = 0.0040 ms, avg-OWD = 0.0491 ms, max-OWD = 3.3910 ms\n";
+    assert_eq!(lines[1], real);
+    assert!(count_lines(&counted, true, "", false, true).iter().all(|line| !line.contains("OWD")));
+    // 610 datagrams in the first second, of which 75.7 us each, and as many in the second.
+    let first = Amount {
+        delays: Some(OneWay { datagrams: 610, sum_us: 46_177, ..delays }),
+        ..amount(624_640, 1_000_000_000, 610, 0)
+    };
+    let second = Amount {
+        delays: Some(OneWay { datagrams: 1220, sum_us: 64_721, ..delays }),
+        ..amount(1_249_280, 2_000_000_000, 1220, 0)
+    };
+    let line = |interval: Amount| interval_line(interval, second, Some(1024), Format::default());
+    assert!(
+        line(first).ends_with("     0 /   610 ~drop/pkt  0.00 ~%loss 0.0757 msAvgOWD"),
+        "{}",
+        line(first)
+    );
+    assert!(line(second.since(first)).ends_with(" 0.0304 msAvgOWD"), "{}", line(second.since(first)));
+}
+
+#[test]
+fn a_client_reads_delays_below_zero() {
+    let mut results = Results::default();
+    results.line("nuttcp-r: min-OWD = -0.5000 ms, avg-OWD = -0.2500 ms, max-OWD = 0.1000 ms");
+    assert_eq!(results.avg_owd_ms, Some(-0.25));
+    results.line("msminOWD=-3.0000 msavgOWD=2.0000 msmaxOWD=4.0000");
+    assert_eq!(results.avg_owd_ms, Some(2.0));
 }
