@@ -11,8 +11,10 @@
 //! What this stand-in does otherwise than nuttcp:
 //! - With several streams each has a thread of its own; blocks do not go round the streams in turn, and a datagram's
 //!   running count of bytes is that of its stream, so that losses by interval are told for one stream only.
-//! - Instantaneous rates (`-Ri`) are paced like average ones. Jitter and one-way delay are not measured here; a real
-//!   receiver measures them from our datagrams.
+//! - Instantaneous rates (`-Ri`) are paced like average ones. Jitter is not measured here; a real receiver measures it
+//!   from our datagrams.
+//! - Marks of retransmissions are written by a transmitting server, as nuttcp does from 6.2.8 on; a transmitting client
+//!   writes zeros, which say "not known", and adds the counts to the interval lines itself.
 //! - `-s` works for one stream over TCP. Third-party requests, traceroutes and multicast are refused.
 
 mod argv;
