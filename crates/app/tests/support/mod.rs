@@ -25,7 +25,7 @@ pub(crate) use relay::Relay;
 pub(crate) use server::Server;
 pub(crate) use shape::shape;
 pub(crate) use sieve::{NEAR, SERVER_PORT, Sieve};
-pub(crate) use tool::{IPERF, NETPIPE, NUTTCP, TTCP, Tool, Whose, before, form, serve_classic};
+pub(crate) use tool::{IPERF, NETPIPE, NUTTCP, TTCP, Tool, Whose, before, form};
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -54,15 +54,6 @@ impl Tool {
     }
 }
 
-/// `linerate serve --classic`, which answers at the ports that the tools know.
-pub(crate) fn serve_classic(on: &Island) -> Process {
-    let server = Process::start(on.exec(env!("CARGO_BIN_EXE_linerate"), &["serve", "--classic"]));
-    for port in [5000, 5001, 5002] {
-        on.await_listener(port);
-    }
-    server
-}
-
 /// A text with `#` in the place of every number and one blank in that of several: what stays is its form.
 pub(crate) fn form(text: &str) -> String {
     let mut form = String::new();
