@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use linerate_proto::stand_in::OneWay;
 use linerate_sock::Mono;
 
 use crate::measured::MeasuredPart;
@@ -71,6 +72,18 @@ counters! {
     foreign,
     /// 1 once the stream has ended; of several streams how many have.
     ended,
+    /// The note in its first block, eight bytes as one number; 0 before it, and of several streams.
+    first_note,
+    /// The note in its last block.
+    last_note,
+    /// Datagrams of which the delay is known; 0 of several streams.
+    delays,
+    /// Sum of their delays, µs, a signed number.
+    delay_sum,
+    /// The smallest, µs, signed.
+    delay_min,
+    /// The largest, µs, signed.
+    delay_max,
 }
 
 /// There is one writer, so a load and a store do what an atomic addition would do, without locking the bus.
@@ -127,6 +140,13 @@ impl<'f> Meter<'f> {
         add(&self.counters.send_errors, refused);
     }
 
+    /// Shows what the blocks told of their connection.
+    #[inline]
+    pub(crate) fn noted(&self, first: [u8; 8], last: [u8; 8]) {
+        self.counters.last_note.store(u64::from_ne_bytes(last), Relaxed);
+        self.counters.first_note.store(u64::from_ne_bytes(first), Relaxed);
+    }
+
     /// Notes that the stream has ended.
     pub(crate) fn end(&self) {
         self.counters.ended.store(1, Relaxed);
@@ -144,6 +164,11 @@ impl<'f> Meter<'f> {
         own.socket_drops.store(counts.socket_drops, Relaxed);
         own.jitter.store(counts.jitter, Relaxed);
         own.foreign.store(counts.foreign, Relaxed);
+        let delays = &counts.one_way;
+        own.delay_sum.store(delays.sum_us.cast_unsigned(), Relaxed);
+        own.delay_min.store(delays.min_us.cast_unsigned(), Relaxed);
+        own.delay_max.store(delays.max_us.cast_unsigned(), Relaxed);
+        own.delays.store(delays.datagrams, Relaxed);
     }
 }
 
@@ -166,6 +191,8 @@ pub(crate) struct DatagramCounts {
     pub(crate) jitter: u64,
     /// Of other tests.
     pub(crate) foreign: u64,
+    /// Delays, where they are known.
+    pub(crate) one_way: OneWay,
 }
 
 impl Counts {
@@ -201,6 +228,12 @@ impl Counts {
             send_errors: self.send_errors + other.send_errors,
             foreign: self.foreign + other.foreign,
             ended: self.ended + other.ended,
+            first_note: 0,
+            last_note: 0,
+            delays: 0,
+            delay_sum: 0,
+            delay_min: 0,
+            delay_max: 0,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What every stream of a flow has counted, as stand-ins ask for it.
 
-use linerate_proto::stand_in::{FlowCounts, StreamCounts};
+use linerate_proto::stand_in::{FlowCounts, Noted, OneWay, StreamCounts};
 use linerate_sock::{Mono, TcpInfo, clock, tcp_info};
 use linerate_units::{Span, Timestamp};
 
@@ -60,6 +60,14 @@ fn counted(counts: &Counts, writes: bool) -> StreamCounts {
         duplicates: counts.duplicates,
         jitter: Span::from_ns(counts.jitter),
         ended: counts.ended > 0,
+        one_way: (counts.delays > 0).then(|| OneWay {
+            datagrams: counts.delays,
+            sum_us: counts.delay_sum.cast_signed(),
+            min_us: counts.delay_min.cast_signed(),
+            max_us: counts.delay_max.cast_signed(),
+        }),
+        noted: (counts.first_note != 0)
+            .then(|| Noted { first: counts.first_note.to_ne_bytes(), last: counts.last_note.to_ne_bytes() }),
         ..StreamCounts::default()
     }
 }

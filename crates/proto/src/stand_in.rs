@@ -14,7 +14,8 @@ mod link;
 mod run;
 
 pub use flow::{
-    Cpu, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Pattern, Payload, Stop, StreamCounts,
+    BlockNote, Cpu, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Noted, OneWay, Pattern,
+    Payload, Stop, StreamCounts, Usage,
 };
 pub use host::HostCounts;
 pub use link::{Link, LinkOptions, Opened, Reason, Transport};

@@ -239,7 +239,8 @@ impl VirtualHosts {
 
     fn look(&mut self, host: usize) {
         let elapsed = self.now.since(Timestamp::START);
-        let cpu = Cpu { elapsed, user: Span::from_ns(elapsed.as_ns() / 100), system: Span::ZERO };
+        let cpu =
+            Cpu { elapsed, user: Span::from_ns(elapsed.as_ns() / 100), system: Span::ZERO, usage: None };
         let now = self.now;
         let flows: Vec<FlowCounts> = self.hosts[host]
             .flows

@@ -104,9 +104,38 @@ pub fn process_cpu() -> Duration {
     Duration::from_nanos(read(libc::CLOCK_PROCESS_CPUTIME_ID))
 }
 
+/// What this process has used of the machine, all threads.
+///
+/// # Source
+/// getrusage(2)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time in user mode.
+    pub user: Duration,
+    /// CPU time in the kernel.
+    pub system: Duration,
+    /// Most memory that was resident, KiB.
+    pub max_resident_kib: u64,
+    /// Page faults that needed no reading.
+    pub minor_faults: u64,
+    /// Page faults that needed reading.
+    pub major_faults: u64,
+    /// Switches to other threads because this one waited.
+    pub voluntary_switches: u64,
+    /// Switches to other threads because their turn came.
+    pub involuntary_switches: u64,
+}
+
 /// CPU time used by this process, all threads: in user mode, and in the kernel.
 #[must_use]
 pub fn process_times() -> (Duration, Duration) {
+    let usage = process_usage();
+    (usage.user, usage.system)
+}
+
+/// What this process has used of the machine.
+#[must_use]
+pub fn process_usage() -> Usage {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is valid for writing; asking about oneself cannot fail, and zeroes are a valid answer if it did.
     let usage = unsafe {
@@ -116,7 +145,16 @@ pub fn process_times() -> (Duration, Duration) {
     let span = |time: libc::timeval| {
         Duration::from_secs(time.tv_sec.max(0) as u64) + Duration::from_micros(time.tv_usec.max(0) as u64)
     };
-    (span(usage.ru_utime), span(usage.ru_stime))
+    let count = |count: libc::c_long| u64::try_from(count).unwrap_or(0);
+    Usage {
+        user: span(usage.ru_utime),
+        system: span(usage.ru_stime),
+        max_resident_kib: count(usage.ru_maxrss),
+        minor_faults: count(usage.ru_minflt),
+        major_faults: count(usage.ru_majflt),
+        voluntary_switches: count(usage.ru_nvcsw),
+        involuntary_switches: count(usage.ru_nivcsw),
+    }
 }
 
 /// The CPU clock of one thread, which every other thread of the process can read too.

@@ -12,6 +12,8 @@ mod process;
 mod relay;
 mod server;
 mod shape;
+mod sieve;
+mod tool;
 
 pub(crate) use iperf3::{Both, Iperf3, PORT, both, both_json, list, number};
 pub(crate) use island::Island;
@@ -22,6 +24,8 @@ pub(crate) use process::{Done, Process, linerate, signal};
 pub(crate) use relay::Relay;
 pub(crate) use server::Server;
 pub(crate) use shape::shape;
+pub(crate) use sieve::{NEAR, SERVER_PORT, Sieve};
+pub(crate) use tool::{IPERF, NETPIPE, NUTTCP, TTCP, Tool, Whose, before, form};
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -9,6 +9,7 @@ use linerate_sock::poll::Interest;
 use linerate_sock::{Mono, Moved, SockError, clock};
 
 use super::feed::Feed;
+use super::notes::Writer as Notes;
 use super::{PumpEnd, Shift, StreamEnd, Trouble, queued};
 use crate::control::Control;
 use crate::counters::Meter;
@@ -23,12 +24,19 @@ struct Writer<'f> {
     meter: Meter<'f>,
     socket: &'f TcpStream,
     feed: Feed,
+    notes: Option<Notes>,
 }
 
 /// Writes until the limit or an order; the connection stays as it is.
 pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, feed: Feed) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
-    let mut writer = Writer { flow, meter: flow.meter(pump), socket, feed };
+    let mut writer = Writer {
+        flow,
+        meter: flow.meter(pump),
+        socket,
+        feed,
+        notes: flow.setup.note.map(|note| Notes::new(note, socket)),
+    };
     let ended = writer.run(flow.plan.share(&flow.setup, pump) / flow.plan.block as u64);
     let aborted = flow.control.aborted().then_some(Trouble::Aborted);
     let end = StreamEnd {
@@ -63,6 +71,9 @@ impl Writer<'_> {
                     control.rest_until(until.min(due), Control::may_write);
                     break;
                 }
+            }
+            if let Some(notes) = &mut self.notes {
+                notes.write(self.socket, &mut self.feed);
             }
             if self.block(until, written == 0)? >= until {
                 break;

@@ -84,6 +84,7 @@ impl Bench<'_> {
         }
         let now = clock::now();
         let mark = self.flow.setup.end_mark;
+        let wall_ns = self.flow.setup.stamp.tells_wall_time().then(clock::wall_ns);
         let mut bytes = 0;
         'batch: for message in self.batch.iter() {
             if let Some(count) = message.ancillary.dropped {
@@ -100,6 +101,10 @@ impl Bench<'_> {
                     Said::Data(stamp) => {
                         slot.arrivals.sequence.arrive(stamp.seq);
                         slot.arrivals.jitter.arrive(stamp.sent_ns, now.as_ns());
+                        if let Some(wall_ns) = wall_ns {
+                            let delay_ns = wall_ns.wrapping_sub(stamp.sent_ns).cast_signed();
+                            slot.arrivals.one_way.add(delay_ns / 1000);
+                        }
                         bytes += datagram.len() as u64;
                     }
                     Said::Negative if mark == EndMark::Negative => {

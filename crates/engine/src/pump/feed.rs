@@ -77,6 +77,13 @@ impl Feed {
         self.first.as_ref().filter(|_| first).unwrap_or(&self.block).len()
     }
 
+    /// Writes over a part of the blocks that follow, where the kernel copies them.
+    pub(crate) fn put(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(part) = self.block.get_mut(at..at + bytes.len()) {
+            part.copy_from_slice(bytes);
+        }
+    }
+
     /// Hands over what is left of the first block or of another one after its first `taken` bytes.
     #[inline]
     pub(crate) fn send_rest(
@@ -155,6 +162,13 @@ pub(crate) struct Drain {
 impl Drain {
     pub(crate) fn new(discard: bool, block: usize) -> Self {
         Self { buffer: vec![0; block], discard }
+    }
+
+    /// The first bytes of what was taken last, unless it is thrown away.
+    #[inline]
+    pub(crate) fn taken(&self, bytes: usize) -> &[u8] {
+        let kept = if self.discard { 0 } else { bytes.min(self.buffer.len()) };
+        &self.buffer[..kept]
     }
 
     /// Takes at most `most` bytes.

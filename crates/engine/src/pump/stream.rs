@@ -9,6 +9,7 @@ use linerate_sock::stream::{recv, set_nonblocking, set_recv_timeout, set_send_ti
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
 
 use super::feed::{Drain, Feed};
+use super::notes::Reader;
 use super::{PumpEnd, Shift, StreamEnd, Trouble, queued};
 use crate::control::{Control, PATIENCE};
 use crate::counters::Meter;
@@ -118,6 +119,7 @@ fn empty(flow: &Flow, meter: &Meter<'_>, socket: &TcpStream, drain: &mut Drain) 
     let chunk = flow.setup.read_rate.map_or(usize::MAX, |rate| pacer::chunk(rate, flow.plan.block));
     let mut pace = None;
     let (mut taken, mut now) = (0, Mono::default());
+    let mut notes = flow.setup.note.map(|note| Reader::new(note, flow.plan.block));
     while flow.control.may_read(now) {
         if let Some(pace) = &pace {
             let due = Schedule::due(pace, taken);
@@ -135,6 +137,9 @@ fn empty(flow: &Flow, meter: &Meter<'_>, socket: &TcpStream, drain: &mut Drain) 
                 }
                 meter.count(now, bytes as u64);
                 taken += bytes as u64;
+                if let Some(notes) = &mut notes {
+                    notes.see(drain.taken(bytes), meter);
+                }
             }
             Moved::Pending => flow.pause(socket, Interest::READ)?,
             Moved::Closed => return Ok(()),

@@ -98,5 +98,6 @@ pub(super) fn task(desk: &Desk, load: &Load, streams: &[Stream]) -> FlowTask {
         socket: desk.sockets(),
         affinity: None,
         end_mark: if load.udp && !load.sends { EndMark::Negative } else { EndMark::None },
+        note: None,
     }
 }

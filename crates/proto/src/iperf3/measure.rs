@@ -270,7 +270,7 @@ mod tests {
     }
 
     fn cpu(secs: u64, user_ms: u64) -> Cpu {
-        Cpu { elapsed: Span::from_secs(secs), user: Span::from_ms(user_ms), system: Span::ZERO }
+        Cpu { elapsed: Span::from_secs(secs), user: Span::from_ms(user_ms), system: Span::ZERO, usage: None }
     }
 
     fn received(bytes: u64, highest: u64, lost: u64) -> Vec<FlowCounts> {

@@ -247,7 +247,7 @@ impl Reader {
             return Err(self.end("Start MUST be LESS than end\n".to_owned(), 36));
         }
         if self.both > 1 {
-            self.say("\nYou can't use -s and -2 together\n");
+            self.say("You can't use -s and -2 together\n");
             return Err(self.end(String::new(), 0));
         }
         Ok(self.command)

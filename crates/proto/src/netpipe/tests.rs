@@ -369,7 +369,7 @@ fn command_lines_end_as_the_real_program_does() {
     let (code, text) = end("-s -2");
     assert_eq!(code, 0);
     assert!(text.starts_with("Streaming in one direction only.\n\nSockets are reset"));
-    assert!(text.ends_with("test size.\n\n\nYou can't use -s and -2 together\n"), "{text}");
+    assert!(text.ends_with("test size.\n\nYou can't use -s and -2 together\n"), "{text}");
     for wrong in ["-z", "-a", "--help", "-h", "-l"] {
         let (code, text) = end(wrong);
         assert_eq!(code, 244, "{wrong}");

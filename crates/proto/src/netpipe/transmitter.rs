@@ -36,6 +36,8 @@ pub struct Transmitter {
     series: Series,
     link: u32,
     begun: bool,
+    /// Send and receive buffer of a connection together.
+    buffers: u64,
     /// When to connect again.
     connect_at: Option<Timestamp>,
     /// Until when the receiver must listen again.
@@ -54,6 +56,7 @@ impl Transmitter {
             outputs: VecDeque::new(),
             link: 1,
             begun: false,
+            buffers: u64::MAX,
             connect_at: None,
             connect_until: None,
             over: false,
@@ -73,7 +76,7 @@ impl Transmitter {
     fn probed(&mut self, opened: &Opened) {
         self.outputs.push_back(Output::Close { link: PROBE });
         self.outputs.push_back(Output::Complain(report::buffers(opened.snd_buf, opened.rcv_buf)));
-        self.series.hold(opened.snd_buf.saturating_add(opened.rcv_buf));
+        self.buffers = opened.snd_buf.saturating_add(opened.rcv_buf);
         self.connect();
     }
 
@@ -87,6 +90,8 @@ impl Transmitter {
         self.connect_until = None;
         if !self.begun {
             self.begun = true;
+            self.series.hold(self.buffers);
+            self.outputs.append(&mut self.series.outputs);
             self.outputs.push_back(Output::Plan(Box::new(planned(RUN, link, true, &self.options))));
         }
         self.series.connected(now, link, Vec::new());

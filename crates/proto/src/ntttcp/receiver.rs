@@ -1,18 +1,19 @@
 //! The end that listens and counts.
 
 mod clients;
+mod sync;
 
 use linerate_model::Direction;
 use linerate_units::{Span, Timestamp};
 
-use self::clients::{Clients, Said};
+use self::clients::Clients;
 use super::console::Console;
 use super::meter::Schedule;
 use super::options::Options;
 use super::run::{self, Due, Run};
-use super::sender::{FAILED, SETTLING};
-use super::wire::{END, FINISHED, IDLE, READY, RUNNING, WAIT};
-use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn, Stop};
+use super::sender::FAILED;
+use super::wire::{END, FINISHED, READY};
+use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn};
 
 const SYNC: Link = Link(0);
 
@@ -22,14 +23,8 @@ const MOST_WAITING: usize = 20_000;
 /// Without a sync connection the test begins so long after the first connection: the others follow at once.
 const GATHERING: Span = Span::from_ms(50);
 
-/// How long flows may take to end.
-const ENDING: Span = Span::from_secs(5);
-
 /// How long a sender may still ask after the test.
 const LINGER: Span = Span::from_secs(1);
-
-/// Senders may leave so long before this end's timer: theirs is their own.
-const EARLY: Span = Span::from_ms(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -163,79 +158,6 @@ impl Receiver {
         }
     }
 
-    fn bytes(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {
-        if self.options.sync && self.state == State::Idle && !self.clients.is_one_agreed(link) {
-            self.unasked(now, link);
-        }
-        for said in self.clients.push(now, link, bytes) {
-            self.said(now, link, said);
-        }
-    }
-
-    /// Data without a start: the sender does not use a sync connection.
-    fn unasked(&mut self, now: Timestamp, link: Link) {
-        let before = self.waiting.len();
-        self.waiting.retain(|(other, _)| *other != link);
-        if self.waiting.len() < before {
-            self.console
-                .error(now, "data came before any sender asked for a test: give -N to both ends or to none");
-            self.console.outputs.push_back(Output::Reset { link });
-        }
-    }
-
-    fn said(&mut self, now: Timestamp, link: Link, said: Said) {
-        match said {
-            Said::Query => {
-                let number = match self.state {
-                    State::Lingering => FINISHED,
-                    State::Idle if self.options.many || !self.clients.is_one_agreed(link) => IDLE,
-                    _ => RUNNING,
-                };
-                self.reply(link, number);
-            }
-            Said::Time(seconds) => {
-                let agreed = self.agree(seconds);
-                self.agreed = agreed;
-                self.reply(link, i32::try_from(agreed).unwrap_or(i32::MAX));
-                if agreed != self.options.seconds {
-                    self.console.info(now, &format!("Test cycle time negotiated is: {agreed} seconds"));
-                }
-            }
-            Said::Ready { last } => self.ready(now, link, last),
-            Said::End => self.ended_by_sender(now, link),
-            Said::Nonsense => {
-                self.console.outputs.push_back(Output::Close { link });
-                self.left(now, link);
-            }
-        }
-    }
-
-    fn reply(&mut self, link: Link, number: i32) {
-        self.console.outputs.push_back(Output::Send { link, bytes: super::wire::encode(number) });
-    }
-
-    /// Seconds of the whole test, from those that a sender proposes.
-    fn agree(&self, proposed: u32) -> u32 {
-        let own = self.options.seconds;
-        if self.options.many {
-            own
-        } else if own == 0 || proposed == 0 {
-            0
-        } else {
-            proposed.max(own)
-        }
-    }
-
-    fn ready(&mut self, now: Timestamp, link: Link, last: bool) {
-        match self.state {
-            State::Idle if self.options.many && !last => self.reply(link, WAIT),
-            State::Idle => self.ask(now, link),
-            State::Running => self.reply(link, READY),
-            State::Asked => {}
-            _ => self.reply(link, END),
-        }
-    }
-
     fn ask(&mut self, now: Timestamp, link: Link) {
         self.state = State::Asked;
         self.deadline = None;
@@ -329,8 +251,7 @@ impl Receiver {
 
     /// No sender is left.
     fn deserted(&mut self, now: Timestamp) {
-        let end = self.run.as_ref().and_then(|run| run.meter.end());
-        if end.is_none_or(|end| now + EARLY < end) {
+        if !self.run.as_ref().is_some_and(|run| run.may_be_left(now)) {
             self.console.error(now, "sender has closed the connection before the end of the test");
             self.code = FAILED;
             self.break_off(now);
@@ -338,9 +259,11 @@ impl Receiver {
     }
 
     fn tick(&mut self, now: Timestamp) {
-        if let (State::Running, Some(run)) = (self.state, &mut self.run) {
-            if run.tick(now, &self.options, &mut self.console) == Due::Stop {
-                self.stop(now);
+        if let (State::Running | State::Ending, Some(run)) = (self.state, &mut self.run) {
+            match run.tick(now, &self.options, &mut self.console) {
+                Due::Nothing => {}
+                Due::Ending => self.state = State::Ending,
+                Due::Settled => self.finish(now),
             }
             return;
         }
@@ -352,7 +275,6 @@ impl Receiver {
             self.deadline = None;
             match self.state {
                 State::Idle => self.gathered(now),
-                State::Ending => self.finish(now),
                 State::Lingering => self.next(),
                 _ => {}
             }
@@ -369,23 +291,7 @@ impl Receiver {
     fn break_off(&mut self, now: Timestamp) {
         if let (State::Running, Some(run)) = (self.state, &mut self.run) {
             run.break_off(now, &self.options, &mut self.console);
-            self.stop(now);
-        }
-    }
-
-    fn stop(&mut self, now: Timestamp) {
-        self.state = State::Ending;
-        self.deadline = Some(now + ENDING);
-        for flow in self.run.iter().flat_map(Run::running) {
-            self.console.outputs.push_back(Output::Stop { flow: *flow, how: Stop::AtOnce });
-        }
-        self.finish_if_still(now);
-    }
-
-    fn finish_if_still(&mut self, now: Timestamp) {
-        if self.state == State::Ending && self.run.as_ref().is_none_or(|run| run.running().is_empty()) {
-            // The answers to the last looks come first.
-            self.deadline = Some(now + SETTLING);
+            self.state = State::Ending;
         }
     }
 
@@ -395,12 +301,11 @@ impl Receiver {
             self.console.outputs.push_back(Output::Forget { flow });
             return;
         };
-        run.ended(flow);
+        run.ended(now, flow);
         let alone = !self.options.sync && run.running().is_empty() && self.state == State::Running;
         if alone && !self.options.udp {
             self.deserted(now);
         }
-        self.finish_if_still(now);
     }
 
     fn finish(&mut self, now: Timestamp) {
@@ -479,25 +384,15 @@ impl StandIn for Receiver {
             Input::Closed { link, .. } => self.closed(now, link),
             Input::Admitted { run } => self.admitted(now, run),
             Input::Refused { why, .. } => self.refused(now, &why),
-            Input::Host(host) => {
-                if let Some(run) = &mut self.run {
-                    run.host(host);
-                }
-            }
-            Input::Counts { cpu, flows } => {
-                if let Some(run) = &mut self.run {
-                    run.counts(cpu, flows, &self.options, &mut self.console);
-                }
-            }
             Input::Ended { counts } => self.ended(now, counts.flow),
             Input::NotStarted { flow, .. } => self.ended(now, flow),
-            Input::NotWritten { name, reason } => {
-                self.console.lose_log(&name);
-                self.console.error(now, &format!("cannot write {name}: {}", reason.text));
-            }
             Input::Tick => self.tick(now),
             Input::Signal(_) => self.interrupted(now),
-            _ => {}
+            other => {
+                if let Some(run) = &mut self.run {
+                    run.told(now, &other, &self.options, &mut self.console);
+                }
+            }
         }
     }
 
@@ -509,8 +404,8 @@ impl StandIn for Receiver {
         if self.state == State::Over {
             return None;
         }
-        if let (State::Running, Some(run)) = (self.state, &self.run) {
-            return run.meter.deadline();
+        if let (State::Running | State::Ending, Some(run)) = (self.state, &self.run) {
+            return run.deadline();
         }
         self.deadline.into_iter().chain(self.clients.deadline()).min()
     }

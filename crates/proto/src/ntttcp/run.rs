@@ -10,13 +10,22 @@ use super::meter::{Meter, Schedule, Turn};
 use super::options::{Options, Role};
 use super::report::{self, Figures};
 use crate::stand_in::{
-    Cpu, EndMark, FlowCounts, FlowId, FlowTask, HostCounts, Link, Output, Pattern, Payload, Planned, RunId,
+    EndMark, FlowId, FlowTask, Input, Link, Output, Pattern, Payload, Planned, RunId, Stop,
 };
 use crate::{SeqField, StampLayout};
 
 /// Nothing is written into data.
 const NO_STAMP: StampLayout =
     StampLayout { tag_at: None, seq: SeqField::Absent, time: None, stream_at: None, length: 0 };
+
+/// How long flows may take to end.
+const ENDING: Span = Span::from_secs(5);
+
+/// Between the end of the last flow and the result: the answers to the last looks come first.
+const SETTLING: Span = Span::from_ms(1);
+
+/// The peer may end so much earlier: its timer is its own.
+const EARLY: Span = Span::from_ms(500);
 
 /// One end's part in a test that moves data.
 #[derive(Debug)]
@@ -34,14 +43,20 @@ pub(super) struct Run {
     over: Vec<FlowId>,
     /// The test was broken off.
     broken: bool,
+    /// When it is settled, once its flows were told to end.
+    settles: Option<Timestamp>,
+    /// How its flows are told to end.
+    stops: Stop,
 }
 
 /// What a turn of the clock brings beside its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
-    /// The test is over: flows are to be stopped.
-    Stop,
+    /// The test is over: its flows were told to end.
+    Ending,
+    /// They have ended: the result can be said.
+    Settled,
 }
 
 impl Run {
@@ -64,6 +79,8 @@ impl Run {
             next_flow: 0,
             over: Vec::new(),
             broken: false,
+            settles: None,
+            stops: Stop::AtOnce,
         };
         if schedule.warmup == Span::ZERO {
             look(options, console, true);
@@ -104,11 +121,15 @@ impl Run {
             socket: options.knobs(),
             affinity: options.affinity,
             end_mark: EndMark::None,
+            note: None,
         })));
     }
 
     /// Says what the clock brings.
     pub(super) fn tick(&mut self, now: Timestamp, options: &Options, console: &mut Console) -> Due {
+        if let Some(settles) = self.settles {
+            return if now >= settles { Due::Settled } else { Due::Nothing };
+        }
         while let Some(turn) = self.meter.turn(now) {
             match turn {
                 Turn::Progress => look(options, console, false),
@@ -125,28 +146,51 @@ impl Run {
                 }
                 Turn::Finished => {
                     console.info(now, "Test cycle finished.");
-                    return Due::Stop;
+                    self.stop(now, self.stops, console);
+                    return Due::Ending;
                 }
             }
         }
         Due::Nothing
     }
 
+    /// When the clock brings something.
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        self.settles.or_else(|| self.meter.deadline())
+    }
+
+    /// Whether the peer may leave: the test is over, or nearly.
+    pub(super) fn may_be_left(&self, now: Timestamp) -> bool {
+        self.meter.end().is_some_and(|end| now + EARLY >= end)
+    }
+
     /// Ends the test before its time.
     pub(super) fn break_off(&mut self, now: Timestamp, options: &Options, console: &mut Console) {
         self.broken |= !self.meter.is_over();
-        self.complete(now, options, console);
+        self.complete(now, self.stops, options, console);
     }
 
     /// Ends a test that has no time.
-    pub(super) fn complete(&mut self, now: Timestamp, options: &Options, console: &mut Console) {
-        if self.meter.is_over() {
-            return;
+    pub(super) fn complete(&mut self, now: Timestamp, how: Stop, options: &Options, console: &mut Console) {
+        if !self.meter.is_over() {
+            self.meter.break_off(now);
+            look(options, console, true);
+            console.info(now, "Test run completed.");
+            console.info(now, "Test cycle finished.");
         }
-        self.meter.break_off(now);
-        look(options, console, true);
-        console.info(now, "Test run completed.");
-        console.info(now, "Test cycle finished.");
+        self.stop(now, how, console);
+    }
+
+    fn stop(&mut self, now: Timestamp, how: Stop, console: &mut Console) {
+        for flow in &self.flows {
+            console.outputs.push_back(Output::Stop { flow: *flow, how });
+        }
+        self.settles = Some(now + if self.flows.is_empty() { SETTLING } else { ENDING });
+    }
+
+    /// How its flows are told to end when its time is over; at once if nothing is said.
+    pub(super) fn stops_by(&mut self, how: Stop) {
+        self.stops = how;
     }
 
     /// Numbers its flows from here on: those of a run before may still be in use.
@@ -168,19 +212,26 @@ impl Run {
         self.broken
     }
 
-    pub(super) fn host(&mut self, host: &HostCounts) {
-        self.meter.host(host);
-    }
-
-    pub(super) fn counts(
+    /// Takes in what was counted.
+    pub(super) fn told(
         &mut self,
-        cpu: Cpu,
-        flows: &[FlowCounts],
+        now: Timestamp,
+        input: &Input<'_>,
         options: &Options,
         console: &mut Console,
     ) {
-        if let Some(bps) = self.meter.counts(cpu, flows).filter(|_| !options.quiet) {
-            console.plain(&format!("Real-time throughput: {}", report::rate(bps)));
+        match input {
+            Input::Host(host) => self.meter.host(host),
+            Input::Counts { cpu, flows } => {
+                if let Some(bps) = self.meter.counts(*cpu, flows).filter(|_| !options.quiet) {
+                    console.plain(&format!("Real-time throughput: {}", report::rate(bps)));
+                }
+            }
+            Input::NotWritten { name, reason } => {
+                console.lose_log(name);
+                console.error(now, &format!("cannot write {name}: {}", reason.text));
+            }
+            _ => {}
         }
     }
 
@@ -193,11 +244,14 @@ impl Run {
         self.flows.contains(&flow)
     }
 
-    pub(super) fn ended(&mut self, flow: FlowId) {
+    pub(super) fn ended(&mut self, now: Timestamp, flow: FlowId) {
         if self.has_flow(flow) {
             self.over.push(flow);
         }
         self.flows.retain(|other| *other != flow);
+        if self.settles.is_some() && self.flows.is_empty() {
+            self.settles = Some(now + SETTLING);
+        }
     }
 
     /// Prints the result and writes it into the files that were asked for.

@@ -7,7 +7,7 @@ use super::meter::Schedule;
 use super::options::Options;
 use super::run::{self, Due, Run};
 use super::wire::{self, END, LAST, Numbers, QUERY, READY, RUNNING, WAIT};
-use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn, Stop};
+use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn};
 
 const SYNC: Link = Link(0);
 
@@ -18,15 +18,6 @@ const RUN: RunId = 0;
 
 /// How long the receiver may take for an answer.
 const PATIENCE: Span = Span::from_secs(30);
-
-/// How long flows may take to end.
-const ENDING: Span = Span::from_secs(5);
-
-/// Between the end of the last flow and the result.
-pub(super) const SETTLING: Span = Span::from_ms(1);
-
-/// A receiver may end so much earlier: its timer is its own.
-const EARLY: Span = Span::from_ms(500);
 
 /// The exit code of the tool's general failure, -1000.
 pub(super) const FAILED: i32 = 24;
@@ -231,32 +222,14 @@ impl Sender {
     }
 
     fn tick(&mut self, now: Timestamp) {
-        if let (State::Running, Some(run)) = (self.state, &mut self.run) {
-            if run.tick(now, &self.options, &mut self.console) == Due::Stop {
-                self.stop(now);
+        if let (State::Running | State::Ending, Some(run)) = (self.state, &mut self.run) {
+            match run.tick(now, &self.options, &mut self.console) {
+                Due::Nothing => {}
+                Due::Ending => self.state = State::Ending,
+                Due::Settled => self.finish(now),
             }
         } else if self.deadline.is_some_and(|deadline| now >= deadline) {
-            match self.state {
-                State::Ending => self.finish(now),
-                _ => self
-                    .fail(now, "receiver does not answer: is it NTttcp for Linux, with the same -N and -P?"),
-            }
-        }
-    }
-
-    fn stop(&mut self, now: Timestamp) {
-        self.state = State::Ending;
-        self.deadline = Some(now + ENDING);
-        for flow in self.run.iter().flat_map(Run::running) {
-            self.console.outputs.push_back(Output::Stop { flow: *flow, how: Stop::AtOnce });
-        }
-        self.finish_if_still(now);
-    }
-
-    fn finish_if_still(&mut self, now: Timestamp) {
-        if self.state == State::Ending && self.run.as_ref().is_none_or(|run| run.running().is_empty()) {
-            // The answers to the last looks come first.
-            self.deadline = Some(now + SETTLING);
+            self.fail(now, "receiver does not answer: is it NTttcp for Linux, with the same -N and -P?");
         }
     }
 
@@ -264,7 +237,7 @@ impl Sender {
     fn break_off(&mut self, now: Timestamp) {
         if let (State::Running, Some(run)) = (self.state, &mut self.run) {
             run.break_off(now, &self.options, &mut self.console);
-            self.stop(now);
+            self.state = State::Ending;
         }
     }
 
@@ -273,12 +246,11 @@ impl Sender {
         let Some(run) = self.run.as_mut().filter(|run| run.has_flow(flow)) else {
             return;
         };
-        run.ended(flow);
-        let nearly = run.meter.end().is_some_and(|end| now + EARLY >= end);
+        run.ended(now, flow);
+        let nearly = run.may_be_left(now);
         if self.state == State::Running && !nearly {
             self.lost(now);
         }
-        self.finish_if_still(now);
     }
 
     fn lost(&mut self, now: Timestamp) {
@@ -290,8 +262,7 @@ impl Sender {
     fn closed(&mut self, now: Timestamp) {
         match self.state {
             State::Running => {
-                let end = self.run.as_ref().and_then(|run| run.meter.end());
-                if end.is_none_or(|end| now + EARLY < end) {
+                if !self.run.as_ref().is_some_and(|run| run.may_be_left(now)) {
                     self.lost(now);
                 }
             }
@@ -371,25 +342,15 @@ impl StandIn for Sender {
                 }
             }
             Input::Closed { link: SYNC, .. } => self.closed(now),
-            Input::Host(host) => {
-                if let Some(run) = &mut self.run {
-                    run.host(host);
-                }
-            }
-            Input::Counts { cpu, flows } => {
-                if let Some(run) = &mut self.run {
-                    run.counts(cpu, flows, &self.options, &mut self.console);
-                }
-            }
             Input::Ended { counts } => self.ended(now, counts.flow),
             Input::NotStarted { flow, .. } => self.ended(now, flow),
-            Input::NotWritten { name, reason } => {
-                self.console.lose_log(&name);
-                self.console.error(now, &format!("cannot write {name}: {}", reason.text));
-            }
             Input::Tick => self.tick(now),
             Input::Signal(_) => self.interrupted(now),
-            _ => {}
+            other => {
+                if let Some(run) = &mut self.run {
+                    run.told(now, &other, &self.options, &mut self.console);
+                }
+            }
         }
     }
 
@@ -398,7 +359,7 @@ impl StandIn for Sender {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        let meter = self.run.as_ref().filter(|_| self.state == State::Running);
-        meter.and_then(|run| run.meter.deadline()).or(self.deadline)
+        let run = self.run.as_ref().filter(|_| matches!(self.state, State::Running | State::Ending));
+        run.and_then(Run::deadline).or(self.deadline)
     }
 }

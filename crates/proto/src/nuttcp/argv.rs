@@ -184,6 +184,9 @@ impl Reading {
             'I' => client.identifier = Some(value.chars().take(40).collect()),
             'p' => self.port_given = whole(value),
             'P' => self.control_port = whole(value),
+            'N' if value.starts_with('-') => {
+                return Err(Invocation::Mistake(format!("invalid nstream = {value}\n")));
+            }
             'N' => self.streams = whole(value),
             'f' => self.format(value)?,
             _ => return self.quantity(letter, value),
@@ -194,6 +197,10 @@ impl Reading {
     /// Options with a quantity.
     fn quantity(&mut self, letter: char, value: &str) -> Result<(), Invocation> {
         let client = &mut self.client;
+        let limit = [('l', "buflen"), ('T', "timeout")].into_iter().find(|(option, _)| *option == letter);
+        if let Some((_, name)) = limit.filter(|_| value.starts_with('-')) {
+            return Err(Invocation::Mistake(format!("invalid {name} = {value}\n")));
+        }
         match letter {
             'l' => client.length = Some(binary(value, 1)),
             'n' if value.ends_with(|last: char| last.is_ascii_alphabetic()) => {
@@ -202,7 +209,8 @@ impl Reading {
             'n' => client.blocks = Some(whole(value)).filter(|count| *count > 0),
             'T' => client.time = seconds(value).filter(|time| *time > Span::ZERO),
             'i' => {
-                client.interval = seconds(if value.is_empty() { "1" } else { value }).unwrap_or(Span::ZERO)
+                let second = Span::from_secs(1);
+                client.interval = seconds(value).filter(|time| *time > Span::ZERO).unwrap_or(second);
             }
             'R' => {
                 let (value, instantaneous) =
@@ -228,7 +236,8 @@ impl Reading {
                     .map_or_else(|| digits.parse::<u8>().ok(), |hex| u8::from_str_radix(hex, 16).ok());
                 let class = number.filter(|number| whole_byte || *number < 64);
                 let Some(class) = class else {
-                    return Err(Invocation::Mistake(format!("invalid cos value \"{value}\"\n")));
+                    let name = if whole_byte { "tos" } else { "dscp" };
+                    return Err(Invocation::Mistake(format!("invalid {name} = {digits}\n")));
                 };
                 client.tos = if whole_byte { class } else { class << 2 };
             }

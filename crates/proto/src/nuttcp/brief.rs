@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use linerate_units::Span;
 
+use crate::stand_in::OneWay;
+
+use super::marks::{Marked, Told};
 use super::report::{mbps, megabytes};
 use super::wire::Format;
 
@@ -16,6 +19,8 @@ pub(super) struct Amount {
     pub(super) sent: u64,
     /// Of these, datagrams that did not come.
     pub(super) lost: u64,
+    /// What datagrams took, where they tell it.
+    pub(super) delays: Option<OneWay>,
 }
 
 impl Amount {
@@ -26,6 +31,14 @@ impl Amount {
             span: self.span.saturating_sub(earlier.span),
             sent: self.sent.saturating_sub(earlier.sent),
             lost: self.lost.saturating_sub(earlier.lost),
+            delays: self.delays.map(|now| {
+                let then = earlier.delays.unwrap_or_default();
+                OneWay {
+                    datagrams: now.datagrams.saturating_sub(then.datagrams),
+                    sum_us: now.sum_us.saturating_sub(then.sum_us),
+                    ..now
+                }
+            }),
         }
     }
 }
@@ -50,6 +63,9 @@ pub(super) fn interval_line(interval: Amount, total: Amount, lossy: Option<u64>,
         }
         if lossy.is_some() && !format.has(Format::NO_PERCENT_LOSS) {
             let _ = write!(text, " {:>5} ~%loss", percent(amount.lost, amount.sent));
+        }
+        if let Some(mean) = amount.delays.and_then(|delays| delays.mean_ms()) {
+            let _ = write!(text, " {mean:.4} msAvgOWD");
         }
         text
     };
@@ -76,6 +92,9 @@ fn interval_parse(interval: Amount, total: Amount, lossy: Option<u64>, format: F
         if lossy.is_some() {
             let _ = write!(text, " {}", loss_parse(amount.lost, amount.sent));
         }
+        if let Some(mean) = amount.delays.and_then(|delays| delays.mean_ms()) {
+            let _ = write!(text, " {before}msavgOWD={mean:.4}");
+        }
         text
     };
     let mut line = amount(interval, "");
@@ -97,18 +116,30 @@ pub(super) fn loss_parse(lost: u64, sent: u64) -> String {
     format!("drop={lost} pkt={sent} data_loss={share:.5}")
 }
 
-/// What a transmitter's kernel adds to an interval line.
-pub(super) fn retrans_text(retrans: u64, cwnd: Option<u64>, format: Format) -> String {
-    if format.has(Format::NO_RETRANS) {
-        return String::new();
+/// An interval line with what the transmitter's kernel counted in the interval and since the start, where it is known.
+pub(super) fn with_marks(line: &str, told: Option<Told>, format: Format) -> String {
+    let Some(told) = told.filter(|_| !format.has(Format::NO_RETRANS)) else { return line.to_owned() };
+    let sums = [" Tot: ", " total_megabytes="].into_iter().find_map(|word| line.find(word));
+    let interval = retrans_text(told.interval, format);
+    match sums {
+        Some(at) => {
+            let total = retrans_text(told.total, format);
+            format!("{}{interval}{}{total}", &line[..at], &line[at..])
+        }
+        None => format!("{line}{interval}"),
     }
-    let cwnd = cwnd.filter(|_| !format.has(Format::NO_CWND));
+}
+
+fn retrans_text(marked: Marked, format: Format) -> String {
+    let retrans = marked.retrans;
+    let cwnd = marked.cwnd.filter(|_| !format.has(Format::NO_CWND));
+    let host = if marked.of_host { "host-" } else { "" };
     if format.has(Format::PARSE) {
         let cwnd = cwnd.map_or_else(String::new, |cwnd| format!(" cwnd={cwnd}"));
-        return format!(" retrans={retrans}{cwnd}");
+        return format!(" {host}retrans={retrans}{cwnd}");
     }
     let cwnd = cwnd.map_or_else(String::new, |cwnd| format!(" {cwnd:6} KB-cwnd"));
-    format!(" {retrans:5} retrans{cwnd}")
+    format!(" {retrans:5} {host}retrans{cwnd}")
 }
 
 /// Everything in the line at the end; what is not known is left out of it.
@@ -191,6 +222,8 @@ impl Brief {
         add(cwnd.map(|cwnd| format!("cwnd={cwnd}")));
         add(self.drops.map(|(lost, sent)| loss_parse(lost, sent)));
         add(rtt.map(|rtt| format!("rtt_ms={rtt:.2}")));
+        add(self.max_jitter_ms.map(|jitter| format!("msmaxjitter={jitter:.4}")));
+        add(self.avg_owd_ms.map(|delay| format!("msavgOWD={delay:.4}")));
         line
     }
 }

@@ -247,20 +247,19 @@ impl NuttcpClient {
             match news {
                 News::Ready => self.ready(now),
                 News::Begun => self.begun(),
-                News::Interval { interval, total } => {
+                News::Interval { interval, total, told } => {
                     self.intervals = true;
                     let Some(terms) = self.transfer.as_ref().map(|transfer| &transfer.terms) else {
                         continue;
                     };
                     let lossy = Some(terms.length).filter(|_| terms.sees_losses() && terms.streams == 1);
-                    let line = brief::interval_line(interval, total, lossy, self.options.format);
-                    self.print_line(&line);
-                }
-                News::Looked { retrans, cwnd } => {
-                    let Some(line) = self.waiting.pop_front() else { continue };
                     let format = self.options.format;
-                    let added = retrans.map(|retrans| brief::retrans_text(retrans, cwnd, format));
-                    self.print_line(&(line + &added.unwrap_or_default()));
+                    let line = brief::interval_line(interval, total, lossy, format);
+                    self.print_line(&brief::with_marks(&line, told, format));
+                }
+                News::Looked(told) => {
+                    let Some(line) = self.waiting.pop_front() else { continue };
+                    self.print_line(&brief::with_marks(&line, told, self.options.format));
                 }
                 News::Idle => {
                     let urgent =

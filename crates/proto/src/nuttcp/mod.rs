@@ -9,18 +9,18 @@
 //! server's version allows.
 //!
 //! What this stand-in does otherwise than nuttcp:
-//! - Blocks carry zeros where a transmitting nuttcp server marks retransmissions (bytes 24 to 31), which says "not
-//!   known": the payload is one buffer that pumps send without looking at it. A transmitting client adds the counts to
-//!   the interval lines itself, as nuttcp does from 6.2.8 on. Marks of a peer are not read.
 //! - With several streams each has a thread of its own; blocks do not go round the streams in turn, and a datagram's
 //!   running count of bytes is that of its stream, so that losses by interval are told for one stream only.
-//! - Instantaneous rates (`-Ri`) are paced like average ones. Jitter and one-way delay are not measured here; a real
-//!   receiver measures them from our datagrams.
+//! - Instantaneous rates (`-Ri`) are paced like average ones. Jitter is not measured here; a real receiver measures it
+//!   from our datagrams.
+//! - Marks of retransmissions are written by a transmitting server, as nuttcp does from 6.2.8 on; a transmitting client
+//!   writes zeros, which say "not known", and adds the counts to the interval lines itself.
 //! - `-s` works for one stream over TCP. Third-party requests, traceroutes and multicast are refused.
 
 mod argv;
 mod brief;
 mod client;
+mod marks;
 mod options;
 mod plan;
 mod report;

@@ -6,18 +6,14 @@ use linerate_model::{Direction, Side, SocketKnobs, TestSpec};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use super::MOST_STREAMS;
+use super::marks::{MARK_AT, MARKED_LENGTH, OF_CONNECTION};
 use super::report::Setup;
 use super::wire::{Request, Version};
 use crate::stand_in::{
-    EndMark, FlowId, FlowTask, Link, LinkOptions, Opened, Pattern, Payload, Planned, RunId, Transport,
+    BlockNote, EndMark, FlowId, FlowTask, Link, LinkOptions, Opened, Pattern, Payload, Planned, RunId,
+    Transport,
 };
 use crate::{SeqField, StampLayout, TimeField, TimeForm};
-
-/// Where a block has room for marks of retransmission, and a datagram for its count of bytes.
-const MARK_AT: usize = 24;
-
-/// Bytes that a block or datagram needs for them.
-const MARKED_LENGTH: u64 = 32;
 
 /// Where a datagram says when it was sent.
 const TIME_AT: usize = 8;
@@ -36,6 +32,9 @@ const LONGEST_TIME: Span = Span::from_secs(86_400);
 
 /// From this version on a second datagram opens a test over UDP, and a receiver that gives up says so.
 const SECOND_BEGIN: Version = Version::new(50_401);
+
+/// From this version on datagrams may tell when they were sent.
+const WITH_TIMES: Version = Version::new(70_001);
 
 /// A test as one end makes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -226,7 +225,7 @@ impl Terms {
     fn stamp(&self) -> StampLayout {
         let room = self.udp && self.length >= MARKED_LENGTH;
         let counted = room && self.interval > Span::ZERO;
-        let timed = room && self.one_way_delay && self.transmit;
+        let timed = room && self.one_way_delay && self.peer >= WITH_TIMES;
         StampLayout {
             tag_at: None,
             seq: if counted { SeqField::Bytes { at: MARK_AT } } else { SeqField::Absent },
@@ -253,6 +252,14 @@ impl Terms {
         Payload { head, pattern: Pattern::Printable, first_length: None }
     }
 
+    /// Where blocks tell of retransmissions: those of a transmitting server. A transmitting client knows its own.
+    fn note(&self) -> Option<BlockNote> {
+        let told = !self.udp && self.streams == 1 && self.interval > Span::ZERO;
+        let fits = self.length >= MARKED_LENGTH && !self.stdio;
+        let mine = !(self.client && self.transmit);
+        (told && fits && mine).then_some(BlockNote { at: MARK_AT, kind: OF_CONNECTION })
+    }
+
     pub(super) fn task(&self, flow: FlowId, run: RunId, links: Vec<Link>) -> FlowTask {
         let end_mark =
             if self.udp && !self.transmit { EndMark::Short { bytes: 4, nth: 2 } } else { EndMark::None };
@@ -275,6 +282,7 @@ impl Terms {
             socket: self.knobs(),
             affinity: None,
             end_mark,
+            note: self.note(),
         }
     }
 

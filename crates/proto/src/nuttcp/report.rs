@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use linerate_units::Span;
 
 use super::wire::Version;
+use crate::stand_in::{OneWay, Usage};
 
 /// What one end knows when its data connections are open.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -44,6 +45,10 @@ pub(super) struct Counted {
     pub(super) cwnd: Option<u64>,
     pub(super) user: Span,
     pub(super) system: Span,
+    /// What else it cost; absent where nobody counts it.
+    pub(super) usage: Option<Usage>,
+    /// What datagrams took, where they tell it.
+    pub(super) one_way: Option<OneWay>,
 }
 
 /// Seconds of a span, never 0, so that rates are numbers.
@@ -204,6 +209,7 @@ pub(super) fn count_lines(
     } else {
         format!("{megabytes:.4} MB in {real:.2} real seconds = {kilobytes:.2} KB/sec = {megabits:.4} Mbps")
     }];
+    lines.extend(counted.one_way.filter(|_| !transmit).map(|delays| delay_line(&delays, parse)));
     if cpu {
         let spent = Span::from_ns(counted.user.as_ns().saturating_add(counted.system.as_ns()));
         let each = per(counted.bytes as f64 / 1024.0, spent);
@@ -233,7 +239,18 @@ pub(super) fn count_lines(
     lines.iter().map(|line| format!("{before}{line}\n")).collect()
 }
 
-/// The line of getrusage(2); memory, faults and switches are not known here and are 0.
+/// What a receiver tells of the delays one way.
+fn delay_line(delays: &OneWay, parse: bool) -> String {
+    let mean = delays.mean_ms().unwrap_or_default();
+    let [least, most] = [delays.min_us, delays.max_us].map(|us| us as f64 / 1e3);
+    if parse {
+        format!("msminOWD={least:.4} msavgOWD={mean:.4} msmaxOWD={most:.4}")
+    } else {
+        format!("min-OWD = {least:.4} ms, avg-OWD = {mean:.4} ms, max-OWD = {most:.4} ms")
+    }
+}
+
+/// The line of getrusage(2); it ends behind the percentage where nobody counts the rest.
 fn usage_line(counted: &Counted, parse: bool) -> String {
     let tenths = |span: Span| (span.as_secs_f64() * 10.0).floor() / 10.0;
     let (user, system) = (tenths(counted.user), tenths(counted.system));
@@ -243,12 +260,19 @@ fn usage_line(counted: &Counted, parse: bool) -> String {
         _ => format!("{}:{:02}", whole / 60, whole % 60),
     };
     let percent = counted.cpu_percent();
+    let rest = counted.usage.map(|usage| usage.line());
     if parse {
-        format!(
-            "stats=cpu user={user:.1} system={system:.1} elapsed={elapsed} cpu={percent}% \
-             memory=0i+0d-0maxrss io=0+0pf swaps=0+0csw"
-        )
+        let rest = rest.as_deref().map_or_else(String::new, keyed);
+        format!("stats=cpu user={user:.1} system={system:.1} elapsed={elapsed} cpu={percent}%{rest}")
     } else {
-        format!("{user:.1}user {system:.1}sys {elapsed}real {percent}% 0i+0d 0maxrss 0+0pf 0+0csw")
+        let rest = rest.map_or_else(String::new, |rest| format!(" {rest}"));
+        format!("{user:.1}user {system:.1}sys {elapsed}real {percent}%{rest}")
     }
+}
+
+/// The four words of a line of resources with their keys, as programs read them.
+fn keyed(line: &str) -> String {
+    let mut words = line.split(' ');
+    let mut next = || words.next().unwrap_or_default();
+    format!(" memory={}-{} io={} swaps={}", next(), next(), next(), next())
 }

@@ -52,7 +52,9 @@ impl Results {
         self.cwnd = cwnd.map(|cwnd| cwnd as u64).or(self.cwnd);
         self.rtt_ms = after(line, "RTT=").or_else(|| after(line, "rtt_ms=")).or(self.rtt_ms);
         self.max_jitter_ms = after(line, "max-jitter = ").or(self.max_jitter_ms);
-        self.avg_owd_ms = after(line, "avg-OWD = ").or(self.avg_owd_ms);
+        // Clocks that differ make delays negative.
+        let delay = signed_after(line, "avg-OWD = ").or_else(|| signed_after(line, "msavgOWD="));
+        self.avg_owd_ms = delay.or(self.avg_owd_ms);
     }
 
     /// The data in bytes; the text has them to about 100 bytes.
@@ -77,6 +79,11 @@ fn after(line: &str, word: &str) -> Option<f64> {
     let rest = rest.trim_start();
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
     number(&rest[..end])
+}
+
+/// The number that follows a word, or its negative.
+fn signed_after(line: &str, word: &str) -> Option<f64> {
+    after(line, word).or_else(|| after(line, &format!("{word}-")).map(|number| -number))
 }
 
 /// The number that stands before a word.

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use linerate_units::{Span, Timestamp};
 
 use super::brief;
+use super::marks::Told;
 use super::options::ServerOptions;
 use super::plan::{GIVEN_UP, Terms};
 use super::report::{count_lines, prefix, setup_lines};
@@ -261,8 +262,8 @@ impl Session {
                     }
                 }
                 News::Begun => self.begun(),
-                News::Interval { interval, total } => self.interval(interval, total),
-                News::Looked { .. } => {}
+                News::Interval { interval, total, told } => self.interval(interval, total, told),
+                News::Looked(_) => {}
                 News::Idle => {
                     let urgent = self.transfer.as_ref().is_some_and(|transfer| transfer.terms.urgent());
                     if urgent && !self.deaf {
@@ -298,13 +299,14 @@ impl Session {
         }
     }
 
-    fn interval(&mut self, interval: brief::Amount, total: brief::Amount) {
+    fn interval(&mut self, interval: brief::Amount, total: brief::Amount, told: Option<Told>) {
         let Some(terms) = self.transfer.as_ref().map(|transfer| &transfer.terms) else { return };
         if !self.live() {
             return;
         }
         let lossy = Some(terms.length).filter(|_| terms.sees_losses() && terms.streams == 1);
         let line = brief::interval_line(interval, total, lossy, self.format());
+        let line = brief::with_marks(&line, told, self.format());
         self.say(&format!("{line}\n"));
     }
 

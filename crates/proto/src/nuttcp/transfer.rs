@@ -9,9 +9,10 @@ use std::collections::VecDeque;
 use linerate_units::{Span, Timestamp};
 
 use super::brief::Amount;
+use super::marks::Told;
 use super::plan::Terms;
 use super::report::Counted;
-use crate::stand_in::{Cpu, FlowCounts, FlowId, Link, Opened, Output, Reason, RunId, Stop};
+use crate::stand_in::{Cpu, FlowCounts, FlowId, Link, OneWay, Opened, Output, Reason, RunId, Stop};
 
 /// How long a refused data connection is tried again: a peer before 6.2.8 says OK before it listens.
 const RETRY_FOR: Span = Span::from_secs(1);
@@ -53,14 +54,11 @@ pub(super) enum News {
         interval: Amount,
         /// What came since the start.
         total: Amount,
+        /// What its transmitter told of retransmissions; absent where it tells nothing.
+        told: Option<Told>,
     },
-    /// The answer to [`Transfer::look`]: segments sent again since the last look, and the congestion window in KB.
-    Looked {
-        /// Absent where the kernel does not say.
-        retrans: Option<u64>,
-        /// Absent where the kernel does not say.
-        cwnd: Option<u64>,
-    },
+    /// The answer to [`Transfer::look`]: what the kernel counted since the last one; absent where it does not say.
+    Looked(Option<Told>),
     /// No data came for too long.
     Idle,
     /// The counts are final.
@@ -120,6 +118,19 @@ enum Look {
     End,
 }
 
+/// A port for datagrams that this end shares with others: the peer gets a socket of its own on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shared {
+    /// The port is its own.
+    Not,
+    /// Nothing has come yet.
+    Waiting,
+    /// The socket was asked for; whether the test begins with it.
+    Asked(bool),
+    /// It is there.
+    Had,
+}
+
 /// The data phase at one end.
 #[derive(Debug)]
 pub(super) struct Transfer {
@@ -147,6 +158,7 @@ pub(super) struct Transfer {
     early: (u64, u64),
     /// Marks of the peer before the flow.
     marks: u64,
+    shared: Shared,
     /// The peer has left: nothing is said to it any more.
     cut: bool,
     has_flow: bool,
@@ -180,6 +192,7 @@ impl Transfer {
             shown_retrans: 0,
             early: (0, 0),
             marks: 0,
+            shared: Shared::Not,
             cut: false,
             has_flow: false,
             counted: Counted::default(),
@@ -375,13 +388,19 @@ impl Transfer {
         self.counted.calls = sum(|stream| stream.calls).saturating_add(marks + self.early.1);
         self.counted.span = self.terms.with_last_turn(self.counted.bytes, span);
         self.counted.retrans = known(|stream| stream.retransmits).filter(|_| !self.terms.udp);
+        self.counted.one_way = delays(counts);
         self.counted.cwnd = known(|stream| stream.snd_cwnd).map(|bytes| bytes / 1024);
         self.trouble.clone_from(&counts.trouble);
     }
 
     /// The bytes, and by the datagrams' own count what was lost, since the start.
     fn amount(&self, counts: &FlowCounts) -> Amount {
-        let mut amount = Amount { bytes: self.early.0, span: counts.at.since(self.began), sent: 0, lost: 0 };
+        let mut amount = Amount {
+            bytes: self.early.0,
+            span: counts.at.since(self.began),
+            delays: delays(counts),
+            ..Amount::default()
+        };
         let mut received = self.early.1;
         for stream in &counts.streams {
             amount.bytes = amount.bytes.saturating_add(stream.bytes);
@@ -409,4 +428,15 @@ impl Transfer {
         self.close(out);
         self.news.push_back(News::Failed(failure));
     }
+}
+
+/// The delays of all streams together.
+fn delays(counts: &FlowCounts) -> Option<OneWay> {
+    let of = counts.streams.iter().filter_map(|stream| stream.one_way);
+    of.reduce(|sum, next| OneWay {
+        datagrams: sum.datagrams.saturating_add(next.datagrams),
+        sum_us: sum.sum_us.saturating_add(next.sum_us),
+        min_us: sum.min_us.min(next.min_us),
+        max_us: sum.max_us.max(next.max_us),
+    })
 }

@@ -52,6 +52,29 @@ pub struct FlowTask {
     pub affinity: Option<u32>,
     /// What ends the stream of a receiver, beside being told and the end of a connection.
     pub end_mark: EndMark,
+    /// Where the blocks of a single stream over TCP tell of their connection; absent where they do not.
+    pub note: Option<BlockNote>,
+}
+
+/// Where each block of a stream tells what its sender's kernel counts of the connection (nuttcp).
+///
+/// Two words of 4 bytes in the sender's own byte order, written little-endian: segments sent again since the flow began,
+/// and the congestion window in KiB. In the first block the second word says what the first one counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockNote {
+    /// Bytes of a block before it.
+    pub at: usize,
+    /// The second word of the first block.
+    pub kind: u32,
+}
+
+/// The notes of a stream as they were read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// In its first block.
+    pub first: [u8; 8],
+    /// In its last whole one.
+    pub last: [u8; 8],
 }
 
 /// What a stream says.
@@ -164,6 +187,41 @@ pub struct StreamCounts {
     pub reorder: Option<u32>,
     /// The stream has ended.
     pub ended: bool,
+    /// What its sender told of the connection (see [`BlockNote`]); absent before the first block, and elsewhere.
+    pub noted: Option<Noted>,
+    /// What the datagrams took, by the wall clocks of both ends; absent where they do not tell the wall's time.
+    pub one_way: Option<OneWay>,
+}
+
+/// Delays of datagrams one way, by the wall clocks of both ends: the error is the difference between the clocks, and
+/// may make them negative.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OneWay {
+    /// Datagrams that told their time.
+    pub datagrams: u64,
+    /// Sum of the delays, microseconds.
+    pub sum_us: i64,
+    /// The smallest.
+    pub min_us: i64,
+    /// The largest.
+    pub max_us: i64,
+}
+
+impl OneWay {
+    /// Notes the delay of one more datagram.
+    pub fn add(&mut self, delay_us: i64) {
+        let first = self.datagrams == 0;
+        self.datagrams += 1;
+        self.sum_us = self.sum_us.saturating_add(delay_us);
+        self.min_us = if first { delay_us } else { self.min_us.min(delay_us) };
+        self.max_us = if first { delay_us } else { self.max_us.max(delay_us) };
+    }
+
+    /// The mean, milliseconds; absent without datagrams.
+    #[must_use]
+    pub fn mean_ms(&self) -> Option<f64> {
+        (self.datagrams > 0).then(|| self.sum_us as f64 / self.datagrams as f64 / 1e3)
+    }
 }
 
 /// CPU time since the driver began.
@@ -175,6 +233,57 @@ pub struct Cpu {
     pub user: Span,
     /// Of this process, in the kernel.
     pub system: Span,
+    /// What else this process has used; absent where nobody counts it.
+    pub usage: Option<Usage>,
+}
+
+/// What this process has used of the machine since it began, beside CPU time.
+///
+/// # Source
+/// getrusage(2)
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Most memory that was resident, KiB.
+    pub max_resident_kib: u64,
+    /// Page faults that needed no reading.
+    pub minor_faults: u64,
+    /// Page faults that needed reading.
+    pub major_faults: u64,
+    /// Switches to other threads because this one waited.
+    pub voluntary_switches: u64,
+    /// Switches to other threads because their turn came.
+    pub involuntary_switches: u64,
+}
+
+impl Cpu {
+    /// What was used after `before`; of memory the most until now. Absent where nobody counts it.
+    #[must_use]
+    pub fn usage_since(&self, before: &Self) -> Option<Usage> {
+        let (now, then) = self.usage.zip(before.usage)?;
+        Some(Usage {
+            max_resident_kib: now.max_resident_kib,
+            minor_faults: now.minor_faults.saturating_sub(then.minor_faults),
+            major_faults: now.major_faults.saturating_sub(then.major_faults),
+            voluntary_switches: now.voluntary_switches.saturating_sub(then.voluntary_switches),
+            involuntary_switches: now.involuntary_switches.saturating_sub(then.involuntary_switches),
+        })
+    }
+}
+
+impl Usage {
+    /// The end of the line that ttcp and its descendants print of getrusage(2) on Linux, where shared text and unshared
+    /// data (`0i+0d`) are always 0, and memory is halved, as if pages had 512 bytes.
+    #[must_use]
+    pub(crate) fn line(&self) -> String {
+        format!(
+            "0i+0d {}maxrss {}+{}pf {}+{}csw",
+            self.max_resident_kib / 2,
+            self.major_faults,
+            self.minor_faults,
+            self.voluntary_switches,
+            self.involuntary_switches
+        )
+    }
 }
 
 /// Messages in turn over one connection.

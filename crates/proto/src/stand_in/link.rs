@@ -83,7 +83,7 @@ pub struct Opened {
     pub rcv_buf: u64,
     /// Congestion control in force; TCP only.
     pub congestion: Option<String>,
-    /// Descriptor, which some tools show as the number of a stream.
+    /// Descriptor, which some tools show as the number of a stream; -1 for a port that others share.
     pub descriptor: i32,
 }
 

@@ -6,6 +6,7 @@ use linerate_units::Span;
 
 use super::settings::{Line, RateUnit, Settings};
 use crate::c_format::general;
+use crate::stand_in::Usage;
 
 /// What was measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(super) struct Outcome {
     pub(super) user: Span,
     /// CPU time in the kernel.
     pub(super) system: Span,
+    /// What else this process used; absent where nobody counts it.
+    pub(super) usage: Option<Usage>,
 }
 
 /// `ttcp-t` or `ttcp-r`.
@@ -250,7 +253,7 @@ pub(super) fn rate(unit: RateUnit, bytes: u64, seconds: f64) -> String {
     format!("{value:.2} {label}")
 }
 
-/// CPU time as the tools on System V print it: without page faults and context switches, which nobody counted here.
+/// What the system says of the process; it ends behind the percentage, as on System V, where nobody counts the rest.
 fn usage(outcome: &Outcome) -> String {
     let tenths = |span: Span| format!("{}.{}", span.as_ns() / 1_000_000_000, span.as_ns() / 100_000_000 % 10);
     let ticks = |span: Span| span.as_ns() / 10_000_000;
@@ -260,7 +263,8 @@ fn usage(outcome: &Outcome) -> String {
     let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60);
     let real =
         if hours > 0 { format!("{hours}:{minutes:02}:{rest:02}") } else { format!("{minutes}:{rest:02}") };
-    format!("{}user {}sys {real}real {percent}%", tenths(outcome.user), tenths(outcome.system))
+    let rest = outcome.usage.map_or_else(String::new, |usage| format!(" {}", usage.line()));
+    format!("{}user {}sys {real}real {percent}%{rest}", tenths(outcome.user), tenths(outcome.system))
 }
 
 /// A progress bar that overwrites itself.

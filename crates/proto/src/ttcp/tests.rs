@@ -5,6 +5,7 @@ use linerate_units::Span;
 use super::report::{Outcome, header, honest, result};
 use super::*;
 use crate::stand_in::Input;
+use crate::stand_in::Usage;
 use crate::virtual_hosts::VirtualHosts;
 
 fn settings(line: &str) -> Settings {
@@ -200,6 +201,12 @@ fn the_arithmetic_is_that_of_the_real_lines() {
         elapsed: Span::from_ns(ns),
         user: Span::ZERO,
         system: Span::from_ns(11_190_000),
+        usage: Some(Usage {
+            max_resident_kib: 14_168,
+            minor_faults: 2,
+            voluntary_switches: 2229,
+            ..Usage::default()
+        }),
     };
     // sgi-tcp-verbose-mbit: 4096000 bytes at 181.47 Mbit/s take 0.17220 s, at 2793.17 Mbit per CPU second 0.01119 s.
     let mut settings = settings("-r -s -v -f m");
@@ -207,7 +214,7 @@ fn the_arithmetic_is_that_of_the_real_lines() {
     let real = "ttcp-r: 4096000 bytes in 0.17 real seconds = 181.47 Mbit/sec +++\n\
         ttcp-r: 4096000 bytes in 0.01 CPU seconds = 2792.67 Mbit/cpu sec\n\
         ttcp-r: 2311 I/O calls, msec/call = 0.08, calls/sec = 13420.21\n\
-        ttcp-r: 0.0user 0.0sys 0:00real 5%\n";
+        ttcp-r: 0.0user 0.0sys 0:00real 5% 0i+0d 7084maxrss 0+2pf 2229+0csw\n";
     assert_eq!(text, real);
     assert_eq!(
         honest(&settings, &outcome(4_096_000, 2311, 172_203_000)),
@@ -228,6 +235,7 @@ fn the_oldest_line_prints_its_numbers_as_printf_g() {
         elapsed: Span::from_ns(175_787_000),
         user: Span::from_ns(10_150_000),
         system: Span::ZERO,
+        usage: None,
     };
     let text = result(&settings, &outcome, None);
     // brl1987-tcp, without the page faults that nobody counted here.

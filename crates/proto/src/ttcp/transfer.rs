@@ -150,6 +150,7 @@ impl Transfer {
             } else {
                 EndMark::None
             },
+            note: None,
         }
     }
 
@@ -175,6 +176,7 @@ impl Transfer {
             elapsed: first.zip(last).map_or(Span::ZERO, |(first, last)| last.since(first)),
             user: cpu.user.saturating_sub(before.user),
             system: cpu.system.saturating_sub(before.system),
+            usage: cpu.usage_since(&before),
         }
     }
 

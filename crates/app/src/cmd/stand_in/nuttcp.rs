@@ -9,7 +9,7 @@ use super::{Prepared, Refusal, words};
 pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
     let (warnings, invocation) = invocation(&words(arguments));
     for warning in warnings {
-        eprint!("{warning}");
+        eprintln!("{warning}");
     }
     match invocation {
         Invocation::Print { text, code } => Err(Refusal::both(text, String::new(), code)),

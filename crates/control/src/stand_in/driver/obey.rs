@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use linerate_engine::{FlowSetup, Sockets};
 use linerate_proto::stand_in::{
-    Cpu, Exchange, FlowTask, Link, LinkOptions, Output, Planned, RunId, Transport,
+    Cpu, Exchange, FlowTask, Link, LinkOptions, Output, Planned, RunId, Transport, Usage,
 };
 use linerate_sock::{Mono, clock};
 
@@ -134,12 +134,19 @@ impl Driver<'_> {
 
     /// The answer comes before everything that waits to be told.
     fn look(&mut self) {
-        let (user, system) = clock::process_times();
+        let used = clock::process_usage();
         let (user_before, system_before) = self.cpu_before;
         let cpu = Cpu {
             elapsed: clock::now().since(self.epoch).into(),
-            user: user.saturating_sub(user_before).into(),
-            system: system.saturating_sub(system_before).into(),
+            user: used.user.saturating_sub(user_before).into(),
+            system: used.system.saturating_sub(system_before).into(),
+            usage: Some(Usage {
+                max_resident_kib: used.max_resident_kib,
+                minor_faults: used.minor_faults,
+                major_faults: used.major_faults,
+                voluntary_switches: used.voluntary_switches,
+                involuntary_switches: used.involuntary_switches,
+            }),
         };
         self.news.push_front(News::Counts { cpu, flows: self.flows.counts() });
     }

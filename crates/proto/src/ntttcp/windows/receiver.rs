@@ -6,7 +6,7 @@ use super::{DATA, TOKEN, TOKEN_PORTS, TOKENS, kind, link, ports, schedule};
 use crate::ntttcp::console::Console;
 use crate::ntttcp::options::Options;
 use crate::ntttcp::run::{self, Due, Run};
-use crate::ntttcp::sender::{FAILED, SETTLING};
+use crate::ntttcp::sender::FAILED;
 use crate::stand_in::{
     FlowCounts, Input, Link, LinkOptions, Output, Reason, RunId, StandIn, Stop, Transport,
 };
@@ -15,12 +15,6 @@ use crate::stand_in::{
 const ASKED: Link = Link(0);
 
 const RUN: RunId = 0;
-
-/// How long flows may take to end.
-const ENDING: Span = Span::from_secs(5);
-
-/// A sender may end so much earlier: its timer is its own.
-const EARLY: Span = Span::from_ms(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -45,7 +39,6 @@ pub struct WindowsReceiver {
     /// Threads that were told their port.
     told: u16,
     listening: usize,
-    deadline: Option<Timestamp>,
     run: Option<Run>,
     code: i32,
 }
@@ -62,7 +55,6 @@ impl WindowsReceiver {
             tokens: 0,
             told: 0,
             listening: 0,
-            deadline: None,
             run: None,
             code: 0,
             options,
@@ -198,40 +190,23 @@ impl WindowsReceiver {
         let Some(run) = self.run.as_mut().filter(|run| run.has_flow(counts.flow)) else {
             return;
         };
-        run.ended(counts.flow);
+        run.ended(now, counts.flow);
         if self.state == State::Running {
-            let early = run.meter.end().is_some_and(|end| now + EARLY < end);
+            let early = run.meter.end().is_some() && !run.may_be_left(now);
             if early && counts.trouble.is_none() {
                 self.console.error(now, "Unexpected disconnect");
             }
-            run.complete(now, &self.options, &mut self.console);
-            self.stop(now);
+            run.complete(now, Stop::AtOnce, &self.options, &mut self.console);
+            self.state = State::Ending;
         }
-        self.finish_if_still(now);
     }
 
     fn tick(&mut self, now: Timestamp) {
-        if let (State::Running, Some(run)) = (self.state, &mut self.run) {
-            if run.tick(now, &self.options, &mut self.console) == Due::Stop {
-                self.stop(now);
-            }
-        } else if self.state == State::Ending && self.deadline.is_some_and(|at| now >= at) {
-            self.finish(now);
-        }
-    }
-
-    fn stop(&mut self, now: Timestamp) {
-        self.state = State::Ending;
-        self.deadline = Some(now + ENDING);
-        for flow in self.run.iter().flat_map(Run::running) {
-            self.console.outputs.push_back(Output::Stop { flow: *flow, how: Stop::AtOnce });
-        }
-        self.finish_if_still(now);
-    }
-
-    fn finish_if_still(&mut self, now: Timestamp) {
-        if self.state == State::Ending && self.run.as_ref().is_none_or(|run| run.running().is_empty()) {
-            self.deadline = Some(now + SETTLING);
+        let Some(run) = &mut self.run else { return };
+        match run.tick(now, &self.options, &mut self.console) {
+            Due::Nothing => {}
+            Due::Ending => self.state = State::Ending,
+            Due::Settled => self.finish(now),
         }
     }
 
@@ -240,7 +215,7 @@ impl WindowsReceiver {
         match (self.state, &mut self.run) {
             (State::Running, Some(run)) => {
                 run.break_off(now, &self.options, &mut self.console);
-                self.stop(now);
+                self.state = State::Ending;
             }
             (State::Ending, _) => {}
             _ => self.end(),
@@ -258,7 +233,6 @@ impl WindowsReceiver {
 
     fn end(&mut self) {
         self.state = State::Over;
-        self.deadline = None;
         let listeners = self.listeners().into_iter().map(|(link, ..)| link);
         let all = listeners.chain(self.data.iter().flatten().copied()).chain(self.expected.iter().copied());
         let close: Vec<Output> = all.map(|link| Output::Close { link }).collect();
@@ -281,27 +255,18 @@ impl StandIn for WindowsReceiver {
             Input::Closed { link, .. } => self.expected.retain(|other| *other != link),
             Input::Admitted { .. } => self.admitted(now),
             Input::Refused { why, .. } => self.refused(now, &why),
-            Input::Host(host) => {
-                if let Some(run) = &mut self.run {
-                    run.host(host);
-                }
-            }
-            Input::Counts { cpu, flows } => {
-                if let Some(run) = &mut self.run {
-                    run.counts(cpu, flows, &self.options, &mut self.console);
-                }
-            }
             Input::Ended { counts } => self.ended(now, counts),
             Input::NotStarted { flow, reason } => {
                 let counts = FlowCounts { flow, trouble: Some(reason), ..FlowCounts::default() };
                 self.ended(now, &counts);
             }
-            Input::NotWritten { name, reason } => {
-                self.console.error(now, &format!("cannot write {name}: {}", reason.text));
-            }
             Input::Tick => self.tick(now),
             Input::Signal(_) => self.interrupted(now),
-            _ => {}
+            other => {
+                if let Some(run) = &mut self.run {
+                    run.told(now, &other, &self.options, &mut self.console);
+                }
+            }
         }
     }
 
@@ -312,8 +277,8 @@ impl StandIn for WindowsReceiver {
     fn deadline(&self) -> Option<Timestamp> {
         match (self.state, &self.run) {
             (State::Over, _) => None,
-            (State::Running, Some(run)) => run.meter.deadline(),
-            _ => self.deadline,
+            (State::Running | State::Ending, Some(run)) => run.deadline(),
+            _ => None,
         }
     }
 }

@@ -7,19 +7,13 @@ use super::{DATA, QUESTIONS, TOKEN, TOKEN_PORTS, TOKENS, kind, link, ports, sche
 use crate::ntttcp::console::Console;
 use crate::ntttcp::options::Options;
 use crate::ntttcp::run::{self, Due, Run};
-use crate::ntttcp::sender::{FAILED, SETTLING};
+use crate::ntttcp::sender::FAILED;
 use crate::stand_in::{Input, Link, LinkOptions, Output, Reason, RunId, StandIn, Stop, Transport};
 
 const RUN: RunId = 0;
 
 /// How long the receiver may take for a token or a port.
 const PATIENCE: Span = Span::from_secs(30);
-
-/// How long flows may take to end.
-const ENDING: Span = Span::from_secs(5);
-
-/// A receiver may end so much earlier: its timer is its own.
-const EARLY: Span = Span::from_ms(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -178,19 +172,21 @@ impl WindowsSender {
         self.console.outputs.push_back(Output::Plan(Box::new(planned)));
         self.planned = true;
         let mut run = Run::new(now, RUN, schedule, threads, &self.options, &mut self.console);
+        if !self.options.udp {
+            // A receiver takes a reset for an end, and an orderly one before its own for an error.
+            run.stops_by(Stop::Abort);
+        }
         run.start(&links, &self.options, &mut self.console);
         self.run = Some(run);
     }
 
     fn tick(&mut self, now: Timestamp) {
         match (self.state, &mut self.run) {
-            (State::Running, Some(run)) => {
-                if run.tick(now, &self.options, &mut self.console) == Due::Stop {
-                    // A receiver takes a reset for an end, and an orderly one before its own for an error.
-                    self.stop(now, if self.options.udp { Stop::AtOnce } else { Stop::Abort });
-                }
-            }
-            (State::Ending, _) if self.deadline.is_some_and(|at| now >= at) => self.finish(now),
+            (_, Some(run)) => match run.tick(now, &self.options, &mut self.console) {
+                Due::Nothing => {}
+                Due::Ending => self.state = State::Ending,
+                Due::Settled => self.finish(now),
+            },
             (State::Dialing(_), _) if self.deadline.is_some_and(|at| now >= at) => {
                 self.fail(now, "the receiver does not answer: give the same -m, -p, -ns and -sp to both");
             }
@@ -198,26 +194,11 @@ impl WindowsSender {
         }
     }
 
-    fn stop(&mut self, now: Timestamp, how: Stop) {
-        self.state = State::Ending;
-        self.deadline = Some(now + ENDING);
-        for flow in self.run.iter().flat_map(Run::running) {
-            self.console.outputs.push_back(Output::Stop { flow: *flow, how });
-        }
-        self.finish_if_still(now);
-    }
-
-    fn finish_if_still(&mut self, now: Timestamp) {
-        if self.state == State::Ending && self.run.as_ref().is_none_or(|run| run.running().is_empty()) {
-            self.deadline = Some(now + SETTLING);
-        }
-    }
-
     /// All buffers are written.
     fn written(&mut self, now: Timestamp) {
         if let (State::Running, Some(run)) = (self.state, &mut self.run) {
-            run.complete(now, &self.options, &mut self.console);
-            self.stop(now, Stop::Regularly);
+            run.complete(now, Stop::Regularly, &self.options, &mut self.console);
+            self.state = State::Ending;
         }
     }
 
@@ -225,20 +206,19 @@ impl WindowsSender {
         let Some(run) = self.run.as_mut().filter(|run| run.has_flow(flow)) else {
             return;
         };
-        run.ended(flow);
-        let early = run.meter.end().is_none_or(|end| now + EARLY < end);
+        run.ended(now, flow);
+        let early = !run.may_be_left(now);
         if self.state == State::Running && early {
             self.console.error(now, "receiver has closed the connection before the end of the test");
             self.code = FAILED;
             self.break_off(now);
         }
-        self.finish_if_still(now);
     }
 
     fn break_off(&mut self, now: Timestamp) {
         if let (State::Running, Some(run)) = (self.state, &mut self.run) {
             run.break_off(now, &self.options, &mut self.console);
-            self.stop(now, Stop::Abort);
+            self.state = State::Ending;
         }
     }
 
@@ -289,25 +269,16 @@ impl StandIn for WindowsSender {
             Input::Opened { link, .. } => self.opened(now, link),
             Input::NotOpened { link, reason } => self.not_opened(now, link, &reason),
             Input::Bytes { link, bytes } => self.bytes(now, link, bytes),
-            Input::Host(host) => {
-                if let Some(run) = &mut self.run {
-                    run.host(host);
-                }
-            }
-            Input::Counts { cpu, flows } => {
-                if let Some(run) = &mut self.run {
-                    run.counts(cpu, flows, &self.options, &mut self.console);
-                }
-            }
             Input::Written { .. } => self.written(now),
             Input::Ended { counts } => self.ended(now, counts.flow),
             Input::NotStarted { flow, .. } => self.ended(now, flow),
-            Input::NotWritten { name, reason } => {
-                self.console.error(now, &format!("cannot write {name}: {}", reason.text));
-            }
             Input::Tick => self.tick(now),
             Input::Signal(_) => self.interrupted(now),
-            _ => {}
+            other => {
+                if let Some(run) = &mut self.run {
+                    run.told(now, &other, &self.options, &mut self.console);
+                }
+            }
         }
     }
 
@@ -318,7 +289,7 @@ impl StandIn for WindowsSender {
     fn deadline(&self) -> Option<Timestamp> {
         match (self.state, &self.run) {
             (State::Over, _) => None,
-            (State::Running, Some(run)) => run.meter.deadline(),
+            (State::Running | State::Ending, Some(run)) => run.deadline(),
             _ => self.deadline.into_iter().chain(self.dialer.deadline()).min(),
         }
     }

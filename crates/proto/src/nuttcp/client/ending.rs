@@ -105,7 +105,11 @@ impl NuttcpClient {
             drops,
             sent_megabytes: sent.filter(|_| self.options.udp),
             max_jitter_ms: results.max_jitter_ms.filter(|_| transmit),
-            avg_owd_ms: results.avg_owd_ms.filter(|_| transmit),
+            avg_owd_ms: if transmit {
+                results.avg_owd_ms
+            } else {
+                own.one_way.and_then(|delays| delays.mean_ms())
+            },
         };
         self.print_line(&line.line(self.options.format));
     }

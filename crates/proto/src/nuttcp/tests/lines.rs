@@ -1,9 +1,11 @@
 use linerate_units::Span;
 
-use crate::nuttcp::brief::{Amount, Brief, interval_line, loss_line, retrans_text};
+use crate::nuttcp::brief::{Amount, Brief, interval_line, loss_line, with_marks};
+use crate::nuttcp::marks::{Marked, Told};
 use crate::nuttcp::report::{Counted, Setup, count_lines, setup_lines};
 use crate::nuttcp::{Format, Results};
 use crate::stand_in::Opened;
+use crate::stand_in::{OneWay, Usage};
 
 const UDP: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v612-udp-tx.txt");
 const JITTER: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v822-udp-jitter-owd.txt");
@@ -25,6 +27,14 @@ fn the_lines_after_a_test_are_those_of_a_real_receiver() {
         cwnd: None,
         user: Span::from_ns(6_670_000),
         system: Span::from_ns(20_000_000),
+        usage: Some(Usage {
+            max_resident_kib: 1640,
+            minor_faults: 1,
+            voluntary_switches: 3658,
+            involuntary_switches: 3,
+            ..Usage::default()
+        }),
+        one_way: None,
     };
     let lines = count_lines(&counted, false, "nuttcp-r: ", false, true);
     let real = report(UDP);
@@ -32,9 +42,11 @@ fn the_lines_after_a_test_are_those_of_a_real_receiver() {
     assert_eq!(lines[0].trim_end(), real[0]);
     assert_eq!(lines[1].split(" = ").next(), real[1].split(" = ").next());
     assert_eq!(lines[2].trim_end(), real[2]);
-    // Memory, faults and switches are not known here.
-    assert_eq!(lines[3].trim_end(), "nuttcp-r: 0.0user 0.0sys 0:03real 0% 0i+0d 0maxrss 0+0pf 0+0csw");
-    assert!(real[3].starts_with("nuttcp-r: 0.0user 0.0sys 0:03real 0% 0i+0d "));
+    assert_eq!(lines[3].trim_end(), real[3]);
+    let parse = count_lines(&counted, false, "", true, true);
+    assert!(parse[3].ends_with(" cpu=0% memory=0i+0d-820maxrss io=0+1pf swaps=3658+3csw\n"), "{}", parse[3]);
+    let unknown = count_lines(&Counted { usage: None, ..counted }, false, "", false, true);
+    assert_eq!(unknown[3], "0.0user 0.0sys 0:03real 0%\n");
 }
 
 #[test]
@@ -104,7 +116,7 @@ nuttcp-t: send_window_avail=106496 receive_window_avail=106496
 }
 
 fn amount(bytes: u64, ns: u64, sent: u64, lost: u64) -> Amount {
-    Amount { bytes, span: Span::from_ns(ns), sent, lost }
+    Amount { bytes, span: Span::from_ns(ns), sent, lost, delays: None }
 }
 
 #[test]
@@ -113,9 +125,15 @@ fn interval_lines_are_those_of_the_real_programs() {
     // 360 blocks of 64 KiB.
     let tcp = amount(360 * 65_536, 1_000_020_000, 0, 0);
     assert_eq!(interval_line(tcp, tcp, None, none), report(TCP)[6]);
-    assert_eq!(retrans_text(0, Some(234), none), "     0 retrans    234 KB-cwnd");
-    assert_eq!(retrans_text(0, None, none), "     0 retrans");
-    assert_eq!(retrans_text(0, Some(217), Format(Format::PARSE)), " retrans=0 cwnd=217");
+    let marked = |retrans, cwnd| Marked { retrans, of_host: false, cwnd };
+    let told = |cwnd| Some(Told { interval: marked(0, cwnd), total: marked(3, cwnd) });
+    assert_eq!(with_marks("Mbps", told(Some(234)), none), "Mbps     0 retrans    234 KB-cwnd");
+    assert_eq!(with_marks("Mbps", told(None), none), "Mbps     0 retrans");
+    assert_eq!(with_marks("Mbps", None, none), "Mbps");
+    assert_eq!(with_marks("Mbps", told(None), Format(Format::NO_RETRANS)), "Mbps");
+    assert_eq!(with_marks("=1", told(Some(217)), Format(Format::PARSE)), "=1 retrans=0 cwnd=217");
+    let sums = with_marks("Mbps Tot: Mbps", told(None), none);
+    assert_eq!(sums, "Mbps     0 retrans Tot: Mbps     3 retrans");
     let udp = amount(1220 * 1024, 1_000_007_000, 1220, 0);
     assert_eq!(interval_line(udp, udp, Some(1024), none), report(UDP)[5].replace("9.9941", "9.9942"));
 }
@@ -249,4 +267,40 @@ fn an_opened_link_has_what_the_report_needs() {
     let terms = crate::nuttcp::plan::Terms::of(&crate::nuttcp::Request::default(), 1, 5101);
     let setup = terms.setup(Some(&opened), Some(([192, 0, 2, 7], 1).into()));
     assert_eq!((setup.snd_buf, setup.rcv_buf, setup.peer.map(|peer| peer.port())), (2, 4, Some(1)));
+}
+
+/// `nuttcp -u -Ri5m -j -o -i1 -T3` between two 8.2.2, without the jitter.
+#[test]
+fn delays_are_told_as_the_real_program_tells_them() {
+    let delays = OneWay { datagrams: 1828, sum_us: 89_755, min_us: 4, max_us: 3391 };
+    let counted = Counted { one_way: Some(delays), ..Counted::default() };
+    let lines = count_lines(&counted, false, "nuttcp-r: ", false, true);
+    let real = "nuttcp-r: min-OWD = 0.0040 ms, avg-OWD = 0.0491 ms, max-OWD = 3.3910 ms\n";
+    assert_eq!(lines[1], real);
+    assert!(count_lines(&counted, true, "", false, true).iter().all(|line| !line.contains("OWD")));
+    // 610 datagrams in the first second, of which 75.7 us each, and as many in the second.
+    let first = Amount {
+        delays: Some(OneWay { datagrams: 610, sum_us: 46_177, ..delays }),
+        ..amount(624_640, 1_000_000_000, 610, 0)
+    };
+    let second = Amount {
+        delays: Some(OneWay { datagrams: 1220, sum_us: 64_721, ..delays }),
+        ..amount(1_249_280, 2_000_000_000, 1220, 0)
+    };
+    let line = |interval: Amount| interval_line(interval, second, Some(1024), Format::default());
+    assert!(
+        line(first).ends_with("     0 /   610 ~drop/pkt  0.00 ~%loss 0.0757 msAvgOWD"),
+        "{}",
+        line(first)
+    );
+    assert!(line(second.since(first)).ends_with(" 0.0304 msAvgOWD"), "{}", line(second.since(first)));
+}
+
+#[test]
+fn a_client_reads_delays_below_zero() {
+    let mut results = Results::default();
+    results.line("nuttcp-r: min-OWD = -0.5000 ms, avg-OWD = -0.2500 ms, max-OWD = 0.1000 ms");
+    assert_eq!(results.avg_owd_ms, Some(-0.25));
+    results.line("msminOWD=-3.0000 msavgOWD=2.0000 msmaxOWD=4.0000");
+    assert_eq!(results.avg_owd_ms, Some(2.0));
 }

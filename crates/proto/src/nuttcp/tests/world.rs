@@ -156,6 +156,7 @@ impl World {
                 elapsed: self.now.since(Timestamp::START),
                 user: Span::ZERO,
                 system: self.now.since(Timestamp::START),
+                usage: None,
             };
             let reason = Reason { errno: 111, text: "Connection refused".to_owned() };
             match &news {

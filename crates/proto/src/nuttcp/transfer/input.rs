@@ -1,14 +1,21 @@
 //! What happens to the links and the flow of a transfer.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 use linerate_units::{Span, Timestamp};
 
-use super::{BEGIN_GAP, END_GAP, ENDS, Failure, LOOK_EVERY, Look, News, RETRY_AFTER, Stage, Transfer};
+use super::{
+    BEGIN_GAP, END_GAP, ENDS, Failure, LOOK_EVERY, Look, News, RETRY_AFTER, Shared, Stage, Transfer,
+};
+use crate::nuttcp::marks::Marked;
 use crate::stand_in::{Cpu, FlowCounts, Input, Link, Opened, Output, Reason, Stop};
 
 /// Error number of a refused connection (Linux).
 const ECONNREFUSED: i32 = 111;
+
+/// Error number of a port that somebody else has (Linux).
+const EADDRINUSE: i32 = 98;
 
 /// Bytes of a datagram that opens or ends a test; nothing longer is one.
 const MARK_LENGTH: usize = 4;
@@ -32,7 +39,8 @@ impl Transfer {
                 Some(stream) => self.accepted(now, stream, *link, opened, out),
                 None => return false,
             },
-            Input::Datagram { link, bytes, .. } if self.stream_of(*link).is_some() => {
+            Input::Datagram { link, from, bytes } if self.stream_of(*link).is_some() => {
+                self.ask_for_own(*link, *from, out);
                 self.datagram(now, bytes, out);
             }
             Input::Bytes { link, bytes } if self.stream_of(*link).is_some() => {
@@ -144,6 +152,13 @@ impl Transfer {
         if stream == 0 {
             self.opened = Some(opened.clone());
         }
+        if listens && self.terms.udp && opened.descriptor < 0 {
+            if self.terms.streams > 1 {
+                let text = "Address already in use".to_owned();
+                return self.fail(Failure::Listen(Reason { errno: EADDRINUSE, text }), out);
+            }
+            self.shared = Shared::Waiting;
+        }
         if listens && !self.terms.udp {
             // Listeners are not what carries data; the connections take their places.
             self.marks += 1;
@@ -190,6 +205,16 @@ impl Transfer {
         opened: &Opened,
         out: &mut VecDeque<Output>,
     ) {
+        if let Shared::Asked(begins) = self.shared {
+            self.shared = Shared::Had;
+            self.opened = Some(opened.clone());
+            self.links = vec![Some(link)];
+            out.push_back(Output::Close { link: self.own(0) });
+            if begins {
+                self.begin(now, out);
+            }
+            return;
+        }
         let free = self.links.get(stream).is_some_and(Option::is_none);
         if !free || !matches!(self.stage, Stage::Ready | Stage::Accepting) {
             out.push_back(Output::Close { link });
@@ -207,6 +232,22 @@ impl Transfer {
         }
     }
 
+    /// On a shared port the peer gets a socket of its own.
+    fn ask_for_own(&mut self, listener: Link, peer: SocketAddr, out: &mut VecDeque<Output>) {
+        if self.shared == Shared::Waiting {
+            self.shared = Shared::Asked(false);
+            out.push_back(Output::Adopt { listener, peer, options: self.terms.link_options() });
+        }
+    }
+
+    /// The test begins, with what the peer gets.
+    fn begin_or_wait(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
+        match &mut self.shared {
+            Shared::Asked(begins) => *begins = true,
+            _ => self.begin(now, out),
+        }
+    }
+
     /// A datagram before the flow: one that opens a test, or the first data when those were lost.
     fn datagram(&mut self, now: Timestamp, bytes: &[u8], out: &mut VecDeque<Output>) {
         if !matches!(self.stage, Stage::Ready | Stage::Awaiting) {
@@ -214,13 +255,13 @@ impl Transfer {
         }
         if bytes.len() > MARK_LENGTH {
             self.early = (self.early.0.saturating_add(bytes.len() as u64), self.early.1.saturating_add(1));
-            return self.begin(now, out);
+            return self.begin_or_wait(now, out);
         }
         let begins = bytes.starts_with(b"BOD");
         let number = bytes.get(3).map_or(0, |digit| digit.wrapping_sub(b'0'));
         self.marks += 1;
         if begins && number + 1 >= self.terms.begins() {
-            self.begin(now, out);
+            self.begin_or_wait(now, out);
         } else if bytes.starts_with(b"EOD") && number > 0 {
             // All data were lost.
             self.news.push_back(News::Begun);
@@ -267,11 +308,11 @@ impl Transfer {
                     mine.and_then(|counts| counts.streams.iter().filter_map(of).reduce(u64::saturating_add))
                 };
                 // The last line of a server may come when our flow has been forgotten.
-                let total = known(|stream| stream.retransmits).or(self.counted.retrans);
-                let retrans = total.map(|total| total.saturating_sub(self.shown_retrans));
-                self.shown_retrans = total.unwrap_or(self.shown_retrans);
+                let retrans = known(|stream| stream.retransmits).or(self.counted.retrans);
                 let cwnd = known(|stream| stream.snd_cwnd).map(|bytes| bytes / 1024).or(self.counted.cwnd);
-                self.news.push_back(News::Looked { retrans, cwnd });
+                let told = retrans
+                    .map(|retrans| Marked { retrans, of_host: false, cwnd }.told(&mut self.shown_retrans));
+                self.news.push_back(News::Looked(told));
             }
         }
         true
@@ -286,7 +327,11 @@ impl Transfer {
             return;
         }
         self.shown = total;
-        self.news.push_back(News::Interval { interval, total });
+        let noted = counts.streams.first().and_then(|stream| stream.noted);
+        let told = noted
+            .and_then(|noted| Marked::read(&noted, self.terms.peer))
+            .map(|marked| marked.told(&mut self.shown_retrans));
+        self.news.push_back(News::Interval { interval, total, told });
     }
 
     fn is_idle(&mut self, now: Timestamp, counts: &FlowCounts, out: &mut VecDeque<Output>) {
@@ -305,6 +350,7 @@ impl Transfer {
     fn cost(&mut self, cpu: Cpu, out: &mut VecDeque<Output>) {
         self.counted.user = cpu.user.saturating_sub(self.cpu.user);
         self.counted.system = cpu.system.saturating_sub(self.cpu.system);
+        self.counted.usage = cpu.usage_since(&self.cpu);
         if self.stage == Stage::Counting {
             self.finish(out);
         }

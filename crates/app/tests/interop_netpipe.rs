@@ -1,0 +1,314 @@
+//! NPtcp 3.7.2 and ours in every pair of roles: the same sizes, the same file, the same words when something is wrong.
+//!
+//! Every transmitter runs in a folder of its own, because it leaves its result where it is.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+
+use support::{
+    Done, Folder, Island, NETPIPE, Net, PATIENCE, Process, Server, Side, Whose, eventually, form, signal,
+};
+
+use Whose::{Ours, Real};
+
+const HOST: &str = "127.0.0.1";
+const PORT: u16 = 5002;
+
+/// What came of a series: the transmitter's words, its file, and the receiver's end.
+struct Series {
+    transmitter: Done,
+    receiver: Done,
+    file: String,
+}
+
+fn file_of(folder: &Folder) -> String {
+    std::fs::read_to_string(folder.file("np.out")).unwrap_or_default()
+}
+
+/// A series with the same options at both ends.
+fn series(transmitter: Whose, receiver: Whose, options: &[&str]) -> Series {
+    let (island, folder) = (Island::new(), Folder::new());
+    let receiving = NETPIPE.start(receiver, &island, options);
+    island.await_listener(PORT);
+    let args = [&["-h", HOST], options].concat();
+    let transmitter = NETPIPE.start_in(transmitter, &island, folder.path(), &args).finish(PATIENCE);
+    let receiver = receiving.finish(PATIENCE);
+    Series { transmitter, receiver, file: file_of(&folder) }
+}
+
+/// The first column of a file.
+fn sizes(file: &str) -> Vec<u64> {
+    file.lines().map(|row| row.split_whitespace().next().unwrap_or_default().parse().unwrap()).collect()
+}
+
+/// Lines of the transmitter with numbers made alike, but those of the point, the size and the repeats.
+fn points(transmitter: &Done) -> Vec<String> {
+    let point = |line: &str| line.split_once("-->").map(|(known, rest)| format!("{known}-->{}", form(rest)));
+    transmitter.stderr.lines().map(|line| point(line).unwrap_or_else(|| line.to_owned())).collect()
+}
+
+/// Whether each row has the columns of the original, and its rate is that of its size and time.
+fn rows_are_right(file: &str) {
+    for row in file.lines() {
+        let words: Vec<&str> = row.split_whitespace().collect();
+        let [bytes, rate, time] = words.as_slice() else { panic!("three columns: {row:?}") };
+        assert_eq!(row, format!("{bytes:>8} {rate} {time:>12}"), "widths of {row:?}");
+        assert_eq!(
+            (rate.split_once('.').unwrap().1.len(), time.split_once('.').unwrap().1.len()),
+            (6, 8),
+            "{row:?}"
+        );
+        let [bytes, rate, time] = [bytes, rate, time].map(|word| word.parse::<f64>().unwrap());
+        assert!(rate > 0.0 && time > 0.0, "{row:?}");
+        // The time is rounded to 10 ns.
+        let [low, high] = [time + 5.1e-9, time - 5.1e-9].map(|time| bytes * 8.0 / time / 1_048_576.0);
+        assert!(low - 1e-6 <= rate && rate <= high + 1e-6, "{low} {rate} {high}: {row:?}");
+    }
+}
+
+/// Series that end by their sizes, however fast the machine is.
+const KNOWN: [&[&str]; 7] = [
+    &["-n", "5", "-u", "300"],
+    &["-n", "5", "-l", "1000", "-u", "5000", "-p", "0"],
+    &["-n", "5", "-u", "500", "-p", "10"],
+    &["-n", "3", "-l", "7", "-u", "1001", "-p", "5", "-b", "65536"],
+    &["-n", "5", "-2", "-u", "300"],
+    &["-n", "5", "-I", "-u", "200"],
+    &["-n", "4", "-l", "3", "-u", "3", "-O", "5,3"],
+];
+
+#[test]
+#[ignore = "needs root and network namespaces, NPtcp"]
+fn sizes_files_and_words_are_those_of_the_original() {
+    for options in KNOWN {
+        let real = series(Real, Real, options);
+        assert!(!real.file.is_empty(), "{options:?} {:?}", real.transmitter);
+        for (transmitter, receiver) in [(Ours, Real), (Real, Ours), (Ours, Ours)] {
+            let pair = format!("{transmitter:?} {receiver:?} {options:?}");
+            let ours = series(transmitter, receiver, options);
+            assert_eq!(
+                (ours.transmitter.code, ours.receiver.code),
+                (Some(0), Some(0)),
+                "{pair} {:?}",
+                ours.transmitter
+            );
+            assert_eq!(sizes(&ours.file), sizes(&real.file), "{pair}");
+            rows_are_right(&ours.file);
+            assert_eq!(points(&ours.transmitter), points(&real.transmitter), "{pair}");
+            assert_eq!(ours.transmitter.stdout, real.transmitter.stdout, "{pair}");
+            assert_eq!(ours.receiver.stdout, real.receiver.stdout, "{pair}");
+            assert_eq!(ours.receiver.stderr, real.receiver.stderr, "{pair}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, NPtcp"]
+fn a_connection_for_each_trial_meets_no_race() {
+    // Two originals reset each other's connections here, so the sizes are those of a series over one connection.
+    let expected = sizes(&series(Real, Real, &["-n", "5", "-u", "200"]).file);
+    for option in ["-s", "-r"] {
+        for (transmitter, receiver) in [(Ours, Real), (Real, Ours), (Ours, Ours)] {
+            let ours = series(transmitter, receiver, &["-n", "5", "-u", "200", option]);
+            let said = (&ours.transmitter, &ours.receiver);
+            assert_eq!((said.0.code, said.1.code), (Some(0), Some(0)), "{option} {said:?}");
+            assert_eq!(sizes(&ours.file), expected, "{option} {said:?}");
+            rows_are_right(&ours.file);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, NPtcp"]
+fn repeats_are_reckoned_from_the_time_of_the_size_before() {
+    for (transmitter, receiver) in [(Ours, Real), (Real, Ours)] {
+        let ours = series(transmitter, receiver, &["-l", "64", "-u", "200", "-p", "0"]);
+        let rows: Vec<Vec<f64>> = ours
+            .file
+            .lines()
+            .map(|row| row.split_whitespace().map(|word| word.parse().unwrap()).collect())
+            .collect();
+        let lines = ours.transmitter.stderr.lines().filter(|line| line.contains(" times -->"));
+        let repeats: Vec<f64> = lines.map(|line| support::before(line, " times")).collect();
+        assert_eq!(sizes(&ours.file), [64, 96, 128, 192], "{:?}", ours.transmitter);
+        // n = 0.1 s / (prev / (prev - step + 1) * time of prev), where the steps are 32, 64 and 64.
+        for (at, step) in [(1, 32.0), (2, 64.0), (3, 64.0)] {
+            let (size, time) = (rows[at - 1][0], rows[at - 1][2]);
+            let [most, least] =
+                [time - 5.1e-9, time + 5.1e-9].map(|time| 0.1 / (size / (size - step + 1.0) * time));
+            let n = repeats[at];
+            assert!((least - 1.0..=most + 1.0).contains(&n), "{least} {n} {most}: {:?}", ours.transmitter);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, NPtcp"]
+fn an_integrity_check_passes_and_has_rows_of_repeats() {
+    let expected: Vec<u64> = vec![5, 7, 9, 13, 17, 25, 33, 49];
+    for (transmitter, receiver) in [(Ours, Real), (Real, Ours)] {
+        let ours = series(transmitter, receiver, &["-i", "-u", "60"]);
+        assert_eq!((ours.transmitter.code, ours.receiver.code), (Some(0), Some(0)), "{:?}", ours.transmitter);
+        assert_eq!(sizes(&ours.file), expected, "{:?}", ours.transmitter);
+        let told: Vec<&str> = ours.file.lines().map(|row| row.split_whitespace().nth(1).unwrap()).collect();
+        let lines = ours.transmitter.stderr.lines().filter(|line| line.contains(" times -->"));
+        for (line, repeats) in lines.zip(told) {
+            let whole = format!(" {repeats} times -->  Integrity check passed");
+            assert!(line.ends_with(&whole), "{line:?} {repeats}");
+        }
+    }
+}
+
+/// Carries one connection from a port to another and changes the byte at a place of what comes back.
+fn falsify(from: u16, to: u16, place: usize) -> impl FnOnce() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, from)).unwrap();
+    move || {
+        let (near, _) = listener.accept().unwrap();
+        let far = TcpStream::connect((Ipv4Addr::LOCALHOST, to)).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| carry(&near, &far, usize::MAX));
+            carry(&far, &near, place);
+        });
+    }
+}
+
+fn carry(mut from: &TcpStream, mut to: &TcpStream, place: usize) {
+    let (mut piece, mut passed) = ([0; 4096], 0);
+    let _ = to.set_nodelay(true);
+    while let Ok(count @ 1..) = from.read(&mut piece) {
+        if let Some(byte) = place.checked_sub(passed).and_then(|at| piece[..count].get_mut(at)) {
+            *byte ^= 0x40;
+        }
+        passed += count;
+        if to.write_all(&piece[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, NPtcp"]
+fn one_wrong_byte_ends_an_integrity_check() {
+    // Four synchronizations and the calibration are before the first message; the fourth is hit in its second number.
+    let place = 4 * 6 + 100 * 64 + 3 * 64 + 5;
+    for (transmitter, receiver) in [(Real, Ours), (Ours, Real), (Ours, Ours)] {
+        let (island, folder) = (Island::new(), Folder::new());
+        let options = ["-i", "-l", "64", "-u", "100"];
+        let receiving = NETPIPE.start(receiver, &island, &[&options[..], &["-P", "5902"]].concat());
+        island.await_listener(5902);
+        let carrying = island.inside(|| falsify(PORT, 5902, place));
+        let done = std::thread::scope(|scope| {
+            let island = &island;
+            scope.spawn(move || island.inside(carrying));
+            let args = [&["-h", HOST][..], &options].concat();
+            NETPIPE.start_in(transmitter, island, folder.path(), &args).finish(PATIENCE)
+        });
+        assert_eq!(done.code, Some(255), "{transmitter:?} {done:?}");
+        assert!(!done.stderr.contains("passed"), "{done:?}");
+        let ended = receiving.finish(PATIENCE);
+        assert_ne!(ended.code, Some(0), "{receiver:?} {ended:?}");
+    }
+}
+
+/// Both programs with the same arguments and nobody to talk to.
+fn alike(island: &Island, folder: &Path, args: &[&str]) {
+    let [real, ours] =
+        [Real, Ours].map(|whose| NETPIPE.start_in(whose, island, folder, args).finish(PATIENCE));
+    assert_eq!((ours.code, &ours.stdout), (real.code, &real.stdout), "{args:?}\n{ours:?}\n{real:?}");
+    assert_eq!(ours.stderr, real.stderr, "{args:?}");
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, NPtcp"]
+fn mistakes_are_told_in_the_words_of_the_original() {
+    let (island, folder) = (Island::new(), Folder::new());
+    let mistakes: [&[&str]; 12] = [
+        &[],
+        &["-l", "10", "-u", "5"],
+        &["-l", "0"],
+        &["-s", "-2"],
+        &["-P", "5999"],
+        &["-n", "0"],
+        &["-p", "-1"],
+        &["-l", "abc"],
+        &["-u", "5", "-2"],
+        &["-I", "-i"],
+        &["-i", "-2"],
+        &["-b", "8192", "-r"],
+    ];
+    for mistake in mistakes {
+        alike(&island, folder.path(), &[&["-h", HOST], mistake].concat());
+    }
+    alike(&island, folder.path(), &["-h", "no-such-host.invalid"]);
+    // The usage text is ours.
+    let [real, ours] = [Real, Ours].map(|whose| NETPIPE.ask(whose, &island, &["-Z"]));
+    assert_eq!(ours.code, real.code, "{ours:?} {real:?}");
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, NPtcp"]
+fn ends_with_different_options_do_not_wait_for_ever() {
+    let cases: [(&[&str], &[&str]); 3] =
+        [(&["-s"], &[]), (&[], &["-s"]), (&["-n", "3", "-u", "100"], &["-u", "50"])];
+    for (to_transmitter, to_receiver) in cases {
+        let (island, folder) = (Island::new(), Folder::new());
+        let receiving = NETPIPE.start(Ours, &island, to_receiver);
+        island.await_listener(PORT);
+        let args = [&["-h", HOST, "-u", "200"], to_transmitter].concat();
+        let transmitter = NETPIPE.start_in(Ours, &island, folder.path(), &args).finish(PATIENCE);
+        let receiver = receiving.finish(PATIENCE);
+        let said = transmitter.stderr.clone() + &receiver.stderr;
+        assert!(
+            said.contains("the peer speaks another mode"),
+            "{to_transmitter:?} {transmitter:?} {receiver:?}"
+        );
+        assert!(transmitter.code == Some(3) || receiver.code == Some(3), "{transmitter:?} {receiver:?}");
+    }
+}
+
+/// A series without end, once its file has rows.
+fn amid(transmitter: Whose, island: &Island, folder: &Folder) -> Process {
+    let process = NETPIPE.start_in(transmitter, island, folder.path(), &["-h", HOST]);
+    eventually("rows", || (file_of(folder).lines().count() >= 2).then_some(()));
+    process
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, NPtcp"]
+fn a_peer_that_is_killed_ends_the_series_and_the_rows_stay() {
+    for (transmitter, receiver) in [(Ours, Real), (Real, Ours)] {
+        let (island, folder) = (Island::new(), Folder::new());
+        let receiving = NETPIPE.start(receiver, &island, &[]);
+        island.await_listener(PORT);
+        let transmitting = amid(transmitter, &island, &folder);
+        let (killed, left) =
+            if transmitter == Ours { (receiving, transmitting) } else { (transmitting, receiving) };
+        signal(killed.pid(), "KILL");
+        let done = left.finish(PATIENCE);
+        assert!(matches!(done.code, Some(3 | 145)), "{transmitter:?} {done:?}");
+        assert!(done.stdout.contains("errno") || done.stderr.contains("NetPIPE: "), "{done:?}");
+        assert!(sizes(&file_of(&folder)).starts_with(&[1, 2]), "{}", file_of(&folder));
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, NPtcp"]
+fn a_server_for_all_tools_answers_the_original() {
+    let (net, folder) = (Net::pair(), Folder::new());
+    let mut server = Server::start_in(&net, Side::A, &["--classic"]);
+    for _ in 0..2 {
+        let mut command = net.exec(Side::B, NETPIPE.program, &["-h", Side::A.address(), "-n", "5"]);
+        command.current_dir(folder.path());
+        let done = Process::start(command).finish(PATIENCE);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        rows_are_right(&file_of(&folder));
+        assert!(sizes(&file_of(&folder)).len() > 100, "{done:?}");
+    }
+    assert!(server.running(), "{}", server.stderr());
+}

@@ -1,0 +1,116 @@
+//! nuttcp over a path that drops datagrams, in all pairings: what the path dropped is what the ends report.
+
+mod support;
+
+use support::{Done, Island, NEAR, NUTTCP, PATIENCE, SERVER_PORT, Sieve, Whose, before, form};
+
+use Whose::{Ours, Real};
+
+/// 200 datagrams in 3.2 s.
+const ARGS: [&str; 5] = ["-u", "-n200", "-l1000", "-R500k", NEAR];
+const SENT: u64 = 200;
+
+/// One test over the path: what the client said, and how many datagrams were sent and dropped.
+fn over(
+    client: Whose,
+    server: Whose,
+    more: &[&str],
+    keeps: fn(u64, bool) -> bool,
+) -> (Done, Done, (u64, u64)) {
+    let island = Island::new();
+    let serving = NUTTCP.start(server, &island, &["-1", &format!("-P{SERVER_PORT}")]);
+    island.await_listener(SERVER_PORT);
+    let path = Sieve::open(&island, !more.contains(&"-r"), keeps);
+    // 6.1.2 would ask for another port.
+    let args = [more, &["-p5101"], &ARGS].concat();
+    let done = NUTTCP.ask(client, &island, &args);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let served = serving.finish(PATIENCE);
+    assert_eq!(served.code, Some(0), "{served:?}");
+    (done, served, path.close())
+}
+
+/// Each 25th datagram, the last one among them.
+fn each_25th(number: u64, is_data: bool) -> bool {
+    !is_data || !number.is_multiple_of(25)
+}
+
+fn told_exactly(client: Whose, server: Whose, more: &[&str]) {
+    let (done, _, passed) = over(client, server, more, each_25th);
+    assert_eq!(passed, (SENT, 8), "{done:?}");
+    let last = done.stdout.lines().last().unwrap_or_default();
+    // The real client makes the percentage of megabytes with four decimals.
+    let drops = if client == Ours { " 8 / 200 drop/pkt 4.00 %loss" } else { " 8 / 200 drop/pkt " };
+    assert!(last.contains(drops), "{done:?}");
+    // 192,000 bytes.
+    assert_eq!(format!("{:.4}", before(last, " MB /")), "0.1831", "{done:?}");
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, nuttcp"]
+fn what_our_client_sends_to_the_real_server() {
+    told_exactly(Ours, Real, &[]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, nuttcp"]
+fn what_our_client_receives_from_the_real_server() {
+    told_exactly(Ours, Real, &["-r"]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, nuttcp"]
+fn what_the_real_client_sends_to_our_server() {
+    told_exactly(Real, Ours, &[]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, nuttcp"]
+fn what_the_real_client_receives_from_our_server() {
+    told_exactly(Real, Ours, &["-r"]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn what_our_client_sends_to_our_server() {
+    told_exactly(Ours, Ours, &[]);
+}
+
+/// Behind the rate: `     3 /    88 ~drop/pkt …`.
+fn between(line: &str) -> &str {
+    line.split_once(" Mbps").map_or("", |(_, rest)| rest)
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, nuttcp"]
+fn losses_are_seen_while_they_happen() {
+    for (client, server) in [(Ours, Real), (Real, Ours)] {
+        for more in [&["-i1"][..], &["-i1", "-r"]] {
+            let (done, _, passed) = over(client, server, more, each_25th);
+            assert_eq!(passed, (SENT, 8), "{done:?}");
+            let intervals: Vec<&str> = done.stdout.lines().filter(|line| line.contains("~drop")).collect();
+            assert!(intervals.len() >= 2, "{client:?} {more:?} {done:?}");
+            for line in &intervals {
+                assert_eq!(form(line), "# MB / # sec = # Mbps # / # ~drop/pkt # ~%loss", "{done:?}");
+            }
+            // In 2 s go 125 datagrams, five of them dropped; a busy machine may be behind, never ahead of all eight.
+            let told: f64 = intervals[..2].iter().map(|line| before(between(line), " /")).sum();
+            assert!((1.0..=8.0).contains(&told), "{told}: {client:?} {more:?} {done:?}");
+        }
+    }
+}
+
+/// All datagrams that end a test are lost.
+fn without_ends(number: u64, is_data: bool) -> bool {
+    is_data || number <= 2
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, nuttcp"]
+fn a_receiver_that_hears_of_no_end_ends_all_the_same() {
+    for client in [Real, Ours] {
+        let (done, _, passed) = over(client, Ours, &[], without_ends);
+        assert_eq!(passed, (SENT, 0), "{done:?}");
+        assert!(done.stdout.contains(" 0 / 200 drop/pkt 0.00 %loss"), "{done:?}");
+    }
+}

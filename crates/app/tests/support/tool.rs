@@ -1,0 +1,86 @@
+//! A program of others and its stand-in, on a host of a test's own.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::{Done, Island, PATIENCE, Process};
+
+/// Whose program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The program of that name.
+    Real,
+    /// Our stand-in for it.
+    Ours,
+}
+
+/// A tool by its names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tool {
+    /// The program.
+    pub(crate) program: &'static str,
+    /// What stands behind `linerate`.
+    pub(crate) stand_in: &'static str,
+}
+
+pub(crate) const NUTTCP: Tool = Tool { program: "nuttcp", stand_in: "nuttcp" };
+pub(crate) const NETPIPE: Tool = Tool { program: "NPtcp", stand_in: "netpipe" };
+pub(crate) const TTCP: Tool = Tool { program: "ttcp", stand_in: "ttcp" };
+pub(crate) const IPERF: Tool = Tool { program: "iperf", stand_in: "iperf" };
+
+impl Tool {
+    /// Its command line.
+    pub(crate) fn command(self, whose: Whose, on: &Island, args: &[&str]) -> Command {
+        match whose {
+            Whose::Real => on.exec(self.program, args),
+            Whose::Ours => on.exec(env!("CARGO_BIN_EXE_linerate"), &[&[self.stand_in], args].concat()),
+        }
+    }
+
+    pub(crate) fn start(self, whose: Whose, on: &Island, args: &[&str]) -> Process {
+        Process::start(self.command(whose, on, args))
+    }
+
+    /// The same in a folder, for tools that leave files where they are.
+    pub(crate) fn start_in(self, whose: Whose, on: &Island, folder: &Path, args: &[&str]) -> Process {
+        let mut command = self.command(whose, on, args);
+        command.current_dir(folder);
+        Process::start(command)
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn ask(self, whose: Whose, on: &Island, args: &[&str]) -> Done {
+        self.start(whose, on, args).finish(PATIENCE)
+    }
+}
+
+/// A text with `#` in the place of every number and one blank in that of several: what stays is its form.
+pub(crate) fn form(text: &str) -> String {
+    let mut form = String::new();
+    for word in text.split_whitespace() {
+        if !form.is_empty() {
+            form.push(' ');
+        }
+        let mut in_number = false;
+        for (at, letter) in word.char_indices() {
+            let next_is_digit =
+                word[at + letter.len_utf8()..].starts_with(|next: char| next.is_ascii_digit());
+            let numeric =
+                letter.is_ascii_digit() || ((in_number && letter == '.' || letter == '-') && next_is_digit);
+            if !numeric {
+                form.push(letter);
+            } else if !in_number {
+                form.push('#');
+            }
+            in_number = numeric;
+        }
+    }
+    form
+}
+
+/// The number before a word of a line.
+pub(crate) fn before(line: &str, word: &str) -> f64 {
+    let (rest, _) = line.split_once(word).unwrap_or_else(|| panic!("no {word:?} in {line:?}"));
+    let number = rest.rsplit([' ', '=', '\n']).find(|word| !word.is_empty()).unwrap_or_default();
+    number.parse().unwrap_or_else(|error| panic!("{number:?} before {word:?}: {error}: {line:?}"))
+}

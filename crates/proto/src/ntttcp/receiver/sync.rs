@@ -1,0 +1,83 @@
+//! What senders say over their sync connections, and what they are answered.
+
+use linerate_units::Timestamp;
+
+use super::clients::Said;
+use super::{Receiver, State};
+use crate::ntttcp::wire::{self, END, FINISHED, IDLE, READY, RUNNING, WAIT};
+use crate::stand_in::{Link, Output};
+
+impl Receiver {
+    pub(super) fn bytes(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {
+        if self.options.sync && self.state == State::Idle && !self.clients.is_one_agreed(link) {
+            self.unasked(now, link);
+        }
+        for said in self.clients.push(now, link, bytes) {
+            self.said(now, link, said);
+        }
+    }
+
+    /// Data without a start: the sender does not use a sync connection.
+    pub(super) fn unasked(&mut self, now: Timestamp, link: Link) {
+        let before = self.waiting.len();
+        self.waiting.retain(|(other, _)| *other != link);
+        if self.waiting.len() < before {
+            self.console
+                .error(now, "data came before any sender asked for a test: give -N to both ends or to none");
+            self.console.outputs.push_back(Output::Reset { link });
+        }
+    }
+
+    pub(super) fn said(&mut self, now: Timestamp, link: Link, said: Said) {
+        match said {
+            Said::Query => {
+                let number = match self.state {
+                    State::Lingering => FINISHED,
+                    State::Idle if self.options.many || !self.clients.is_one_agreed(link) => IDLE,
+                    _ => RUNNING,
+                };
+                self.reply(link, number);
+            }
+            Said::Time(seconds) => {
+                let agreed = self.agree(seconds);
+                self.agreed = agreed;
+                self.reply(link, i32::try_from(agreed).unwrap_or(i32::MAX));
+                if agreed != self.options.seconds {
+                    self.console.info(now, &format!("Test cycle time negotiated is: {agreed} seconds"));
+                }
+            }
+            Said::Ready { last } => self.ready(now, link, last),
+            Said::End => self.ended_by_sender(now, link),
+            Said::Nonsense => {
+                self.console.outputs.push_back(Output::Close { link });
+                self.left(now, link);
+            }
+        }
+    }
+
+    pub(super) fn reply(&mut self, link: Link, number: i32) {
+        self.console.outputs.push_back(Output::Send { link, bytes: wire::encode(number) });
+    }
+
+    /// Seconds of the whole test, from those that a sender proposes.
+    pub(super) fn agree(&self, proposed: u32) -> u32 {
+        let own = self.options.seconds;
+        if self.options.many {
+            own
+        } else if own == 0 || proposed == 0 {
+            0
+        } else {
+            proposed.max(own)
+        }
+    }
+
+    pub(super) fn ready(&mut self, now: Timestamp, link: Link, last: bool) {
+        match self.state {
+            State::Idle if self.options.many && !last => self.reply(link, WAIT),
+            State::Idle => self.ask(now, link),
+            State::Running => self.reply(link, READY),
+            State::Asked => {}
+            _ => self.reply(link, END),
+        }
+    }
+}
