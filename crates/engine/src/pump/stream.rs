@@ -9,6 +9,7 @@ use linerate_sock::stream::{recv, set_nonblocking, set_recv_timeout, set_send_ti
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
 
 use super::feed::{Drain, Feed};
+use super::low_water::LowWater;
 use super::{PumpEnd, Shift, StreamEnd, Trouble, queued};
 use crate::control::{Control, PATIENCE};
 use crate::counters::Meter;
@@ -117,6 +118,9 @@ pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
 fn empty(flow: &Flow, meter: &Meter<'_>, socket: &TcpStream, drain: &mut Drain) -> Result<(), Trouble> {
     let chunk = flow.setup.read_rate.map_or(usize::MAX, |rate| pacer::chunk(rate, flow.plan.block));
     let mut pace = None;
+    // A reader that is slow by order is woken by its schedule.
+    let most = if flow.setup.read_rate.is_some() { 0 } else { flow.plan.block };
+    let mut low_water = LowWater::new(socket, most, flow.control.patience());
     let (mut taken, mut now) = (0, Mono::default());
     while flow.control.may_read(now) {
         if let Some(pace) = &pace {
@@ -135,8 +139,12 @@ fn empty(flow: &Flow, meter: &Meter<'_>, socket: &TcpStream, drain: &mut Drain) 
                 }
                 meter.count(now, bytes as u64);
                 taken += bytes as u64;
+                low_water.after(now, bytes);
             }
-            Moved::Pending => flow.pause(socket, Interest::READ)?,
+            Moved::Pending => {
+                low_water.after(now, 0);
+                flow.pause(socket, Interest::READ)?;
+            }
             Moved::Closed => return Ok(()),
         }
     }
