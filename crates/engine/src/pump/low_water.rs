@@ -2,14 +2,15 @@
 //!
 //! A receiver that has caught up with its sender is woken for whatever came next, a packet or two, and on two cores
 //! these wake-ups cost the sender more than the bytes. The low-water mark of the socket (SO_RCVLOWAT) lets the kernel
-//! wait with them. It is set only while it delays no byte by more than some milliseconds, and taken back by the first
-//! read that it did not fill.
+//! wait with them. It is set only while it delays no byte by more than some milliseconds, and only where the receive
+//! buffer holds several times what comes in a round trip, so that it takes nothing from a window that is needed. The
+//! first read that does not fill it takes it back.
 
 use std::net::TcpStream;
 use std::time::Duration;
 
 use linerate_sock::stream::{set_low_water, set_recv_timeout};
-use linerate_sock::{Mono, sockopt};
+use linerate_sock::{Mono, sockopt, tcp_info};
 
 /// The mark is set where it fills within this time.
 const FILLS_WITHIN: Duration = Duration::from_millis(1);
@@ -17,7 +18,8 @@ const FILLS_WITHIN: Duration = Duration::from_millis(1);
 const LONGEST_WAIT: Duration = Duration::from_millis(2);
 /// Fillings that are watched before the mark is set.
 const WATCHED: u64 = 16;
-/// The mark is at most this part of the receive buffer: the sender must not wait for the reader.
+/// Of the receive buffer, the most for the mark, and the most that may come in a round trip: the sender must not wait
+/// for the reader.
 const PART_OF_BUFFER: u64 = 8;
 /// A smaller mark saves nothing.
 const SMALLEST: usize = 16 << 10;
@@ -26,7 +28,10 @@ const SMALLEST: usize = 16 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     /// The flow is fast enough for it.
-    Raise,
+    Raise {
+        /// How fast.
+        bytes_per_second: u64,
+    },
     /// It kept bytes waiting.
     Remove,
 }
@@ -62,10 +67,12 @@ impl Watch {
             self.since = self.since.min(now);
             return None;
         }
-        let fillings = u32::try_from(self.bytes / self.most as u64).unwrap_or(u32::MAX);
-        let fast = now.since(self.since) < FILLS_WITHIN.saturating_mul(fillings);
+        let elapsed = now.since(self.since).as_nanos().max(1);
+        let fast = u128::from(self.bytes) * FILLS_WITHIN.as_nanos() > self.most as u128 * elapsed;
+        let bytes_per_second = u128::from(self.bytes) * 1_000_000_000 / elapsed;
         self.restart(now);
-        fast.then_some(Change::Raise)
+        let bytes_per_second = u64::try_from(bytes_per_second).unwrap_or(u64::MAX);
+        fast.then_some(Change::Raise { bytes_per_second })
     }
 
     fn restart(&mut self, now: Mono) {
@@ -73,10 +80,12 @@ impl Watch {
     }
 }
 
-/// The mark for a receive buffer of so many bytes; absent where it is not worth it.
-fn mark_for(buffer: u64, most: usize) -> Option<usize> {
-    let part = usize::try_from(buffer / PART_OF_BUFFER).unwrap_or(usize::MAX);
-    Some(part.min(most)).filter(|mark| *mark >= SMALLEST)
+/// The mark for a receive buffer of so many bytes, of which `per_round_trip` come in a round trip; absent where it is
+/// not worth it, or could cost some of the window. Of an unknown round trip the latter has to be feared.
+fn mark_for(buffer: u64, per_round_trip: Option<u64>, most: usize) -> Option<usize> {
+    let part = buffer / PART_OF_BUFFER;
+    let mark = usize::try_from(part).unwrap_or(usize::MAX).min(most);
+    (per_round_trip.is_some_and(|bytes| bytes <= part) && mark >= SMALLEST).then_some(mark)
 }
 
 /// The low-water mark of one connection.
@@ -101,28 +110,39 @@ impl<'s> LowWater<'s> {
         }
     }
 
-    /// A kernel that refuses leaves the connection as it was: slower, and right.
+    fn best_mark(&self, bytes_per_second: u64) -> Option<usize> {
+        let buffer = sockopt::rcv_buf(self.socket).ok()?;
+        // The receiver's own estimate; the kernel says 0 while it has none.
+        let rtt_us = tcp_info(self.socket).ok()?.rcv_rtt.filter(|us| *us > 0);
+        let per_round_trip = rtt_us.map(|us| bytes_per_second.saturating_mul(u64::from(us)) / 1_000_000);
+        mark_for(buffer, per_round_trip, self.watch.most)
+    }
+
     #[cold]
     fn apply(&mut self, change: Change) {
         match change {
-            Change::Raise => {
-                let buffer = sockopt::rcv_buf(self.socket).unwrap_or(0);
-                let Some(mark) = mark_for(buffer, self.watch.most).filter(|mark| *mark > self.watch.mark)
-                else {
-                    return;
-                };
-                // The timeout first: a mark without it could keep bytes for the whole patience.
-                let limited = set_recv_timeout(self.socket, Some(LONGEST_WAIT));
-                if limited.and_then(|()| set_low_water(self.socket, mark)).is_ok() {
-                    self.watch.mark = mark;
+            Change::Raise { bytes_per_second } => {
+                if let Some(mark) = self.best_mark(bytes_per_second).filter(|mark| *mark > self.watch.mark) {
+                    self.set(mark);
                 }
             }
-            Change::Remove => {
-                self.watch.mark = 0;
-                let _ = set_low_water(self.socket, 1);
-                let _ = set_recv_timeout(self.socket, Some(self.patience));
-            }
+            Change::Remove => self.remove(),
         }
+    }
+
+    /// A kernel that refuses leaves the connection as it was: slower, and right.
+    fn set(&mut self, mark: usize) {
+        // The timeout first: a mark without it could keep bytes for the whole patience.
+        let limited = set_recv_timeout(self.socket, Some(LONGEST_WAIT));
+        if limited.and_then(|()| set_low_water(self.socket, mark)).is_ok() {
+            self.watch.mark = mark;
+        }
+    }
+
+    fn remove(&mut self) {
+        self.watch.mark = 0;
+        let _ = set_low_water(self.socket, 1);
+        let _ = set_recv_timeout(self.socket, Some(self.patience));
     }
 }
 
@@ -130,7 +150,7 @@ impl Drop for LowWater<'_> {
     /// A lent connection goes on as a link.
     fn drop(&mut self) {
         if self.watch.mark > 0 {
-            self.apply(Change::Remove);
+            self.remove();
         }
     }
 }
@@ -157,7 +177,8 @@ mod tests {
 
     #[test]
     fn a_block_in_less_than_a_millisecond_raises_the_mark_and_a_slower_one_does_not() {
-        assert_eq!(play(&mut Watch::new(BLOCK), 0, 17, 900, BLOCK), [(15, Change::Raise)]);
+        let raise = Change::Raise { bytes_per_second: 16 * BLOCK as u64 * 10_000 / 135 };
+        assert_eq!(play(&mut Watch::new(BLOCK), 0, 17, 900, BLOCK), [(15, raise)], "in 13.5 ms");
         assert_eq!(play(&mut Watch::new(BLOCK), 0, 200, 1100, BLOCK), []);
         // 1 Gb/s in packets of 1448 bytes: 128 KiB take 1.05 ms.
         assert_eq!(play(&mut Watch::new(BLOCK), 0, 10_000, 12, 1448), []);
@@ -191,15 +212,24 @@ mod tests {
     fn a_mark_that_the_buffer_kept_small_is_raised_again_when_the_buffer_has_grown() {
         let mut watch = Watch::new(BLOCK);
         watch.mark = BLOCK / 2;
-        assert_eq!(play(&mut watch, 0, 16, 10, BLOCK), [(15, Change::Raise)]);
+        let changes = play(&mut watch, 0, 16, 10, BLOCK);
+        assert!(matches!(changes[..], [(15, Change::Raise { .. })]), "{changes:?}");
     }
 
     #[test]
     fn the_mark_is_an_eighth_of_the_buffer_or_the_block_and_never_tiny() {
-        assert_eq!(mark_for(6 << 20, BLOCK), Some(BLOCK));
-        assert_eq!(mark_for(512 << 10, BLOCK), Some(64 << 10));
-        assert_eq!(mark_for(64 << 10, BLOCK), None);
-        assert_eq!(mark_for(0, BLOCK), None);
+        let mark_for = |buffer| mark_for(buffer, Some(1), BLOCK);
+        assert_eq!(mark_for(6 << 20), Some(BLOCK));
+        assert_eq!(mark_for(512 << 10), Some(64 << 10));
+        assert_eq!(mark_for(64 << 10), None);
+        assert_eq!(mark_for(0), None);
+    }
+
+    #[test]
+    fn a_window_that_may_be_needed_gets_no_mark() {
+        assert_eq!(mark_for(6 << 20, Some(6 << 17), BLOCK), Some(BLOCK));
+        assert_eq!(mark_for(6 << 20, Some((6 << 17) + 1), BLOCK), None);
+        assert_eq!(mark_for(6 << 20, None, BLOCK), None, "of an unknown round trip");
     }
 
     #[test]
@@ -212,16 +242,13 @@ mod tests {
         near.write_all(b"x").unwrap();
         while queues::readable(&far).unwrap() == 0 {}
         assert!(readable());
-        let fast = |low_water: &mut LowWater<'_>| {
-            (0..16).for_each(|read| low_water.after(Mono(read * 1000), BLOCK));
-        };
-        fast(&mut low_water);
+        low_water.set(SMALLEST);
         assert!(!readable(), "one byte is no block");
         assert_eq!(far.read_timeout().unwrap().map(|limit| limit < Duration::from_millis(20)), Some(true));
         low_water.after(Mono(1_000_000), 1);
         assert!(readable());
         assert_eq!(far.read_timeout().unwrap(), Some(Duration::from_millis(20)));
-        fast(&mut low_water);
+        low_water.set(SMALLEST);
         assert!(!readable());
         drop(low_water);
         assert!(readable());
