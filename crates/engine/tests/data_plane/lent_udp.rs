@@ -278,7 +278,7 @@ fn datagrams_due_within_a_tick_leave_together() {
     wait_until(&flow, |flow| flow.counts().streams[0].packets >= 10);
     sender.stop(Stop::AtOnce);
     wait_ended(&sender);
-    let sent = sender.finish().counts.streams[0].clone();
+    let sent = sender.finish().counts.streams[0];
     assert_eq!((sent.packets, sent.calls), (10, 10), "a call for each");
 }
 
