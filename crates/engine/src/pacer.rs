@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_sock::Mono;
-use linerate_units::Bitrate;
+use linerate_units::{Bitrate, Span};
 
 /// A chunk holds at least so many bytes; below it the calls would cost more than they smooth.
 const SMALLEST_CHUNK: u64 = 1024;
@@ -18,20 +18,29 @@ pub(crate) struct Schedule {
     start: Mono,
     /// Nanoseconds per byte, fixed point, so that the pump computes in integers.
     per_byte: u128,
+    /// What is due within a tick is due at its start, ns; 1 for every byte at its own time.
+    tick_ns: u64,
 }
 
 impl Schedule {
     /// Starts at `start`; absent for rate zero, at which nothing would ever be due.
     pub(crate) fn new(start: Mono, rate: Bitrate) -> Option<Self> {
         let per_byte = 8e9 / rate.bps() * (1u64 << FRACTION) as f64;
-        per_byte.is_finite().then_some(Self { start, per_byte: per_byte.round() as u128 })
+        per_byte.is_finite().then_some(Self { start, per_byte: per_byte.round() as u128, tick_ns: 1 })
+    }
+
+    /// The same with everything that is due within a tick due at its start: one wake-up for all of it, and after whole
+    /// ticks not a byte more or less.
+    pub(crate) fn in_ticks(self, tick: Option<Span>) -> Self {
+        Self { tick_ns: tick.map_or(1, |tick| tick.as_ns().max(1)), ..self }
     }
 
     /// When the bytes after the first `sent` are due.
     #[inline]
     pub(crate) fn due(&self, sent: u64) -> Mono {
         let ns = u128::from(sent).saturating_mul(self.per_byte) >> FRACTION;
-        self.start + Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+        let ns = u64::try_from(ns).unwrap_or(u64::MAX);
+        self.start + Duration::from_nanos(ns - ns % self.tick_ns)
     }
 }
 
@@ -76,6 +85,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_due_within_a_tick_is_due_at_its_start() {
+        let schedule = Schedule::new(Mono(500), rate(8e6)).unwrap();
+        let ticking = schedule.in_ticks(Some(Span::from_ms(1)));
+        let due = |sent| ticking.due(sent).as_ns();
+        assert_eq!([0, 999, 1000, 1999, 2000].map(due), [500, 500, 1_000_500, 1_000_500, 2_000_500]);
+        for none in [None, Some(Span::ZERO)] {
+            assert_eq!(schedule.in_ticks(none).due(999), schedule.due(999));
+        }
+    }
+
+    #[test]
+    fn ticks_change_when_datagrams_leave_and_not_how_many() {
+        // 1448 bytes at 100 Mb/s are 115.84 us; ten seconds of ticks of a millisecond hold as many as without them.
+        let exact = Schedule::new(Mono(0), rate(100e6)).unwrap();
+        let ticking = exact.in_ticks(Some(Span::from_ms(1)));
+        let end = Mono(10_000_000_000);
+        let until = |schedule: Schedule| (0u64..).take_while(|n| schedule.due(n * 1448) < end).count();
+        assert_eq!((until(exact), until(ticking)), (86_326, 86_326));
+        let wakes: std::collections::BTreeSet<u64> =
+            (0..86_326u64).map(|n| ticking.due(n * 1448).as_ns()).collect();
+        assert_eq!(wakes.len(), 10_000, "one for each tick");
+    }
+
+    #[test]
     fn chunks_are_a_two_hundredth_of_a_second_between_a_kibibyte_and_the_block() {
         assert_eq!(chunk(rate(160e6), 131_072), 100_000);
         assert_eq!(chunk(rate(1e3), 131_072), 1024);
@@ -88,6 +121,9 @@ mod tests {
         fn deadlines_never_go_back(bps in 8.0f64..1e12, sent in 0u64..1 << 50, more in 0u64..1 << 30) {
             let schedule = Schedule::new(Mono(7), rate(bps)).unwrap();
             prop_assert!(schedule.due(sent) <= schedule.due(sent + more));
+            let ticking = schedule.in_ticks(Some(Span::from_ms(1)));
+            let early = schedule.due(sent).since(ticking.due(sent));
+            prop_assert!(ticking.due(sent) <= schedule.due(sent) && early < Duration::from_millis(1));
         }
     }
 }

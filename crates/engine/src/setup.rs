@@ -46,6 +46,9 @@ pub struct FlowSetup {
     pub payload: Payload,
     /// Blocks or datagrams that leave together when a rate is offered; absent to choose.
     pub burst: Option<u32>,
+    /// What is due within so long leaves together at its start when a rate is offered; absent for each at its own time.
+    /// Of streams that share a thread over TCP it is not obeyed.
+    pub pacing_tick: Option<Span>,
     /// What ends a receiver's stream of datagrams, beside an order.
     pub end_mark: EndMark,
     /// Where the blocks of a single stream over TCP tell of their connection.
@@ -92,6 +95,7 @@ impl FlowSetup {
             tag: [0; 8],
             payload: Payload::default(),
             burst: None,
+            pacing_tick: None,
             end_mark: EndMark::None,
             note: None,
             one_pump_each: false,
@@ -126,6 +130,7 @@ impl FlowSetup {
             stamp: task.stamp,
             payload: task.payload.clone(),
             burst: task.burst,
+            pacing_tick: task.pacing_tick,
             end_mark: task.end_mark,
             note: task.note,
             one_pump_each: true,

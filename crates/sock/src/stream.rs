@@ -124,6 +124,16 @@ pub fn set_send_timeout(fd: &impl AsFd, timeout: Option<Duration>) -> Result<(),
     set("set SO_SNDTIMEO", fd, libc::SOL_SOCKET, libc::SO_SNDTIMEO, timeval(timeout))
 }
 
+/// A blocking receive waits until so many bytes are there, the end of the stream, or the socket's timeout; the kernel
+/// wakes nobody before. 1 is the kernel's own choice. For a smaller receive buffer the kernel takes half of that.
+///
+/// # Errors
+/// When the kind of socket does not know it.
+pub fn set_low_water(fd: &impl AsFd, bytes: usize) -> Result<(), SockError> {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    set("set SO_RCVLOWAT", fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
+}
+
 /// Zero means "forever" to the kernel, so the shortest timeout is one microsecond.
 fn timeval(timeout: Option<Duration>) -> libc::timeval {
     let us = timeout.map_or(0, |span| span.as_micros().clamp(1, i64::MAX as u128) as i64);

@@ -59,7 +59,9 @@ impl Writer<'_> {
         if self.meter.begin(start, 0) {
             control.tell_begun();
         }
-        let pace = self.flow.setup.offered.and_then(|rate| Schedule::new(start, rate));
+        let setup = &self.flow.setup;
+        let pace = setup.offered.and_then(|rate| Schedule::new(start, rate));
+        let pace = pace.map(|pace| pace.in_ticks(setup.pacing_tick));
         let burst = u64::from(self.flow.setup.burst.unwrap_or(1).max(1));
         let mut written = 0;
         while written < blocks && control.may_write() {

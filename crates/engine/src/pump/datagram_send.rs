@@ -166,6 +166,7 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut parcel:
     }
     let setup = &flow.setup;
     let pace = setup.offered.and_then(|rate| Schedule::new(start, rate));
+    let pace = pace.map(|pace| pace.in_ticks(setup.pacing_tick));
     // Datagrams that are ordered to leave together may be more than fit into a parcel.
     let together = u64::from(setup.burst.unwrap_or(1).max(1)) * parcel.length as u64;
     let mut offered = 0;

@@ -9,6 +9,7 @@ use linerate_sock::stream::{recv, set_nonblocking, set_recv_timeout, set_send_ti
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
 
 use super::feed::{Drain, Feed};
+use super::low_water::LowWater;
 use super::notes::Reader;
 use super::{PumpEnd, Shift, StreamEnd, Trouble, queued};
 use crate::control::{Control, PATIENCE};
@@ -118,6 +119,9 @@ pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
 fn empty(flow: &Flow, meter: &Meter<'_>, socket: &TcpStream, drain: &mut Drain) -> Result<(), Trouble> {
     let chunk = flow.setup.read_rate.map_or(usize::MAX, |rate| pacer::chunk(rate, flow.plan.block));
     let mut pace = None;
+    // A reader that is slow by order is woken by its schedule.
+    let most = if flow.setup.read_rate.is_some() { 0 } else { flow.plan.block };
+    let mut low_water = LowWater::new(socket, most, flow.control.patience());
     let (mut taken, mut now) = (0, Mono::default());
     let mut notes = flow.setup.note.map(|note| Reader::new(note, flow.plan.block));
     while flow.control.may_read(now) {
@@ -140,8 +144,12 @@ fn empty(flow: &Flow, meter: &Meter<'_>, socket: &TcpStream, drain: &mut Drain) 
                 if let Some(notes) = &mut notes {
                     notes.see(drain.taken(bytes), meter);
                 }
+                low_water.after(now, bytes);
             }
-            Moved::Pending => flow.pause(socket, Interest::READ)?,
+            Moved::Pending => {
+                low_water.after(now, 0);
+                flow.pause(socket, Interest::READ)?;
+            }
             Moved::Closed => return Ok(()),
         }
     }

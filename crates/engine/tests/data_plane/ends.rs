@@ -108,6 +108,7 @@ pub(crate) fn task(side: Side, length: u64) -> FlowTask {
         omit: Span::ZERO,
         offered: None,
         burst: None,
+        pacing_tick: None,
         fq_rate: None,
         socket: SocketKnobs::default(),
         affinity: None,

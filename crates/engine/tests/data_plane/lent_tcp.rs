@@ -107,6 +107,19 @@ fn blocks_of_a_burst_leave_together() {
 }
 
 #[test]
+fn blocks_due_within_a_tick_leave_together() {
+    let (near, far) = tcp_pairs(1);
+    // At 8 bit/s a block is due every 1000 s, so a tick of 10,000 s holds ten.
+    let (offered, pacing_tick) = (Bitrate::from_bps(8.0), Some(Span::from_secs(10_000)));
+    let sender = lend_tcp(&FlowTask { offered, pacing_tick, ..task(SENDER, 1000) }, &near);
+    let receiver = lend_tcp(&task(RECEIVER, 1000), &far);
+    wait_until(&receiver, |receiver| receiver.progress().bytes >= Bytes::new(10_000));
+    sender.stop(Stop::AtOnce);
+    wait_ended(&sender);
+    assert_eq!(sender.finish().counts.streams[0].bytes, 10_000);
+}
+
+#[test]
 fn a_time_limit_counts_the_omitted_part_too() {
     let (near, far) = tcp_pairs(1);
     let receiver = lend_tcp(&task(RECEIVER, 1000), &far);

@@ -267,6 +267,22 @@ fn datagrams_of_a_burst_leave_together_also_when_they_fill_more_than_a_call() {
 }
 
 #[test]
+fn datagrams_due_within_a_tick_leave_together() {
+    let (near, far) = pair();
+    // At 8 bit/s a datagram is due every 100 s, so a tick of 1000 s holds ten.
+    let stamp = layout(SeqField::Wide { at: 0, first: 1 }, 8);
+    let (offered, pacing_tick) = (Bitrate::from_bps(8.0), Some(Span::from_secs(1000)));
+    let sender = FlowTask { stamp, offered, pacing_tick, ..task(Side::Sender, 100) };
+    let flow = lend_udp(&receiver(stamp, 100), &far);
+    let sender = lend_udp(&sender, &near);
+    wait_until(&flow, |flow| flow.counts().streams[0].packets >= 10);
+    sender.stop(Stop::AtOnce);
+    wait_ended(&sender);
+    let sent = sender.finish().counts.streams[0];
+    assert_eq!((sent.packets, sent.calls), (10, 10), "a call for each");
+}
+
+#[test]
 fn a_closed_port_is_noted_and_the_sender_goes_on() {
     let (near, far) = pair();
     drop(far);

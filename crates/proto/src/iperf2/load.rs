@@ -94,6 +94,7 @@ pub(super) fn task(desk: &Desk, load: &Load, streams: &[Stream]) -> FlowTask {
         omit: Span::ZERO,
         offered: load.offered.filter(|_| load.sends).and_then(|rate| Bitrate::from_bps(rate as f64)),
         burst: None,
+        pacing_tick: None,
         fq_rate: load.fq_rate.and_then(|rate| Bitrate::from_bps(rate as f64)),
         socket: desk.sockets(),
         affinity: None,

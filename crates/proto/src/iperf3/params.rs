@@ -9,6 +9,9 @@ use super::settings::{EndCondition, Settings};
 /// Block of a byte stream when the client does not say one.
 const DEFAULT_BLOCK: i64 = 128 << 10;
 
+/// Tick of the pacing when the client does not say one, microseconds.
+const PACING_TIMER: i64 = 1000;
+
 /// Largest UDP payload in an IPv4 packet.
 const LARGEST_DATAGRAM: i64 = 65_507;
 
@@ -69,7 +72,7 @@ pub struct Params {
     /// Rate to which the kernel paces each stream, bit/s; 0 for none.
     #[serde(skip_serializing_if = "zero")]
     pub fqrate: i64,
-    /// Tick of the pacing of servers before 3.18, microseconds.
+    /// Tick of the pacing, microseconds; 0 for none.
     #[serde(skip_serializing_if = "zero")]
     pub pacing_timer: i64,
     /// Blocks that leave together.
@@ -229,7 +232,7 @@ impl Params {
             len: number("len", DEFAULT_BLOCK),
             bandwidth: number("bandwidth", 0),
             fqrate: number("fqrate", 0),
-            pacing_timer: number("pacing_timer", 0),
+            pacing_timer: number("pacing_timer", PACING_TIMER),
             burst: node.integer("burst"),
             bundles: udp.then(|| Bundles::read(&node)),
             tos: number("TOS", 0),

@@ -72,12 +72,19 @@ pub(super) fn task(params: &Params, group: &Group, run: RunId, client: bool, cpu
         omit: seconds(params.omit),
         offered: rate(params.bandwidth),
         burst: params.burst.and_then(|burst| u32::try_from(burst).ok()),
+        pacing_tick: pacing_tick(params),
         fq_rate: rate(params.fqrate),
         socket: socket(params),
         affinity: cpu,
         end_mark: EndMark::None,
         note: None,
     }
+}
+
+/// How often iperf3 looks whether more is due. Waits of more than a second would outlast its tests.
+fn pacing_tick(params: &Params) -> Option<Span> {
+    let us = natural(params.pacing_timer).min(1_000_000);
+    (us > 0).then(|| Span::from_ns(us * 1000))
 }
 
 /// How the sockets of streams are set up; port and address are the caller's.

@@ -107,7 +107,7 @@ pub struct ClientSettings {
     pub bitrate: u64,
     /// `-b R/N`: blocks that leave together.
     pub burst: Option<u32>,
-    /// `--pacing-timer`: microseconds; only old servers look at it.
+    /// `--pacing-timer`: tick of the pacing, microseconds.
     pub pacing_timer_us: u64,
     /// `--fq-rate`: rate to which the kernel paces each stream, bit/s; 0 for none.
     pub fq_rate: u64,

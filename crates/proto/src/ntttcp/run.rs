@@ -117,6 +117,7 @@ impl Run {
             omit: self.schedule.warmup,
             offered: options.each(options.rate).filter(|_| sends),
             burst: None,
+            pacing_tick: None,
             fq_rate: options.fq_rate.filter(|_| sends),
             socket: options.knobs(),
             affinity: options.affinity,

@@ -278,6 +278,7 @@ impl Terms {
             omit: Span::ZERO,
             offered: self.stream_rate(),
             burst: u32::try_from(self.burst).ok().filter(|burst| *burst > 1),
+            pacing_tick: None,
             fq_rate: None,
             socket: self.knobs(),
             affinity: None,

@@ -44,6 +44,9 @@ pub struct FlowTask {
     pub offered: Option<Bitrate>,
     /// Blocks that leave together when a rate is offered; absent for one.
     pub burst: Option<u32>,
+    /// What is due within so long leaves together at its start when a rate is offered; absent for each block at its own
+    /// time.
+    pub pacing_tick: Option<Span>,
     /// Rate to which the kernel paces each stream.
     pub fq_rate: Option<Bitrate>,
     /// How the sender gives bytes to the kernel, and whether the receiver copies them.

@@ -142,6 +142,7 @@ impl Transfer {
             omit: Span::ZERO,
             offered: offered(settings),
             burst: None,
+            pacing_tick: None,
             fq_rate: None,
             socket: sockets(settings),
             affinity: None,

@@ -50,6 +50,7 @@ fn task(flow: u16, link: Link, client: bool) -> FlowTask {
         omit: Span::ZERO,
         offered: None,
         burst: None,
+        pacing_tick: None,
         fq_rate: None,
         socket: linerate_model::SocketKnobs::default(),
         affinity: None,

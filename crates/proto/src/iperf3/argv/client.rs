@@ -36,10 +36,14 @@ pub(super) const OPTIONS: &[Opt] = &[
     .short('b')
     .also(&["bandwidth"])
     .value("RATE[/BLOCKS]"),
-    Opt::client("pacing-timer", "for servers before 3.18 (default 1000)", |d, v| {
-        d.settings.client.pacing_timer_us = sized(v)?;
-        Ok(())
-    })
+    Opt::client(
+        "pacing-timer",
+        "tick of the pacing, within which blocks leave together (default 1000)",
+        |d, v| {
+            d.settings.client.pacing_timer_us = sized(v)?;
+            Ok(())
+        },
+    )
     .value("US"),
     Opt::client("fq-rate", "rate to which the kernel paces each stream", |d, v| {
         d.settings.client.fq_rate = rated(v)?;

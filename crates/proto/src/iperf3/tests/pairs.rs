@@ -89,6 +89,16 @@ fn the_client_says_how_the_servers_streams_are_set() {
 }
 
 #[test]
+fn the_tick_of_the_pacing_is_the_clients_at_both_ends() {
+    for (us, tick) in [(1000, Some(Span::from_ms(1))), (2000, Some(Span::from_ms(2))), (0, None)] {
+        let (world, _) = run(settings(|s| s.client.pacing_timer_us = us));
+        assert_eq!(world.ends[1].tasks[0].pacing_tick, tick);
+    }
+    let (world, _) = run(settings(|s| (s.client.reverse, s.client.pacing_timer_us) = (true, 2000)));
+    assert_eq!(world.ends[SERVER].tasks[0].pacing_tick, Some(Span::from_ms(2)));
+}
+
+#[test]
 fn in_reverse_the_server_sends_until_it_is_told() {
     let (world, json) = run(settings(|s| s.client.reverse = true));
     let (sent, received) = sums(&json, "");

@@ -168,6 +168,15 @@ fn results_of_old_clients_are_taken() {
 }
 
 #[test]
+fn a_tick_of_the_pacing_that_is_not_said_is_a_millisecond_and_none_is_longer_than_a_second() {
+    let said = ONE_SECOND.replace('}', ",\"pacing_timer\":9000000000}");
+    for (json, tick) in [(ONE_SECOND, Span::from_ms(1)), (&said, Span::from_secs(1))] {
+        let (world, _) = running(json, false);
+        assert_eq!(world.ends[SERVER].tasks[0].pacing_tick, Some(tick), "{json}");
+    }
+}
+
+#[test]
 fn results_of_streams_that_do_not_exist_fail_the_test() {
     for (json, number) in [(RESULTS.replace("\"id\":1", "\"id\":2"), 208), ("{}".to_owned(), 117)] {
         let (mut world, end) = running(ONE_SECOND, false);

@@ -1,0 +1,261 @@
+//! Fewer wake-ups for a receiver that is fast: it waits for a whole block while blocks come within a millisecond.
+//!
+//! A receiver that has caught up with its sender is woken for whatever came next, a packet or two, and on two cores
+//! these wake-ups cost the sender more than the bytes. The low-water mark of the socket (SO_RCVLOWAT) lets the kernel
+//! wait with them. It is set only while it delays no byte by more than some milliseconds, and only where the receive
+//! buffer holds several times what comes in a round trip, so that it takes nothing from a window that is needed. The
+//! first read that does not fill it takes it back.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use linerate_sock::stream::{set_low_water, set_recv_timeout};
+use linerate_sock::{Mono, sockopt, tcp_info};
+
+/// The mark is set where it fills within this time.
+const FILLS_WITHIN: Duration = Duration::from_millis(1);
+/// The longest that bytes may wait for the mark to be reached. A kernel rounds it up to its ticks.
+const LONGEST_WAIT: Duration = Duration::from_millis(2);
+/// Fillings that are watched before the mark is set.
+const WATCHED: u64 = 16;
+/// Of the receive buffer, the most for the mark, and the most that may come in a round trip: the sender must not wait
+/// for the reader.
+const PART_OF_BUFFER: u64 = 8;
+/// A smaller mark saves nothing.
+const SMALLEST: usize = 16 << 10;
+
+/// What to do with the mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// The flow is fast enough for it.
+    Raise {
+        /// How fast.
+        bytes_per_second: u64,
+    },
+    /// It kept bytes waiting.
+    Remove,
+}
+
+/// How fast the mark would be filled.
+#[derive(Debug)]
+struct Watch {
+    /// The mark that is aimed at, bytes; 0 for none.
+    most: usize,
+    /// The mark in force; 0 for none.
+    mark: usize,
+    bytes: u64,
+    since: Mono,
+}
+
+impl Watch {
+    fn new(most: usize) -> Self {
+        Self { most, mark: 0, bytes: 0, since: Mono::FAR }
+    }
+
+    /// Notes a read of so many bytes that returned at `now`.
+    #[inline]
+    fn note(&mut self, now: Mono, bytes: usize) -> Option<Change> {
+        if bytes < self.mark {
+            self.restart(now);
+            return Some(Change::Remove);
+        }
+        if self.mark == self.most {
+            return None;
+        }
+        self.bytes += bytes as u64;
+        if self.bytes < WATCHED * self.most as u64 {
+            self.since = self.since.min(now);
+            return None;
+        }
+        let elapsed = now.since(self.since).as_nanos().max(1);
+        let fast = u128::from(self.bytes) * FILLS_WITHIN.as_nanos() > self.most as u128 * elapsed;
+        let bytes_per_second = u128::from(self.bytes) * 1_000_000_000 / elapsed;
+        self.restart(now);
+        let bytes_per_second = u64::try_from(bytes_per_second).unwrap_or(u64::MAX);
+        fast.then_some(Change::Raise { bytes_per_second })
+    }
+
+    fn restart(&mut self, now: Mono) {
+        (self.bytes, self.since) = (0, now);
+    }
+}
+
+/// The mark for a receive buffer of so many bytes, of which `per_round_trip` come in a round trip; absent where it is
+/// not worth it, or could cost some of the window. Of an unknown round trip the latter has to be feared.
+fn mark_for(buffer: u64, per_round_trip: Option<u64>, most: usize) -> Option<usize> {
+    let part = buffer / PART_OF_BUFFER;
+    let mark = usize::try_from(part).unwrap_or(usize::MAX).min(most);
+    (per_round_trip.is_some_and(|bytes| bytes <= part) && mark >= SMALLEST).then_some(mark)
+}
+
+/// The low-water mark of one connection.
+pub(super) struct LowWater<'s> {
+    socket: &'s TcpStream,
+    watch: Watch,
+    patience: Duration,
+}
+
+impl<'s> LowWater<'s> {
+    /// For a receiver that takes `most` bytes at once and looks up after `patience`; with 0 there is never a mark.
+    pub(super) fn new(socket: &'s TcpStream, most: usize, patience: Duration) -> Self {
+        let most = if most < SMALLEST { 0 } else { most };
+        Self { socket, watch: Watch::new(most), patience }
+    }
+
+    /// After a read of so many bytes that returned at `now`.
+    #[inline]
+    pub(super) fn after(&mut self, now: Mono, bytes: usize) {
+        if let Some(change) = self.watch.note(now, bytes) {
+            self.apply(change);
+        }
+    }
+
+    fn best_mark(&self, bytes_per_second: u64) -> Option<usize> {
+        let buffer = sockopt::rcv_buf(self.socket).ok()?;
+        // The receiver's own estimate; the kernel says 0 while it has none.
+        let rtt_us = tcp_info(self.socket).ok()?.rcv_rtt.filter(|us| *us > 0);
+        let per_round_trip = rtt_us.map(|us| bytes_per_second.saturating_mul(u64::from(us)) / 1_000_000);
+        mark_for(buffer, per_round_trip, self.watch.most)
+    }
+
+    #[cold]
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Raise { bytes_per_second } => {
+                if let Some(mark) = self.best_mark(bytes_per_second).filter(|mark| *mark > self.watch.mark) {
+                    self.set(mark);
+                }
+            }
+            Change::Remove => self.remove(),
+        }
+    }
+
+    /// A kernel that refuses leaves the connection as it was: slower, and right.
+    fn set(&mut self, mark: usize) {
+        // The timeout first: a mark without it could keep bytes for the whole patience.
+        let limited = set_recv_timeout(self.socket, Some(LONGEST_WAIT));
+        if limited.and_then(|()| set_low_water(self.socket, mark)).is_ok() {
+            self.watch.mark = mark;
+        }
+    }
+
+    fn remove(&mut self) {
+        self.watch.mark = 0;
+        let _ = set_low_water(self.socket, 1);
+        let _ = set_recv_timeout(self.socket, Some(self.patience));
+    }
+}
+
+impl Drop for LowWater<'_> {
+    /// A lent connection goes on as a link.
+    fn drop(&mut self) {
+        if self.watch.mark > 0 {
+            self.remove();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_sock::poll::{Interest, wait_for};
+    use linerate_sock::queues;
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    const BLOCK: usize = 128 << 10;
+
+    /// Reads of `bytes` every `gap_us`; what the watch wished, by the number of the read.
+    fn play(watch: &mut Watch, from_us: u64, reads: u64, gap_us: u64, bytes: usize) -> Vec<(u64, Change)> {
+        (0..reads)
+            .filter_map(|read| {
+                let now = Mono((from_us + read * gap_us) * 1000);
+                Some((read, watch.note(now, bytes)?))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_block_in_less_than_a_millisecond_raises_the_mark_and_a_slower_one_does_not() {
+        let raise = Change::Raise { bytes_per_second: 16 * BLOCK as u64 * 10_000 / 135 };
+        assert_eq!(play(&mut Watch::new(BLOCK), 0, 17, 900, BLOCK), [(15, raise)], "in 13.5 ms");
+        assert_eq!(play(&mut Watch::new(BLOCK), 0, 200, 1100, BLOCK), []);
+        // 1 Gb/s in packets of 1448 bytes: 128 KiB take 1.05 ms.
+        assert_eq!(play(&mut Watch::new(BLOCK), 0, 10_000, 12, 1448), []);
+        assert!(!play(&mut Watch::new(BLOCK), 0, 10_000, 10, 1448).is_empty());
+    }
+
+    #[test]
+    fn a_read_below_the_mark_removes_it_and_the_watch_begins_anew() {
+        let mut watch = Watch::new(BLOCK);
+        watch.mark = BLOCK;
+        assert_eq!(play(&mut watch, 0, 100, 10, BLOCK), []);
+        assert_eq!(watch.note(Mono(2_000_000), BLOCK - 1), Some(Change::Remove));
+        watch.mark = 0;
+        assert_eq!(play(&mut watch, 2000, 100, 2000, BLOCK), []);
+        watch.mark = BLOCK;
+        assert_eq!(watch.note(Mono(500_000_000), 0), Some(Change::Remove), "nothing came in time");
+    }
+
+    #[test]
+    fn a_pause_is_no_speed() {
+        let mut watch = Watch::new(BLOCK);
+        assert_eq!(play(&mut watch, 0, 15, 1, BLOCK), []);
+        assert_eq!(
+            watch.note(Mono(1_000_000_000), BLOCK),
+            None,
+            "fifteen blocks at once and one a second later"
+        );
+    }
+
+    #[test]
+    fn a_mark_that_the_buffer_kept_small_is_raised_again_when_the_buffer_has_grown() {
+        let mut watch = Watch::new(BLOCK);
+        watch.mark = BLOCK / 2;
+        let changes = play(&mut watch, 0, 16, 10, BLOCK);
+        assert!(matches!(changes[..], [(15, Change::Raise { .. })]), "{changes:?}");
+    }
+
+    #[test]
+    fn the_mark_is_an_eighth_of_the_buffer_or_the_block_and_never_tiny() {
+        let mark_for = |buffer| mark_for(buffer, Some(1), BLOCK);
+        assert_eq!(mark_for(6 << 20), Some(BLOCK));
+        assert_eq!(mark_for(512 << 10), Some(64 << 10));
+        assert_eq!(mark_for(64 << 10), None);
+        assert_eq!(mark_for(0), None);
+    }
+
+    #[test]
+    fn a_window_that_may_be_needed_gets_no_mark() {
+        assert_eq!(mark_for(6 << 20, Some(6 << 17), BLOCK), Some(BLOCK));
+        assert_eq!(mark_for(6 << 20, Some((6 << 17) + 1), BLOCK), None);
+        assert_eq!(mark_for(6 << 20, None, BLOCK), None, "of an unknown round trip");
+    }
+
+    #[test]
+    fn the_kernel_waits_for_the_mark_until_it_is_removed_or_the_flow_has_ended() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        let readable = || wait_for(&far, Interest::READ, Mono(0)).unwrap();
+        let mut low_water = LowWater::new(&far, BLOCK, Duration::from_millis(20));
+        near.write_all(b"x").unwrap();
+        while queues::readable(&far).unwrap() == 0 {}
+        assert!(readable());
+        low_water.set(SMALLEST);
+        assert!(!readable(), "one byte is no block");
+        assert_eq!(far.read_timeout().unwrap().map(|limit| limit < Duration::from_millis(20)), Some(true));
+        low_water.after(Mono(1_000_000), 1);
+        assert!(readable());
+        assert_eq!(far.read_timeout().unwrap(), Some(Duration::from_millis(20)));
+        low_water.set(SMALLEST);
+        assert!(!readable());
+        drop(low_water);
+        assert!(readable());
+    }
+
+    #[test]
+    fn without_a_mark_to_aim_at_nothing_is_wished() {
+        assert_eq!(play(&mut Watch::new(0), 0, 100, 1, BLOCK), []);
+    }
+}
