@@ -6,10 +6,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use linerate_document::{Content, Table, Value};
 use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span, Timestamp};
 
 use super::address;
-use super::document::{Content, Table, Value};
 
 /// A slower or faster line is more likely a slip of the pen.
 const RATES: RangeInclusive<f64> = 1e3..=1e12;

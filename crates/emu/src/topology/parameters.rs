@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::document::{Content, Table, Value};
-use super::mistake::Mistakes;
-use super::{kind, suggest};
+use linerate_document::{Content, Mistakes, Table, Value, hint};
+
+use super::kind;
 
 /// Checks what is declared in `[parameters]`; it must happen before settings take the place of uses.
 pub(super) fn check(document: &Table, mistakes: &mut Mistakes) {
@@ -94,7 +94,7 @@ fn resolve_value(value: &mut Value, declared: &BTreeMap<String, Value>, mistakes
     let known = declared.keys().map(String::as_str);
     let text = match declared.is_empty() {
         true => format!("parameter '{name}' is not declared; add [parameters] with {name} = …"),
-        false => format!("parameter '{name}' is not declared in [parameters]{}", suggest::hint(name, known)),
+        false => format!("parameter '{name}' is not declared in [parameters]{}", hint(name, known)),
     };
     mistakes.add(&value.at, text);
     false

@@ -12,11 +12,11 @@ fn what_is_no_toml() {
         ("\n[host.a\n", "net.toml:2:8: not TOML: unclosed table, expected `]`; see toml.io for the syntax"),
         (
             "[host.a]\n[host.b]\n[host.a]\n",
-            "net.toml:3:7: 'a' is declared twice; give each host, switch, link and key one place and one name",
+            "net.toml:3:7: 'a' is declared twice; give each table and key one place and one name",
         ),
         (
             "[link.a]\nrate = 1\nmtu = 1500\nrate = 2\n",
-            "net.toml:4:1: 'rate' is declared twice; give each host, switch, link and key one place and one name",
+            "net.toml:4:1: 'rate' is declared twice; give each table and key one place and one name",
         ),
         (
             "name = x\nabout = y\n",

@@ -1,7 +1,8 @@
 //! The known name that somebody probably meant.
 
 /// `; did you mean 'delay'?`, or `; known are …` when nothing is near; empty when nothing is known.
-pub(super) fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+#[must_use]
+pub fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     // One slip in three letters still looks like the word.
     let allowed = (typed.chars().count() / 3).max(1);
