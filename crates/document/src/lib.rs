@@ -4,9 +4,11 @@
 //! goes on; [`hint`] names the known word that was probably meant. Topologies and plans are read this way.
 
 mod mistake;
+mod name;
 mod suggest;
 mod tree;
 
 pub use mistake::{Lines, Mistake, Mistakes, Place};
+pub use name::check_name;
 pub use suggest::hint;
 pub use tree::{Content, Entry, Table, Value, parse};

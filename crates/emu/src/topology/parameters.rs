@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_document::{Content, Mistakes, Table, Value, hint};
-
-use super::kind;
+use linerate_document::{Content, Mistakes, Table, Value, check_name, hint};
 
 /// Checks what is declared in `[parameters]`; it must happen before settings take the place of uses.
 pub(super) fn check(document: &Table, mistakes: &mut Mistakes) {
@@ -18,7 +16,7 @@ pub(super) fn check(document: &Table, mistakes: &mut Mistakes) {
         collect_uses(&other.value, &mut used);
     }
     for entry in &declared.0 {
-        if let Err(text) = kind::check_name(&entry.key) {
+        if let Err(text) = check_name(&entry.key) {
             mistakes.add(&entry.at, text);
         } else if matches!(entry.value.content, Content::Table(_) | Content::Date) {
             let text = format!("parameter '{}' is {}", entry.key, entry.value.content.describe());

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_document::{Content, Entry, Mistakes, Place, Table, hint, parse};
+use linerate_document::{Content, Entry, Mistakes, Place, Table, check_name, hint, parse};
 
 use super::keys::{HEAD, HOST, Key, LINK, SWITCH};
-use super::kind::{self, Refusal};
+use super::kind::Refusal;
 use super::mistake::TopologyError;
 use super::overrides::{self, Override};
 use super::way_keys::{LOSS_MODELS, WAY};
@@ -115,7 +115,7 @@ fn draft(document: &Table, file_name: &str, mistakes: &mut Mistakes) -> Draft {
 fn name_of_file(file_name: &str, top: &Place, mistakes: &mut Mistakes) -> String {
     let name = file_name.rsplit('/').next().unwrap_or_default();
     let name = name.strip_suffix(".toml").unwrap_or(name);
-    if kind::check_name(name).is_err() {
+    if check_name(name).is_err() {
         mistakes.add(
             top,
             format!("the network has no name, and '{name}' cannot be one; write name = \"my-network\""),
@@ -134,7 +134,7 @@ fn described<'d>(document: &'d Table, kind: &str, mistakes: &mut Mistakes) -> Ve
     };
     let mut found = Vec::new();
     for entry in &tables.0 {
-        if let Err(text) = kind::check_name(&entry.key) {
+        if let Err(text) = check_name(&entry.key) {
             mistakes.add(&entry.at, text);
         }
         match &entry.value.content {
