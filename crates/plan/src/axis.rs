@@ -281,8 +281,9 @@ impl Axis {
             other => other.to_string() == text,
         };
         by_label.or_else(|| self.values.iter().position(|value| like(&value.setting))).ok_or_else(|| {
-            let hint = hint(&text, self.values.iter().map(|value| value.label.as_str()));
-            format!("{} is no value of axis '{}'{hint}", meant.content.describe(), self.name)
+            let labels: Vec<&str> = self.values.iter().map(|value| value.label.as_str()).collect();
+            let what = meant.content.describe();
+            format!("{what} is no value of axis '{}'; its values are {}", self.name, labels.join(", "))
         })
     }
 }

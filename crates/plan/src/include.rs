@@ -26,12 +26,6 @@ const DEEPEST: usize = 8;
 /// More files than this are no plan.
 const MOST_FILES: usize = 64;
 
-/// All files of a plan as one document.
-pub(crate) struct Loaded {
-    pub(crate) document: Table,
-    pub(crate) sources: Vec<Source>,
-}
-
 /// Reads a plan and what it includes. Absent if one of the files is no TOML or cannot be read.
 pub(crate) fn load(plan: Source, around: &dyn Surroundings, mistakes: &mut Mistakes) -> (Option<Table>, Vec<Source>) {
     let mut sources = Vec::new();

@@ -120,7 +120,7 @@ impl Plan {
             let spec = resolve(&layers).map_err(|(knob, text)| PointError {
                 flow: flow.name.clone(),
                 knob,
-                text: format!("{text} (at {})", self.label(&choice)),
+                text: if self.axes.is_empty() { text } else { format!("{text} (at {})", self.label(&choice)) },
             })?;
             tests.push(Test {
                 flow: flow.name.clone(),
@@ -238,11 +238,13 @@ fn resolve(layers: &Layers<'_>) -> Result<TestSpec, (Option<String>, String)> {
     let spec = knobs::spec(layers.iter().copied()).map_err(|(knob, text)| (Some(knob), text))?;
     let check = |spec: &TestSpec| spec.check().and_then(|()| spec.agree());
     let Err(error) = check(&spec) else { return Ok(spec) };
-    // The knob without which all would be well; the last one set, if there are several.
-    let guilty = layers.iter().rev().map(|(knob, _)| *knob).find(|knob| {
+    // The knob that the message names; where it goes by another name here, the one without which all would be well.
+    let named = error.knob.trim_start_matches('-').replace('-', "_");
+    let set = || layers.iter().rev().map(|(knob, _)| *knob);
+    let guilty = set().find(|knob| *knob == named).or_else(|| set().find(|knob| {
         let others = layers.iter().copied().filter(|(name, _)| name != knob);
         knobs::spec(others).is_ok_and(|spec| check(&spec).is_ok())
-    });
+    }));
     Err((guilty.map(str::to_owned), error.to_string()))
 }
 

@@ -32,7 +32,8 @@ pub(crate) fn read(draft: &Draft<'_>, fields: &Fields<'_>, mistakes: &mut Mistak
         mistakes.add(&draft.at, text);
         return Vec::new();
     }
-    let mut settings: Vec<Setting> = numbers.into_iter().filter_map(|number| from.with_number(number)).collect();
+    let settings = numbers.into_iter().filter_map(|number| from.with_number(decimal(number)));
+    let mut settings: Vec<Setting> = settings.collect();
     // Where a kind counts, neighbours may round to the same.
     settings.dedup();
     settings.into_iter().map(|setting| AxisValue { label: setting.to_string(), setting }).collect()
@@ -62,6 +63,11 @@ pub(crate) fn bounds(draft: &Draft<'_>, fields: &Fields<'_>, mistakes: &mut Mist
         return None;
     }
     Some((from, to))
+}
+
+/// The number that was meant: binary fractions end in a digit too much.
+fn decimal(number: f64) -> f64 {
+    if number.fract() == 0.0 { number } else { format!("{number:.14e}").parse().unwrap_or(number) }
 }
 
 /// A little more than the end still is the end: steps add up in binary.

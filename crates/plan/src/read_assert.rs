@@ -43,6 +43,7 @@ fn from_table(reader: &mut Reader<'_>, table: &Table, value: &Value, plan: &Plan
         }
         return None;
     };
+    let before = reader.mistakes.len();
     let points = match fields.value("at").map(|value| (value, &value.content)) {
         Some((_, Content::Table(table))) => Part::read(table, &plan.axes, reader.mistakes),
         Some((value, other)) => {
@@ -53,7 +54,7 @@ fn from_table(reader: &mut Reader<'_>, table: &Table, value: &Value, plan: &Plan
         None => Part::default(),
     };
     let holds = |number: usize| plan.grid.choice(number).is_some_and(|choice| points.holds(&choice));
-    if !(0..plan.grid.len()).any(holds) {
+    if reader.mistakes.len() == before && !(0..plan.grid.len()).any(holds) {
         let at = fields.value("at").map_or(&value.at, |value| &value.at);
         reader.mistakes.add(at, "assert.at: no point of the plan is like this; correct the values, or leave it out");
     }

@@ -163,14 +163,14 @@ fn read_zip(axes: &[Axis], entry: &Entry, mistakes: &mut Mistakes) -> Vec<Vec<us
         }
         group.sort_unstable();
         let counts: BTreeSet<usize> = group.iter().map(|axis| axes[*axis].values.len()).collect();
-        if group.len() < 2 {
+        if names.len() < 2 {
             mistakes.add(&value.at, "zip: name at least two axes");
         } else if counts.len() > 1 {
             let counts: Vec<String> =
                 group.iter().map(|axis| format!("{} has {}", axes[*axis].name, axes[*axis].values.len())).collect();
             let text = format!("zip: {} values; axes that advance together have equally many", counts.join(", "));
             mistakes.add(&value.at, text);
-        } else {
+        } else if group.len() == names.len() {
             read.push(group);
         }
     }

@@ -90,6 +90,9 @@ pub(crate) fn parse(text: &str) -> Result<(Node, Comparison, Node), Fault> {
     let mut parser = Parser { tokens: tokens(text)?, next: 0, end: text.len() };
     let left = parser.sum(0)?;
     let at = parser.at();
+    if parser.take_sign('=') {
+        return fault(at, "write == to compare");
+    }
     let Some(Token::Compare(comparison)) = parser.take() else {
         return fault(at, "nothing is compared; write a comparison such as goodput >= 0.98 ceiling");
     };

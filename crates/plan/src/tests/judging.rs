@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::{Body, Direction, Event, RunRecord};
+use linerate_model::{Direction, Event, RunRecord};
+use serde_json::{Value, json};
 
 use super::{plan, try_plan};
 use crate::{Measured, Outcome, Plan, QUANTITIES, Quantity, Results, Scope, judge};
@@ -121,30 +122,61 @@ fn flows_and_directions_are_judged_one_by_one() {
     assert!(try_plan(&text.replace("\"noise\", dir", "\"nose\", dir"), &[]).is_err());
 }
 
-/// Every quantity of the table is absent where nothing was measured, and found where it was.
+/// The log of one upload of datagrams: a plan of it, then everything that was counted.
+fn log() -> Vec<Event> {
+    let latency = |phase: &str, min: u64, p50: u64, mean: u64, p95: u64| {
+        let rtt = json!({ "count": 9, "min_ns": min, "mean_ns": mean, "p50_ns": p50, "p95_ns": p95, "p99_ns": 950_000, "max_ns": 990_000 });
+        json!({ "phase": phase, "over": "udp", "sent": 9, "lost": 0, "rtt": rtt, "kernel_timestamps": true })
+    };
+    let ceiling = json!({ "limit": "link", "bitrate_bps": 9.5e8, "because": "a gigabit" });
+    let finding = json!({ "cause": "link", "rule": "V10", "confidence": "confirmed", "text": "full", "evidence": {} });
+    let received = json!({ "bytes": 4000, "elapsed_ns": 1000, "bitrate_bps": 9.4e8, "host_busy": 0.5,
+        "udp": { "packets": 3, "lost": 1, "jitter_ns": 1500 } });
+    let bodies = [
+        json!({ "kind": "flow_planned", "flow": 0, "name": "upload", "from": "a", "to": "b", "transport": "udp",
+            "direction": "upload", "streams": 1 }),
+        json!({ "kind": "latency", "report": latency("idle", 100_000, 200_000, 210_000, 300_000) }),
+        json!({ "kind": "latency", "flow": 0, "report": latency("loaded", 100_000, 400_000, 500_000, 900_000) }),
+        json!({ "kind": "flow_ended", "flow": 0, "side": "receiver", "tally": received }),
+        json!({ "kind": "ceilings", "flow": 0, "ladder": [ceiling], "ceiling": ceiling }),
+        json!({ "kind": "verdict", "flow": 0, "verdict": finding, "also": [] }),
+        json!({ "kind": "caveat", "flow": 0, "caveat": { "kind": "partial", "text": "cut" } }),
+    ];
+    let event = |(seq, body): (usize, &Value)| {
+        let event = json!({ "run": "r", "host": 0, "seq": seq, "at_ns": 0, "body": body });
+        serde_json::from_value(event).unwrap()
+    };
+    bodies.iter().enumerate().map(event).collect()
+}
+
+/// Every quantity is found where it was measured, and absent where it was not.
 #[test]
 fn quantities_stand_in_the_record() {
-    let log = include_str!("../../../../fixtures/plan-quantities.jsonl");
-    let events: Vec<Event> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events = log();
     let record = RunRecord::fold(&events);
-    let flow = &record.flows[0];
-    let find = |name: &str| (QUANTITIES.iter().find(|one| one.name == name).unwrap().of)(&record, flow);
+    let find = |name: &str| {
+        let quantity = QUANTITIES.iter().find(|one| one.name == name).unwrap();
+        (quantity.of)(&record, &record.flows[0])
+    };
     let number = |number: f64| Some(Measured::Number(number));
     assert_eq!(find("goodput"), number(9.4e8));
-    assert_eq!(find("loss"), number(0.25));
-    assert_eq!(find("retransmits"), None, "datagrams have none");
+    assert_eq!(find("ceiling"), number(9.5e8));
+    assert_eq!(find("delivered"), number(4000.0));
+    assert_eq!(find("loss"), number(0.25), "one of four");
     assert_eq!(find("jitter"), number(1500.0));
     assert_eq!(find("rtt_idle"), number(200_000.0));
+    assert_eq!(find("rtt"), number(400_000.0));
     assert_eq!(find("rtt_p95"), number(900_000.0));
     // Mean 500 us beside the load, least 100 us before it.
     assert_eq!(find("buffer_delay"), number(4.0));
+    assert_eq!(find("cpu_receiver"), number(0.5));
     assert_eq!(find("verdict"), Some(Measured::Word("link".to_owned())));
     assert_eq!(find("confidence"), Some(Measured::Word("confirmed".to_owned())));
     assert_eq!(find("caveats"), number(1.0));
-    assert_eq!(find("ceiling"), number(9.5e8));
-    let planned = events.iter().find(|event| matches!(event.body, Body::FlowPlanned { .. }));
-    assert!(planned.is_some());
-    let empty = RunRecord::fold(&events[..2]);
+    for absent in ["retransmits", "cpu_sender", "steady", "unaccounted"] {
+        assert_eq!(find(absent), None, "{absent}");
+    }
+    let empty = RunRecord::fold(&events[..1]);
     for quantity in QUANTITIES.iter().filter(|quantity| quantity.name != "caveats") {
         assert_eq!((quantity.of)(&empty, &empty.flows[0]), None, "{}", quantity.name);
     }
