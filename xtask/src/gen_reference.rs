@@ -13,6 +13,8 @@ const PAGES: &[(&str, &[&str])] = &[
     ("spec.schema.json", &["schema", "spec"]),
     ("topology.schema.json", &["schema", "topology"]),
     ("topology.md", &["topology-reference"]),
+    ("plan.schema.json", &["schema", "plan"]),
+    ("plan.md", &["plan-reference"]),
     ("metrics.md", &["metrics-reference"]),
     ("cli.md", &["cli-reference"]),
 ];

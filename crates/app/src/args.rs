@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Doctor(crate::cmd::DoctorArgs),
     /// Emulate a network on this machine, for linerate and for other programs
     Lab(Box<crate::cmd::LabArgs>),
+    /// Check a plan of many measurements, and say what it would do
+    Plan(crate::cmd::PlanArgs),
     /// Stand in for iperf3: its options, its output, its exit codes
     Iperf3(ToolArgs),
     /// Stand in for iperf 2
@@ -65,7 +67,7 @@ pub(crate) enum Command {
     /// Print generated references (for the build)
     #[command(hide = true)]
     Schema {
-        /// result, event or spec
+        /// Which document
         #[arg(value_enum)]
         which: SchemaName,
     },
@@ -75,6 +77,9 @@ pub(crate) enum Command {
     /// Print the reference of topology files (for the build)
     #[command(hide = true)]
     TopologyReference,
+    /// Print the reference of plan files (for the build)
+    #[command(hide = true)]
+    PlanReference,
     /// Print the command line reference (for the build)
     #[command(hide = true)]
     CliReference,
@@ -86,6 +91,7 @@ pub(crate) enum SchemaName {
     Event,
     Spec,
     Topology,
+    Plan,
 }
 
 /// Who is measured when.

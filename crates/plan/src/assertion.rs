@@ -90,7 +90,10 @@ pub(crate) fn read(text: &str, axes: &[Axis]) -> Result<Claim, Fault> {
             if words.iter().any(|known| known == word) {
                 return Ok(Expression::Word(word.clone()));
             }
-            fault(node.at, format!("there is no such word as '{word}'{}", hint(word, words.iter().map(String::as_str))))
+            fault(
+                node.at,
+                format!("there is no such word as '{word}'{}", hint(word, words.iter().map(String::as_str))),
+            )
         }
         _ => reader.expression(node, dimension),
     };
@@ -159,7 +162,9 @@ impl Reader<'_> {
             ('*', (Some(one), Some(other))) if one != Plain && other != Plain => {
                 fault(at, format!("{} times {} is nothing that is measured", one.name(), other.name()))
             }
-            ('*', (one, other)) => Ok([one, other].into_iter().flatten().find(|one| *one != Plain).or(one).or(other)),
+            ('*', (one, other)) => {
+                Ok([one, other].into_iter().flatten().find(|one| *one != Plain).or(one).or(other))
+            }
             (_, (Some(one), Some(other))) if one == other => Ok(Some(Plain)),
             (_, (one, None | Some(Plain))) => Ok(one),
             (_, (one, Some(other))) => {
@@ -222,7 +227,9 @@ fn number(text: &str, dimension: Dimension) -> Result<Expression, String> {
         Dimension::Time => text.parse::<Span>().map(|span| span.as_ns() as f64),
         Dimension::Memory => text.parse::<Bytes>().map(|bytes| bytes.get() as f64),
         Dimension::Plain => text.parse::<Ratio>().map(Ratio::get),
-        Dimension::Word => return Err(format!("{text} is compared with a word; name one, as in verdict != unknown")),
+        Dimension::Word => {
+            return Err(format!("{text} is compared with a word; name one, as in verdict != unknown"));
+        }
     };
     number.map(Expression::Number).map_err(|error: ParseError| error.to_string())
 }

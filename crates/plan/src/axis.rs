@@ -78,7 +78,8 @@ impl<'t> Draft<'t> {
         let name = entry.key.clone();
         // A hyphen would be a minus in an assertion.
         if name.contains('-') || check_name(&name.replace('_', "-")).is_err() {
-            let text = format!("'{name}' cannot be the name of an axis; use small letters, digits and underscores");
+            let text =
+                format!("'{name}' cannot be the name of an axis; use small letters, digits and underscores");
             mistakes.add(&entry.at, text);
         }
         let path = format!("axis.{name}.");
@@ -105,7 +106,8 @@ impl<'t> Draft<'t> {
             match targets(key, names) {
                 Ok(targets) => found.extend(targets),
                 Err(text) if given.is_none() => {
-                    let text = format!("axis '{name}' names no knob{text}; or say what it sweeps with key = \"…\"");
+                    let text =
+                        format!("axis '{name}' names no knob{text}; or say what it sweeps with key = \"…\"");
                     mistakes.add(at, text);
                     return None;
                 }
@@ -120,7 +122,10 @@ impl<'t> Draft<'t> {
             return None;
         };
         if found.iter().any(|(_, other)| *other != kind) {
-            mistakes.add(at, format!("{path}key: the keys take values of different kinds; use an axis for each, and zip"));
+            mistakes.add(
+                at,
+                format!("{path}key: the keys take values of different kinds; use an axis for each, and zip"),
+            );
             return None;
         }
         let targets = found.into_iter().map(|(target, _)| target).collect();
@@ -199,7 +204,8 @@ impl<'t> Draft<'t> {
             let twin = settings.insert(value.setting.to_string(), &value.label);
             let twin = twin.or(labels.insert(&value.label, &value.label));
             if let Some(twin) = twin {
-                let text = format!("axis.{}: '{twin}' and '{}' are the same; leave one out", self.name, value.label);
+                let text =
+                    format!("axis.{}: '{twin}' and '{}' are the same; leave one out", self.name, value.label);
                 mistakes.add(self.values.map_or(&self.at, |values| &values.at), text);
                 return;
             }

@@ -27,7 +27,11 @@ const DEEPEST: usize = 8;
 const MOST_FILES: usize = 64;
 
 /// Reads a plan and what it includes. Absent if one of the files is no TOML or cannot be read.
-pub(crate) fn load(plan: Source, around: &dyn Surroundings, mistakes: &mut Mistakes) -> (Option<Table>, Vec<Source>) {
+pub(crate) fn load(
+    plan: Source,
+    around: &dyn Surroundings,
+    mistakes: &mut Mistakes,
+) -> (Option<Table>, Vec<Source>) {
     let mut sources = Vec::new();
     let document = add(plan, around, &mut sources, 0, mistakes);
     (document, sources)
@@ -54,7 +58,8 @@ fn add(
         }
     };
     if depth == DEEPEST {
-        mistakes.add(&entry.value.at, format!("include: deeper than {DEEPEST} files; does one include itself?"));
+        mistakes
+            .add(&entry.value.at, format!("include: deeper than {DEEPEST} files; does one include itself?"));
         return None;
     }
     let mut sound = true;
@@ -84,7 +89,9 @@ fn underlay(upper: &mut Table, lower: Table) {
         match upper.0.iter_mut().find(|own| own.key == entry.key) {
             None => upper.0.push(entry),
             Some(own) => {
-                if let (Content::Table(own), Content::Table(below)) = (&mut own.value.content, entry.value.content) {
+                if let (Content::Table(own), Content::Table(below)) =
+                    (&mut own.value.content, entry.value.content)
+                {
                     underlay(own, below);
                 }
             }

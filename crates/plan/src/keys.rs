@@ -28,7 +28,8 @@ const LISTS: &str = r#"{"type":"array","items":{"type":"array","items":{"type":"
 /// A list of tables of axes and values.
 const PARTS: &str = r##"{"type":"array","items":{"$ref":"#/$defs/part"}}"##;
 const PART: &str = r##"{"$ref":"#/$defs/part"}"##;
-const ASSERTIONS: &str = r##"{"type":"array","items":{"anyOf":[{"type":"string"},{"$ref":"#/$defs/assertion"}]}}"##;
+const ASSERTIONS: &str =
+    r##"{"type":"array","items":{"anyOf":[{"type":"string"},{"$ref":"#/$defs/assertion"}]}}"##;
 const KNOBS: &str = r##"{"$ref":"#/$defs/test"}"##;
 const SCALARS: &str = r#"{"type":"object","additionalProperties":{"type":["string","number","boolean"]}}"#;
 const VALUE: &str = r#"{"type":["string","number","boolean"]}"#;
@@ -51,7 +52,12 @@ pub(crate) const HEAD: &[Key] = &[
         "\"interleaved\"",
         "In which order: round by round through all points, every second round backwards, so that a drift meets every point alike; point by point; or by lot.",
     ),
-    key("seed", Kind::Whole(0, u64::MAX), "1", "What `shuffled` draws from: the same seed gives the same order."),
+    key(
+        "seed",
+        Kind::Whole(0, u64::MAX),
+        "1",
+        "What `shuffled` draws from: the same seed gives the same order.",
+    ),
     key("pause", Kind::Time, "\"1s\"", "Rest between two trials."),
     key("max_time", Kind::Time, "no limit", "The plan is refused if its estimate is longer."),
     key(
@@ -76,14 +82,14 @@ pub(crate) const HEAD: &[Key] = &[
 
 /// Keys of `[host.NAME]` that say where it is.
 pub(crate) const HOST: &[Key] = &[
-    key(
-        "address",
-        Kind::Text,
-        "it is in the lab",
-        "Name or address at which `linerate serve` runs on it.",
-    ),
+    key("address", Kind::Text, "it is in the lab", "Name or address at which `linerate serve` runs on it."),
     key("port", Kind::Whole(1, 65_535), "5201", "Port of `linerate serve` there."),
-    key("interface", Kind::Text, "that of the way to the other hosts", "The interface that settings are for."),
+    key(
+        "interface",
+        Kind::Text,
+        "that of the way to the other hosts",
+        "The interface that settings are for.",
+    ),
 ];
 
 /// Keys of `[host.NAME]` that change the host, and so may be swept.
@@ -96,7 +102,12 @@ pub(crate) const SETTINGS: &[Key] = &[
     key("congestion", Kind::Name, "as found", "Default congestion control of its TCP."),
     key("tcp_rmem", Kind::ThreeSizes, "as found", "Receive buffers of TCP: `net.ipv4.tcp_rmem`."),
     key("tcp_wmem", Kind::ThreeSizes, "as found", "Send buffers of TCP: `net.ipv4.tcp_wmem`."),
-    key("qdisc", Kind::Text, "as found", "Queueing discipline of the interface, as `fq` or `fq_codel limit 1000`."),
+    key(
+        "qdisc",
+        Kind::Text,
+        "as found",
+        "Queueing discipline of the interface, as `fq` or `fq_codel limit 1000`.",
+    ),
     key("netem_delay", Kind::Time, "none", "Delay that netem adds to what the interface sends."),
     key("netem_loss", Kind::Share, "none", "Share of packets that netem drops of what the interface sends."),
 ];
@@ -121,7 +132,12 @@ pub(crate) const LAB: &[Key] = &[
 pub(crate) const FLOW: &[Key] = &[
     key("from", Kind::Name, "must be given", "The host that begins it: the client."),
     key("to", Kind::Name, "must be given", "The host that answers: the server."),
-    key("at", Kind::Time, "\"0s\"", "When it begins, after the beginning of the trial or after the end of `after`."),
+    key(
+        "at",
+        Kind::Time,
+        "\"0s\"",
+        "When it begins, after the beginning of the trial or after the end of `after`.",
+    ),
     key("after", Kind::Texts, "none", "Flows whose end it waits for."),
     key(
         "background",
@@ -146,10 +162,25 @@ pub(crate) const AXIS: &[Key] = &[
         "What is swept: `test.KNOB`, `flow.FLOW.KNOB`, `host.HOST.SETTING`, `host.*.SETTING` or `lab.KEY`; of several all get the same value.",
     ),
     key("values", Kind::Special("list of values", VALUES), "a range", "The values."),
-    key("from", Kind::Special("value", VALUE), "none", "First value of a range, or the least that is searched."),
-    key("to", Kind::Special("value", VALUE), "none", "Last value of a range, or the largest that is searched."),
+    key(
+        "from",
+        Kind::Special("value", VALUE),
+        "none",
+        "First value of a range, or the least that is searched.",
+    ),
+    key(
+        "to",
+        Kind::Special("value", VALUE),
+        "none",
+        "Last value of a range, or the largest that is searched.",
+    ),
     key("step", Kind::Special("value", VALUE), "none", "Each value is that much more than the one before."),
-    key("factor", Kind::Special("number above 1", r#"{"type":"number","exclusiveMinimum":1}"#), "none", "Each value is that many times the one before."),
+    key(
+        "factor",
+        Kind::Special("number above 1", r#"{"type":"number","exclusiveMinimum":1}"#),
+        "none",
+        "Each value is that many times the one before.",
+    ),
     key(
         "points",
         Kind::Whole(2, 1000),
@@ -163,7 +194,12 @@ pub(crate) const AXIS: &[Key] = &[
         "none",
         "Makes it a search for the largest value for which this holds, instead of a sweep.",
     ),
-    key("resolution", Kind::Share, "\"1%\"", "A search ends when what is left is no wider than this share of `to`."),
+    key(
+        "resolution",
+        Kind::Share,
+        "\"1%\"",
+        "A search ends when what is left is no wider than this share of `to`.",
+    ),
     key("confirm", Kind::Time, "none", "Duration of a last trial at the value that a search has found."),
 ];
 
@@ -173,7 +209,12 @@ pub(crate) const ASSERT: &[Key] = &[
     key("name", Kind::Text, "the assertion", "What it is called in the report."),
     key("at", Kind::Special("table of axes and values", PART), "every point", "The points that it is about."),
     key("flow", Kind::Name, "every flow but those in the background", "The flow that it is about."),
-    key("direction", Kind::Choice(&["upload", "download"]), "each that is measured", "The direction that it is about."),
+    key(
+        "direction",
+        Kind::Choice(&["upload", "download"]),
+        "each that is measured",
+        "The direction that it is about.",
+    ),
 ];
 
 /// The tables of a plan beside the keys outside any table.

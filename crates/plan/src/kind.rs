@@ -174,8 +174,7 @@ impl Kind {
             Self::Share => quantity(value, "a share such as 1e-4 or \"1%\"").map(Setting::Share),
             Self::ThreeSizes => {
                 let text = text(value)?;
-                let sizes: Vec<Option<u64>> =
-                    text.split_whitespace().map(|size| size.parse().ok()).collect();
+                let sizes: Vec<Option<u64>> = text.split_whitespace().map(|size| size.parse().ok()).collect();
                 let right = matches!(sizes[..], [Some(a), Some(b), Some(c)] if a <= b && b <= c);
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 right.then_some(Setting::Text(text)).ok_or_else(|| {

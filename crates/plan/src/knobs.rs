@@ -53,16 +53,20 @@ pub(crate) fn knob(name: &str) -> Result<&'static Knob, String> {
 pub(crate) fn words(definition: &Value) -> Vec<String> {
     let listed = definition["enum"].as_array().into_iter().flatten();
     let single = definition["oneOf"].as_array().into_iter().flatten();
-    let single = single.flat_map(|one| one.get("const").into_iter().chain(one["enum"].as_array().into_iter().flatten()));
+    let single = single
+        .flat_map(|one| one.get("const").into_iter().chain(one["enum"].as_array().into_iter().flatten()));
     listed.chain(single).filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn find(schema: &Value) -> Vec<Knob> {
     let mut knobs = Vec::new();
     for (group, table) in properties(schema) {
-        let Some(definition) = table["$ref"].as_str().and_then(|name| resolve(schema, name)) else { continue };
+        let Some(definition) = table["$ref"].as_str().and_then(|name| resolve(schema, name)) else {
+            continue;
+        };
         for (key, property) in properties(definition) {
-            let name = ["_bytes", "_bps", "_ns"].iter().find_map(|unit| key.strip_suffix(unit)).unwrap_or(key);
+            let name =
+                ["_bytes", "_bps", "_ns"].iter().find_map(|unit| key.strip_suffix(unit)).unwrap_or(key);
             knobs.push(Knob {
                 name: name.to_owned(),
                 group: group.clone(),
@@ -129,7 +133,8 @@ pub(crate) fn spec<'s>(
     let mut json = DEFAULT.clone();
     let last: BTreeMap<&str, &Setting> = settings.into_iter().collect();
     for (name, setting) in last {
-        let knob = knob(name).map_err(|hint| (name.to_owned(), format!("there is no knob '{name}'{hint}")))?;
+        let knob =
+            knob(name).map_err(|hint| (name.to_owned(), format!("there is no knob '{name}'{hint}")))?;
         let value = setting.json().or_else(|| DEFAULT[&knob.group].get(&knob.key).cloned());
         let Some(table) = json[&knob.group].as_object_mut() else { continue };
         match value {

@@ -30,7 +30,8 @@ mod search;
 mod sweep;
 
 pub use assertion::{
-    Assertion, Claim, Comparison, Dimension, Judgement, Measured, Outcome, QUANTITIES, Quantity, Results, Scope, judge,
+    Assertion, Claim, Comparison, Dimension, Judgement, Measured, Outcome, QUANTITIES, Quantity, Results,
+    Scope, judge,
 };
 pub use axis::{Axis, AxisValue, Part, Target};
 pub use bundled::{Bundled, bundled};

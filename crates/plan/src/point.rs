@@ -120,7 +120,11 @@ impl Plan {
             let spec = resolve(&layers).map_err(|(knob, text)| PointError {
                 flow: flow.name.clone(),
                 knob,
-                text: if self.axes.is_empty() { text } else { format!("{text} (at {})", self.label(&choice)) },
+                text: if self.axes.is_empty() {
+                    text
+                } else {
+                    format!("{text} (at {})", self.label(&choice))
+                },
             })?;
             tests.push(Test {
                 flow: flow.name.clone(),
@@ -241,10 +245,12 @@ fn resolve(layers: &Layers<'_>) -> Result<TestSpec, (Option<String>, String)> {
     // The knob that the message names; where it goes by another name here, the one without which all would be well.
     let named = error.knob.trim_start_matches('-').replace('-', "_");
     let set = || layers.iter().rev().map(|(knob, _)| *knob);
-    let guilty = set().find(|knob| *knob == named).or_else(|| set().find(|knob| {
-        let others = layers.iter().copied().filter(|(name, _)| name != knob);
-        knobs::spec(others).is_ok_and(|spec| check(&spec).is_ok())
-    }));
+    let guilty = set().find(|knob| *knob == named).or_else(|| {
+        set().find(|knob| {
+            let others = layers.iter().copied().filter(|(name, _)| name != knob);
+            knobs::spec(others).is_ok_and(|spec| check(&spec).is_ok())
+        })
+    });
     Err((guilty.map(str::to_owned), error.to_string()))
 }
 
@@ -262,7 +268,10 @@ impl Point {
             // A specification always has a JSON form.
             let spec = serde_json::to_string(&test.spec).unwrap_or_default();
             let begins: (Span, &Vec<String>) = (flow.at, &flow.after);
-            text.push_str(&format!("{} {} {} {begins:?} {} {spec}\n", test.flow, test.from, test.to, test.background));
+            text.push_str(&format!(
+                "{} {} {} {begins:?} {} {spec}\n",
+                test.flow, test.from, test.to, test.background
+            ));
         }
         text.push_str(&format!("{:?}\n{:?}\n", self.hosts, self.lab));
         XxHash64::oneshot(0, text.as_bytes())

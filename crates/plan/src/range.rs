@@ -28,7 +28,8 @@ pub(crate) fn read(draft: &Draft<'_>, fields: &Fields<'_>, mistakes: &mut Mistak
     };
     let Some(numbers) = numbers else { return Vec::new() };
     if numbers.len() > MOST_VALUES {
-        let text = format!("axis.{name}: more than {MOST_VALUES} values; take a larger step, or fewer points");
+        let text =
+            format!("axis.{name}: more than {MOST_VALUES} values; take a larger step, or fewer points");
         mistakes.add(&draft.at, text);
         return Vec::new();
     }
@@ -40,7 +41,11 @@ pub(crate) fn read(draft: &Draft<'_>, fields: &Fields<'_>, mistakes: &mut Mistak
 }
 
 /// First and last value.
-pub(crate) fn bounds(draft: &Draft<'_>, fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<(Setting, Setting)> {
+pub(crate) fn bounds(
+    draft: &Draft<'_>,
+    fields: &Fields<'_>,
+    mistakes: &mut Mistakes,
+) -> Option<(Setting, Setting)> {
     let name = &draft.name;
     if !draft.kind.is_numeric() {
         let text = format!("axis.{name}: there is no range of such values; list them with values = […]");
@@ -49,7 +54,8 @@ pub(crate) fn bounds(draft: &Draft<'_>, fields: &Fields<'_>, mistakes: &mut Mist
     }
     let mut bound = |key: &str| {
         let Some(value) = fields.value(key) else {
-            let text = format!("axis.{name}: no values; write values = […], or from = …, to = … and points = …");
+            let text =
+                format!("axis.{name}: no values; write values = […], or from = …, to = … and points = …");
             mistakes.add(&draft.at, text);
             return None;
         };
@@ -75,7 +81,13 @@ fn end(high: f64) -> f64 {
     high + high.abs() * 1e-9
 }
 
-fn step(draft: &Draft<'_>, fields: &Fields<'_>, low: f64, high: f64, mistakes: &mut Mistakes) -> Option<Vec<f64>> {
+fn step(
+    draft: &Draft<'_>,
+    fields: &Fields<'_>,
+    low: f64,
+    high: f64,
+    mistakes: &mut Mistakes,
+) -> Option<Vec<f64>> {
     let value = fields.value("step")?;
     let step = match draft.kind.read(value) {
         Ok(step) => step.number()?,
@@ -88,15 +100,29 @@ fn step(draft: &Draft<'_>, fields: &Fields<'_>, low: f64, high: f64, mistakes: &
     Some(numbers.take(MOST_VALUES + 1).collect())
 }
 
-fn factor(draft: &Draft<'_>, fields: &Fields<'_>, low: f64, high: f64, mistakes: &mut Mistakes) -> Option<Vec<f64>> {
+fn factor(
+    draft: &Draft<'_>,
+    fields: &Fields<'_>,
+    low: f64,
+    high: f64,
+    mistakes: &mut Mistakes,
+) -> Option<Vec<f64>> {
     let value = fields.value("factor")?;
     let factor = value.text().and_then(|text| text.parse().ok()).filter(|factor: &f64| factor.is_finite());
     let Some(factor) = factor.filter(|factor| *factor > 1.0) else {
         let what = value.content.describe();
-        return refuse(&value.at, format!("axis.{}.factor: {what} is no number above 1", draft.name), mistakes);
+        return refuse(
+            &value.at,
+            format!("axis.{}.factor: {what} is no number above 1", draft.name),
+            mistakes,
+        );
     };
     if low <= 0.0 {
-        return refuse(&value.at, format!("axis.{}: 0 times {factor} is 0; begin above 0", draft.name), mistakes);
+        return refuse(
+            &value.at,
+            format!("axis.{}: 0 times {factor} is 0; begin above 0", draft.name),
+            mistakes,
+        );
     }
     let numbers = (0_i32..).map(|k| low * factor.powi(k)).take_while(|number| *number <= end(high));
     Some(numbers.take(MOST_VALUES + 1).collect())

@@ -127,7 +127,8 @@ impl<'r> Reader<'r> {
                 Content::Table(table) => found.push((entry, table)),
                 other => {
                     let what = other.describe();
-                    self.mistakes.add(&entry.at, format!("{kind}.{} is {what}; write [{kind}.NAME]", entry.key));
+                    self.mistakes
+                        .add(&entry.at, format!("{kind}.{} is {what}; write [{kind}.NAME]", entry.key));
                 }
             }
         }
@@ -154,7 +155,8 @@ impl<'r> Reader<'r> {
         let fields = Fields::read(table, "lab.", &[LAB], &[], self.mistakes);
         let Some(topology) = fields.text("topology") else {
             if table.get("topology").is_none() {
-                self.mistakes.add(&entry.at, "the lab has no topology; add topology = \"pair\", or a file's name");
+                self.mistakes
+                    .add(&entry.at, "the lab has no topology; add topology = \"pair\", or a file's name");
             }
             return None;
         };
@@ -163,7 +165,10 @@ impl<'r> Reader<'r> {
             match &value.content {
                 Content::Table(table) => self.lab_settings(table, "", &mut set),
                 other => {
-                    let text = format!("lab.set: {} is not a table such as {{ buffer = \"1MB\" }}", other.describe());
+                    let text = format!(
+                        "lab.set: {} is not a table such as {{ buffer = \"1MB\" }}",
+                        other.describe()
+                    );
                     self.mistakes.add(&value.at, text);
                 }
             }
@@ -193,9 +198,9 @@ impl<'r> Reader<'r> {
         for (entry, table) in self.named("host") {
             let path = format!("host.{}.", entry.key);
             let fields = Fields::read(table, &path, &[HOST, SETTINGS], &[], self.mistakes);
-            let settings = SETTINGS.iter().filter_map(|key| {
-                Some((key.name.to_owned(), fields.setting(key.name)?.clone()))
-            });
+            let settings = SETTINGS
+                .iter()
+                .filter_map(|key| Some((key.name.to_owned(), fields.setting(key.name)?.clone())));
             hosts.push(Host {
                 name: entry.key.clone(),
                 address: fields.text("address"),
@@ -223,7 +228,8 @@ impl<'r> Reader<'r> {
 
     /// The hosts of the lab's topology.
     fn lab_hosts(&mut self, lab: &Lab) -> Vec<String> {
-        let set: Vec<(&str, &str)> = lab.set.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let set: Vec<(&str, &str)> =
+            lab.set.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let beside = self.sources.first().map_or("", |source| source.name.as_str());
         match self.around.hosts(&lab.topology, &set, beside) {
             Ok(hosts) => hosts,
@@ -246,7 +252,9 @@ impl<'r> Reader<'r> {
             match knob(&entry.key).map(|knob| knob.kind.read_or_default(&entry.value)) {
                 Ok(Ok(setting)) => drop(settings.insert(entry.key.clone(), setting)),
                 Ok(Err(text)) => self.mistakes.add(&entry.value.at, format!("{path}{}: {text}", entry.key)),
-                Err(hint) => self.mistakes.add(&entry.at, format!("there is no knob {path}{}{hint}", entry.key)),
+                Err(hint) => {
+                    self.mistakes.add(&entry.at, format!("there is no knob {path}{}{hint}", entry.key))
+                }
             }
         }
         settings
@@ -285,7 +293,8 @@ impl<'r> Reader<'r> {
             let test = match fields.value("test").map(|value| (value, &value.content)) {
                 Some((_, Content::Table(table))) => self.knobs(table, &format!("{path}test.")),
                 Some((value, other)) => {
-                    self.mistakes.add(&value.at, format!("{path}test: {} is not a table of knobs", other.describe()));
+                    self.mistakes
+                        .add(&value.at, format!("{path}test: {} is not a table of knobs", other.describe()));
                     BTreeMap::new()
                 }
                 None => BTreeMap::new(),
@@ -323,9 +332,13 @@ impl<'r> Reader<'r> {
         // A lab that could not be read has been named as the mistake already.
         if self.mistakes.is_empty() {
             let text = match hosts.len() {
-                0 => "the plan names no hosts; add [host.NAME] with address = \"…\", or [lab] with topology = \"…\"",
+                0 => {
+                    "the plan names no hosts; add [host.NAME] with address = \"…\", or [lab] with topology = \"…\""
+                }
                 1 => "the plan has one host; add the other one",
-                _ => "with more than two hosts, say what is measured; add [flow.NAME] with from = \"…\" and to = \"…\"",
+                _ => {
+                    "with more than two hosts, say what is measured; add [flow.NAME] with from = \"…\" and to = \"…\""
+                }
             };
             self.mistakes.add(&Place::START, text);
         }
@@ -353,10 +366,15 @@ impl<'r> Reader<'r> {
                 match flows.iter().find(|other| other.name == *name) {
                     None => {
                         let hint = hint(name, flows.iter().map(|flow| flow.name.as_str()));
-                        found.push((place(&flow.name, "after"), format!("{path}: there is no flow '{name}'{hint}")));
+                        found.push((
+                            place(&flow.name, "after"),
+                            format!("{path}: there is no flow '{name}'{hint}"),
+                        ));
                     }
                     Some(other) if other.background => {
-                        let text = format!("{path}: '{name}' runs in the background until the others have ended; wait for another one");
+                        let text = format!(
+                            "{path}: '{name}' runs in the background until the others have ended; wait for another one"
+                        );
                         found.push((place(&flow.name, "after"), text));
                     }
                     Some(_) => {}
@@ -364,11 +382,13 @@ impl<'r> Reader<'r> {
             }
         }
         if let Some(flow) = in_a_circle(flows) {
-            let text = format!("flow.{}.after: these flows wait for each other; let one of them begin", flow.name);
+            let text =
+                format!("flow.{}.after: these flows wait for each other; let one of them begin", flow.name);
             found.push((place(&flow.name, "after"), text));
         }
         if let Some(flow) = flows.first().filter(|_| flows.iter().all(|flow| flow.background)) {
-            let text = "every flow runs in the background, so none of them ever ends; leave background out of one";
+            let text =
+                "every flow runs in the background, so none of them ever ends; leave background out of one";
             found.push((place(&flow.name, "background"), text.to_owned()));
         }
         for (place, text) in found {
@@ -389,7 +409,8 @@ impl<'r> Reader<'r> {
             let Some(draft) = Draft::read(entry, &names, self.mistakes) else { continue };
             for target in &draft.targets {
                 if let Some(other) = taken.insert(target.clone(), draft.name.clone()) {
-                    let text = format!("axis.{}: axis '{other}' sweeps that already; use one of them", draft.name);
+                    let text =
+                        format!("axis.{}: axis '{other}' sweeps that already; use one of them", draft.name);
                     self.mistakes.add(&draft.at, text);
                 }
             }
@@ -413,12 +434,18 @@ impl<'r> Reader<'r> {
         let points = plan.grid.len();
         let trials = points.saturating_mul(plan.repeats as usize);
         if trials > MOST_TRIALS {
-            let text = format!("{points} points, {} times each, are {trials} trials; at most are {MOST_TRIALS}", plan.repeats);
+            let text = format!(
+                "{points} points, {} times each, are {trials} trials; at most are {MOST_TRIALS}",
+                plan.repeats
+            );
             self.mistakes.add(&Place::START, text);
         }
         let tests = points.saturating_mul(plan.flows.len());
         if tests > MOST_TESTS {
-            let text = format!("{points} points of {} flows are {tests} tests; at most are {MOST_TESTS}", plan.flows.len());
+            let text = format!(
+                "{points} points of {} flows are {tests} tests; at most are {MOST_TESTS}",
+                plan.flows.len()
+            );
             self.mistakes.add(&Place::START, text);
             return;
         }
@@ -460,7 +487,8 @@ impl<'r> Reader<'r> {
             if plan.lab.as_ref() == Some(&lab) || !seen.insert(lab.set.clone()) || seen.len() > 1000 {
                 continue;
             }
-            let set: Vec<(&str, &str)> = lab.set.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+            let set: Vec<(&str, &str)> =
+                lab.set.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
             let beside = self.sources.first().map_or("", |source| source.name.as_str());
             if let Err(text) = self.around.hosts(&lab.topology, &set, beside) {
                 let swept = |axis: &&crate::axis::Axis| {
@@ -481,7 +509,9 @@ fn in_a_circle(flows: &[Flow]) -> Option<&Flow> {
     let mut placed: BTreeSet<&str> = BTreeSet::new();
     loop {
         let free = |flow: &&Flow| {
-            let waits = |name: &String| flows.iter().any(|other| other.name == *name) && !placed.contains(name.as_str());
+            let waits = |name: &String| {
+                flows.iter().any(|other| other.name == *name) && !placed.contains(name.as_str())
+            };
             !placed.contains(flow.name.as_str()) && !flow.after.iter().any(waits)
         };
         let next: Vec<&str> = flows.iter().filter(free).map(|flow| flow.name.as_str()).collect();

@@ -22,13 +22,15 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: Option<&Entry>, plan: &mut Pl
     for value in values {
         let read = match &value.content {
             Content::Table(table) => from_table(reader, table, value, plan),
-            _ => claim(reader.sources, value, "assert", &plan.axes, reader.mistakes).map(|(text, claim)| Assertion {
-                name: text.clone(),
-                text,
-                points: Part::default(),
-                flow: None,
-                direction: None,
-                claim,
+            _ => claim(reader.sources, value, "assert", &plan.axes, reader.mistakes).map(|(text, claim)| {
+                Assertion {
+                    name: text.clone(),
+                    text,
+                    points: Part::default(),
+                    flow: None,
+                    direction: None,
+                    claim,
+                }
             }),
         };
         plan.assertions.extend(read);
@@ -39,7 +41,9 @@ fn from_table(reader: &mut Reader<'_>, table: &Table, value: &Value, plan: &Plan
     let fields = Fields::read(table, "assert.", &[ASSERT], &[], reader.mistakes);
     let Some(that) = fields.value("that") else {
         if table.get("that").is_none() {
-            reader.mistakes.add(&value.at, "the assertion says nothing; add that = \"goodput >= 0.98 ceiling\"");
+            reader
+                .mistakes
+                .add(&value.at, "the assertion says nothing; add that = \"goodput >= 0.98 ceiling\"");
         }
         return None;
     };
@@ -56,7 +60,9 @@ fn from_table(reader: &mut Reader<'_>, table: &Table, value: &Value, plan: &Plan
     let holds = |number: usize| plan.grid.choice(number).is_some_and(|choice| points.holds(&choice));
     if reader.mistakes.len() == before && !(0..plan.grid.len()).any(holds) {
         let at = fields.value("at").map_or(&value.at, |value| &value.at);
-        reader.mistakes.add(at, "assert.at: no point of the plan is like this; correct the values, or leave it out");
+        reader
+            .mistakes
+            .add(at, "assert.at: no point of the plan is like this; correct the values, or leave it out");
     }
     let flow = fields.text("flow");
     if let Some(name) = flow.as_deref().filter(|name| plan.flow(name).is_none()) {
@@ -83,7 +89,10 @@ fn claim(
 ) -> Option<(String, Claim)> {
     let (Content::Text(text) | Content::Typed(text)) = &value.content else {
         let what = value.content.describe();
-        mistakes.add(&value.at, format!("{path}: {what} is not an assertion such as \"goodput >= 0.98 ceiling\""));
+        mistakes.add(
+            &value.at,
+            format!("{path}: {what} is not an assertion such as \"goodput >= 0.98 ceiling\""),
+        );
         return None;
     };
     match read_claim(text, axes) {
@@ -113,7 +122,8 @@ pub(crate) fn search(reader: &mut Reader<'_>, draft: &Draft<'_>, axes: &[Axis]) 
     let fields = draft.fields.as_ref()?;
     for key in ["values", "step", "factor", "points", "labels"] {
         if let Some(value) = fields.value(key) {
-            let text = format!("axis.{}.{key}: the axis is searched (pass), not swept; leave it out", draft.name);
+            let text =
+                format!("axis.{}.{key}: the axis is searched (pass), not swept; leave it out", draft.name);
             reader.mistakes.add(&value.at, text);
         }
     }

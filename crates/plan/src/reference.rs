@@ -49,9 +49,19 @@ pub fn reference() -> String {
     }
     section(&mut page, "Keys of the file", "Outside any table.", &[HEAD]);
     page.push_str("\n`[notes]` holds texts that are kept with the results, as the name of a device.\n");
-    section(&mut page, "`[host.NAME]`", "Where it is, and what is set there for the time of a trial. The settings may be swept.", &[HOST, SETTINGS]);
+    section(
+        &mut page,
+        "`[host.NAME]`",
+        "Where it is, and what is set there for the time of a trial. The settings may be swept.",
+        &[HOST, SETTINGS],
+    );
     section(&mut page, "`[lab]`", "The emulated network.", &[LAB]);
-    section(&mut page, "`[flow.NAME]`", "A plan with two hosts may leave flows out: then one goes from the first to the second.", &[FLOW]);
+    section(
+        &mut page,
+        "`[flow.NAME]`",
+        "A plan with two hosts may leave flows out: then one goes from the first to the second.",
+        &[FLOW],
+    );
     section(&mut page, "`[axis.NAME]`", "What is swept or searched.", &[AXIS]);
     page.push_str(AXES);
     section(&mut page, "Assertions", "The keys of an assertion that is a table.", &[ASSERT]);
@@ -68,7 +78,9 @@ pub fn reference() -> String {
     for knob in knobs() {
         let _ = writeln!(page, "| `{}` | {} | {} |", knob.name, knob.kind.describe(), knob.help);
     }
-    page.push_str("\n## Bundled\n\nThe names may stand in place of a file.\n\n| name | what it is |\n|---|---|\n");
+    page.push_str(
+        "\n## Bundled\n\nThe names may stand in place of a file.\n\n| name | what it is |\n|---|---|\n",
+    );
     for bundled in bundled() {
         let _ = writeln!(page, "| `{}` | {} |", bundled.name, bundled.about);
     }
@@ -76,7 +88,8 @@ pub fn reference() -> String {
 }
 
 fn section(page: &mut String, title: &str, text: &str, tables: &[&[Key]]) {
-    let _ = write!(page, "\n## {title}\n\n{text}\n\n| key | value | default | meaning |\n|---|---|---|---|\n");
+    let _ =
+        write!(page, "\n## {title}\n\n{text}\n\n| key | value | default | meaning |\n|---|---|---|---|\n");
     for key in tables.iter().flat_map(|keys| keys.iter()) {
         // What is a value stands as one; words stand as words.
         let written = serde_json::from_str::<serde_json::Value>(key.default).is_ok();

@@ -53,7 +53,8 @@ pub fn length(spec: &TestSpec) -> Option<Span> {
         Limit::TimeNs(time) => time,
         Limit::Bytes(bytes) if bytes > Bytes::new(0) => {
             // All streams share the amount, and each offers the rate.
-            let all = linerate_units::Bitrate::from_bps(traffic.offered()?.bps() * f64::from(traffic.streams))?;
+            let all =
+                linerate_units::Bitrate::from_bps(traffic.offered()?.bps() * f64::from(traffic.streams))?;
             all.time_for(bytes)?
         }
         Limit::Bytes(_) => return None,
@@ -108,7 +109,10 @@ impl Plan {
             let mut time = each.saturating_mul(steps);
             if let Some(search) = &self.search {
                 estimate.at_most = true;
-                time = time + search.confirm.unwrap_or_default();
+                // The trial that confirms is longer than the others, which are counted.
+                let measured = point.tests.iter().map(|test| test.spec.traffic.measured()).max();
+                let confirm = search.confirm.unwrap_or_default();
+                time = time + confirm.saturating_sub(measured.unwrap_or_default());
             }
             estimate.trials = estimate.trials.saturating_add(steps.saturating_mul(repeats));
             let all = estimate.time.as_ns().saturating_add(time.saturating_mul(repeats).as_ns());

@@ -26,7 +26,10 @@ pub fn schema() -> Value {
         "description": "What the file says of itself, as the tester's name or the device." });
     top.insert("notes".to_owned(), scalars);
     top.insert("host".to_owned(), named("hosts", NAME, reference("host"), "The hosts."));
-    top.insert("flow".to_owned(), named("flows", NAME, reference("flow"), "What is measured in every trial."));
+    top.insert(
+        "flow".to_owned(),
+        named("flows", NAME, reference("flow"), "What is measured in every trial."),
+    );
     let lists = json!({ "anyOf": [{ "type": "array", "minItems": 1 }, reference("axis")] });
     top.insert("axis".to_owned(), named("axes", AXIS_NAME, lists, "What is swept or searched."));
     top.insert("lab".to_owned(), reference("lab"));
@@ -74,7 +77,8 @@ fn properties(tables: &[&[Key]]) -> Map<String, Value> {
 fn test() -> Map<String, Value> {
     let mut properties = Map::new();
     for knob in knobs() {
-        let property = json!({ "anyOf": [shape(&knob.kind), { "const": DEFAULT }], "description": knob.help });
+        let property =
+            json!({ "anyOf": [shape(&knob.kind), { "const": DEFAULT }], "description": knob.help });
         properties.insert(knob.name.clone(), property);
     }
     properties
@@ -85,7 +89,9 @@ fn shape(kind: &Kind) -> Value {
     match kind {
         Kind::Text | Kind::ThreeSizes => json!({ "type": "string" }),
         Kind::Name => json!({ "type": "string", "pattern": NAME }),
-        Kind::Texts => json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] }),
+        Kind::Texts => {
+            json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })
+        }
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::Words(words) => json!({ "enum": words }),
         Kind::Flag => json!({ "type": "boolean" }),

@@ -21,7 +21,12 @@ pub struct Grid {
 
 impl Grid {
     /// Reads `zip` and `exclude`, and counts. Empty if that cannot be.
-    pub(crate) fn read(axes: &[Axis], zip: Option<&Entry>, exclude: Option<&Entry>, mistakes: &mut Mistakes) -> Self {
+    pub(crate) fn read(
+        axes: &[Axis],
+        zip: Option<&Entry>,
+        exclude: Option<&Entry>,
+        mistakes: &mut Mistakes,
+    ) -> Self {
         let groups = zip.map(|entry| read_zip(axes, entry, mistakes)).unwrap_or_default();
         let mut dimensions: Vec<(Vec<usize>, usize)> = Vec::new();
         for (number, axis) in axes.iter().enumerate() {
@@ -53,14 +58,18 @@ impl Grid {
 
     fn leave_out(&mut self, axes: &[Axis], entry: &Entry, mistakes: &mut Mistakes) {
         let Content::List(tables) = &entry.value.content else {
-            mistakes.add(&entry.value.at, "exclude: write a list of tables, as [{ window = \"64K\", streams = 16 }]");
+            mistakes.add(
+                &entry.value.at,
+                "exclude: write a list of tables, as [{ window = \"64K\", streams = 16 }]",
+            );
             return;
         };
         let before = mistakes.len();
         for value in tables {
             let Content::Table(table) = &value.content else {
                 let what = value.content.describe();
-                mistakes.add(&value.at, format!("exclude: {what} is not a table such as {{ window = \"64K\" }}"));
+                mistakes
+                    .add(&value.at, format!("exclude: {what} is not a table such as {{ window = \"64K\" }}"));
                 continue;
             };
             let sound = mistakes.len();
@@ -72,7 +81,10 @@ impl Grid {
             let kept: Vec<usize> =
                 self.kept.iter().copied().filter(|number| !part.holds(&self.choice_of(*number))).collect();
             if kept.len() == count {
-                mistakes.add(&value.at, "exclude: no point is left out by this; remove it, or correct its values");
+                mistakes.add(
+                    &value.at,
+                    "exclude: no point is left out by this; remove it, or correct its values",
+                );
             }
             self.kept = kept;
         }
@@ -134,7 +146,10 @@ fn read_zip(axes: &[Axis], entry: &Entry, mistakes: &mut Mistakes) -> Vec<Vec<us
         Content::Typed(_) => vec![&entry.value],
         other => {
             let what = other.describe();
-            mistakes.add(&entry.value.at, format!("zip: {what} is not a list such as [[\"window\", \"streams\"]]"));
+            mistakes.add(
+                &entry.value.at,
+                format!("zip: {what} is not a list such as [[\"window\", \"streams\"]]"),
+            );
             return Vec::new();
         }
     };
@@ -166,9 +181,12 @@ fn read_zip(axes: &[Axis], entry: &Entry, mistakes: &mut Mistakes) -> Vec<Vec<us
         if names.len() < 2 {
             mistakes.add(&value.at, "zip: name at least two axes");
         } else if counts.len() > 1 {
-            let counts: Vec<String> =
-                group.iter().map(|axis| format!("{} has {}", axes[*axis].name, axes[*axis].values.len())).collect();
-            let text = format!("zip: {} values; axes that advance together have equally many", counts.join(", "));
+            let counts: Vec<String> = group
+                .iter()
+                .map(|axis| format!("{} has {}", axes[*axis].name, axes[*axis].values.len()))
+                .collect();
+            let text =
+                format!("zip: {} values; axes that advance together have equally many", counts.join(", "));
             mistakes.add(&value.at, text);
         } else if group.len() == names.len() {
             read.push(group);

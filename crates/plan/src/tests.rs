@@ -6,6 +6,7 @@ mod laws;
 mod layers;
 mod mistakes;
 mod times;
+mod wrong_assertions;
 
 use crate::{Plan, PlanError, Source, Surroundings, read};
 

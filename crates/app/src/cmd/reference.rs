@@ -61,6 +61,7 @@ pub(super) fn schema(which: SchemaName) -> Exit {
         SchemaName::Event => page::print_json(&schemars::schema_for!(Event)),
         SchemaName::Spec => page::print_json(&schemars::schema_for!(TestSpec)),
         SchemaName::Topology => page::print_json(&linerate_emu::topology::schema()),
+        SchemaName::Plan => page::print_json(&linerate_plan::schema()),
     }
 }
 
@@ -72,6 +73,11 @@ pub(super) fn metrics() -> Exit {
 /// Prints the reference of topology files.
 pub(super) fn topology() -> Exit {
     page::print(linerate_emu::topology::reference().as_bytes())
+}
+
+/// Prints the reference of plan files.
+pub(super) fn plan() -> Exit {
+    page::print(linerate_plan::reference().as_bytes())
 }
 
 /// Prints the command line reference.

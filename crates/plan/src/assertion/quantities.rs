@@ -96,9 +96,12 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity("ceiling", Dimension::Rate, "The limit that goodput is compared with.", |_, flow| {
         number(flow.ceiling.as_ref()?.bitrate_bps)
     }),
-    quantity("delivered", Dimension::Memory, "Bytes that the receiver read in the measured part.", |_, flow| {
-        number(flow.receiver.as_ref()?.bytes.get() as f64)
-    }),
+    quantity(
+        "delivered",
+        Dimension::Memory,
+        "Bytes that the receiver read in the measured part.",
+        |_, flow| number(flow.receiver.as_ref()?.bytes.get() as f64),
+    ),
     quantity("unaccounted", Dimension::Memory, "Bytes that no count explains.", |_, flow| {
         number(flow.books.as_ref()?.unaccounted_bytes.get() as f64)
     }),
@@ -107,9 +110,12 @@ pub const QUANTITIES: &[Quantity] = &[
         let sent = (udp.packets + udp.lost) as f64;
         (sent > 0.0).then(|| Measured::Number(udp.lost as f64 / sent))
     }),
-    quantity("jitter", Dimension::Time, "Interarrival jitter of datagrams (RFC 3550 section 6.4.1).", |_, flow| {
-        number(flow.receiver.as_ref()?.udp.as_ref()?.jitter?.as_ns() as f64)
-    }),
+    quantity(
+        "jitter",
+        Dimension::Time,
+        "Interarrival jitter of datagrams (RFC 3550 section 6.4.1).",
+        |_, flow| number(flow.receiver.as_ref()?.udp.as_ref()?.jitter?.as_ns() as f64),
+    ),
     quantity("retransmits", Dimension::Plain, "Segments sent again (TCP).", |_, flow| {
         number(flow.sender.as_ref()?.retransmits? as f64)
     }),
@@ -119,9 +125,12 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity("rtt", Dimension::Time, "Median round-trip time beside the load.", |_, flow| {
         number(flow.loaded.as_ref()?.rtt.p50_ns as f64)
     }),
-    quantity("rtt_p95", Dimension::Time, "95th percentile of the round-trip time beside the load.", |_, flow| {
-        number(flow.loaded.as_ref()?.rtt.p95_ns as f64)
-    }),
+    quantity(
+        "rtt_p95",
+        Dimension::Time,
+        "95th percentile of the round-trip time beside the load.",
+        |_, flow| number(flow.loaded.as_ref()?.rtt.p95_ns as f64),
+    ),
     quantity("rtt_p99", Dimension::Time, "99th percentile of it.", |_, flow| {
         number(flow.loaded.as_ref()?.rtt.p99_ns as f64)
     }),
@@ -138,9 +147,12 @@ pub const QUANTITIES: &[Quantity] = &[
             (base > 0.0).then(|| Measured::Number((loaded - base) / base))
         },
     ),
-    quantity("cpu_sender", Dimension::Plain, "Share of the sending host's processor time that was busy.", |_, flow| {
-        number(flow.sender.as_ref()?.host_busy?.get())
-    }),
+    quantity(
+        "cpu_sender",
+        Dimension::Plain,
+        "Share of the sending host's processor time that was busy.",
+        |_, flow| number(flow.sender.as_ref()?.host_busy?.get()),
+    ),
     quantity("cpu_receiver", Dimension::Plain, "The same at the receiving host.", |_, flow| {
         number(flow.receiver.as_ref()?.host_busy?.get())
     }),

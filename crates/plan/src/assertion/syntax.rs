@@ -122,12 +122,17 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Fault> {
                 return fault(at, format!("the quotation that begins here does not end; add {first}"));
             };
             (Token::Quoted(rest[1..=length].to_owned()), length + 2)
-        } else if let Some((sign, comparison)) = Comparison::ALL.iter().find(|(sign, _)| rest.starts_with(sign)) {
+        } else if let Some((sign, comparison)) =
+            Comparison::ALL.iter().find(|(sign, _)| rest.starts_with(sign))
+        {
             (Token::Compare(*comparison), sign.len())
         } else if "()+-*/.,=".contains(first) {
             (Token::Sign(first), 1)
         } else {
-            return fault(at, format!("'{first}' means nothing here; write a comparison such as goodput >= 0.98 ceiling"));
+            return fault(
+                at,
+                format!("'{first}' means nothing here; write a comparison such as goodput >= 0.98 ceiling"),
+            );
         };
         found.push((at, token));
         rest = &rest[length..];
@@ -156,7 +161,9 @@ fn literal(text: &str) -> usize {
     }
     let unit = |c: char| c.is_alphabetic() || c == '%';
     end += text[end..].find(|c| !unit(c)).unwrap_or(text.len() - end);
-    if text[end..].starts_with("/s") && !text[end + 2..].starts_with(|c: char| c.is_alphanumeric() || c == '_') {
+    if text[end..].starts_with("/s")
+        && !text[end + 2..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+    {
         end += 2;
     }
     end
@@ -252,11 +259,15 @@ impl Parser {
                 loop {
                     let axis_at = self.at();
                     let Some(Token::Name(axis)) = self.take() else {
-                        return fault(axis_at, "the name of an axis is missing here, as in point(streams = 1)");
+                        return fault(
+                            axis_at,
+                            "the name of an axis is missing here, as in point(streams = 1)",
+                        );
                     };
                     self.expect('=')?;
                     let value_at = self.at();
-                    let Some(Token::Literal(value) | Token::Name(value) | Token::Quoted(value)) = self.take() else {
+                    let Some(Token::Literal(value) | Token::Name(value) | Token::Quoted(value)) = self.take()
+                    else {
                         return fault(value_at, "a value is missing here, as in point(streams = 1)");
                     };
                     changed.push((axis_at, axis, value));

@@ -36,7 +36,9 @@ fn every_bundled_plan_reads_and_says_what_the_list_says() {
 fn bundled_plans_have_the_points_that_they_describe() {
     let counts: Vec<(String, usize, u32)> =
         plans().map(|plan| (plan.name.clone(), plan.grid.len(), plan.repeats)).collect();
-    let count = |name: &str| counts.iter().find(|(one, ..)| one == name).map(|(_, points, repeats)| (*points, *repeats));
+    let count = |name: &str| {
+        counts.iter().find(|(one, ..)| one == name).map(|(_, points, repeats)| (*points, *repeats))
+    };
     assert_eq!(count("window-sweep"), Some((9, 6)));
     assert_eq!(count("block-size"), Some((7 * 2, 6)));
     assert_eq!(count("bufferbloat"), Some((2 * 2, 6)));

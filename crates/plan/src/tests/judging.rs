@@ -26,7 +26,8 @@ impl Results for Table<'_> {
 /// The outcomes of one assertion at the points of a sweep over 1 and 4 streams, for uploads.
 fn outcomes(assertion: &str, rows: &[(&str, &'static str, f64)]) -> Vec<Outcome> {
     let plan = plan(&format!("assert = [{assertion}]\ntest.upload = true\naxis.streams = [1, 4]\n"));
-    let rows = rows.iter().map(|(label, name, number)| (((*label).to_owned(), *name), Measured::Number(*number)));
+    let rows =
+        rows.iter().map(|(label, name, number)| (((*label).to_owned(), *name), Measured::Number(*number)));
     judge(&plan, &Table { plan: &plan, rows: rows.collect() }).into_iter().map(|one| one.outcome).collect()
 }
 
@@ -35,7 +36,8 @@ const FOUR: &str = "streams=4";
 
 #[test]
 fn a_claim_is_judged_at_every_point() {
-    let rows = [(ONE, "goodput", 9.5e8), (ONE, "ceiling", 9.4e8), (FOUR, "goodput", 9e8), (FOUR, "ceiling", 9.4e8)];
+    let rows =
+        [(ONE, "goodput", 9.5e8), (ONE, "ceiling", 9.4e8), (FOUR, "goodput", 9e8), (FOUR, "ceiling", 9.4e8)];
     let fails = Outcome::Fails("found 900.0 Mb/s, which is not >= 921.2 Mb/s".to_owned());
     assert_eq!(outcomes("\"goodput >= 0.98 ceiling\"", &rows), [Outcome::Holds, fails.clone()]);
     assert_eq!(outcomes("\"goodput >= 0.98 * ceiling\"", &rows), [Outcome::Holds, fails.clone()]);
@@ -56,7 +58,8 @@ fn each_comparison_has_its_edge() {
         ("==", [true, false]),
         ("!=", [false, true]),
     ] {
-        let found: Vec<bool> = outcomes(&format!("\"retransmits {sign} 3\""), &rows).iter().map(Outcome::holds).collect();
+        let found: Vec<bool> =
+            outcomes(&format!("\"retransmits {sign} 3\""), &rows).iter().map(Outcome::holds).collect();
         assert_eq!(found, holds, "{sign}");
     }
 }
@@ -82,10 +85,14 @@ fn what_was_not_measured_never_passes() {
     for claim in ["loss <= 1", "loss != 5", "loss == loss", "verdict != link"] {
         for outcome in outcomes(&format!("\"{claim}\""), &[]) {
             let quantity = claim.split(' ').next().unwrap();
-            assert!(matches!(&outcome, Outcome::NotMeasured(what) if what.starts_with(quantity)), "{outcome:?}");
+            assert!(
+                matches!(&outcome, Outcome::NotMeasured(what) if what.starts_with(quantity)),
+                "{outcome:?}"
+            );
         }
     }
-    let nothing = outcomes("\"retransmits / (retransmits - retransmits) >= 0\"", &[(ONE, "retransmits", 1.0)]);
+    let nothing =
+        outcomes("\"retransmits / (retransmits - retransmits) >= 0\"", &[(ONE, "retransmits", 1.0)]);
     assert_eq!(nothing[0], Outcome::NotMeasured("a quotient whose divisor is 0".to_owned()));
     let text = "assert = [\"goodput >= point(streams=1).goodput\"]\nexclude = [{ streams = 1, window = 2000 }]\n\
                 axis.streams = [1, 4]\naxis.window = [1000, 2000]\ntest.upload = true\n";
@@ -129,7 +136,8 @@ fn log() -> Vec<Event> {
         json!({ "phase": phase, "over": "udp", "sent": 9, "lost": 0, "rtt": rtt, "kernel_timestamps": true })
     };
     let ceiling = json!({ "limit": "link", "bitrate_bps": 9.5e8, "because": "a gigabit" });
-    let finding = json!({ "cause": "link", "rule": "V10", "confidence": "confirmed", "text": "full", "evidence": {} });
+    let finding =
+        json!({ "cause": "link", "rule": "V10", "confidence": "confirmed", "text": "full", "evidence": {} });
     let received = json!({ "bytes": 4000, "elapsed_ns": 1000, "bitrate_bps": 9.4e8, "host_busy": 0.5,
         "udp": { "packets": 3, "lost": 1, "jitter_ns": 1500 } });
     let bodies = [

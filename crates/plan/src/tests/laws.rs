@@ -95,7 +95,11 @@ fn ranges_have_the_values_that_they_say() {
     assert_eq!(labels("from = \"1K\", to = \"64K\", factor = 4"), ["1KiB", "4KiB", "16KiB", "64KiB"]);
     assert_eq!(labels("from = 1000, to = 1900, step = 300"), ["1000B", "1300B", "1600B", "1900B"]);
     assert_eq!(labels("from = 10, to = 1000, points = 3"), ["10B", "100B", "1000B"]);
-    assert_eq!(labels("from = 1, to = 3, points = 9"), ["1B", "2B", "3B"], "rounded neighbours are one value");
+    assert_eq!(
+        labels("from = 1, to = 3, points = 9"),
+        ["1B", "2B", "3B"],
+        "rounded neighbours are one value"
+    );
     let rates = plan("axis.rate = { from = \"1M\", to = \"1G\", points = 4 }");
     let shown: Vec<String> = rates.axes[0].values.iter().map(|value| value.label.clone()).collect();
     assert_eq!(shown, ["1Mb/s", "10Mb/s", "100Mb/s", "1Gb/s"]);
@@ -106,8 +110,12 @@ fn ranges_have_the_values_that_they_say() {
 #[test]
 fn ten_million_points_are_refused_before_they_are_made() {
     let many = |knob: &str| format!("axis.{knob} = {{ from = 1, to = 1000, step = 1 }}\n");
-    let error = try_plan(&(many("window") + &many("length") + &many("streams")), &[]).unwrap_err().to_string();
-    assert!(error.contains("1000000000 points (1000 of window x 1000 of length x 1000 of streams)"), "{error}");
+    let error =
+        try_plan(&(many("window") + &many("length") + &many("streams")), &[]).unwrap_err().to_string();
+    assert!(
+        error.contains("1000000000 points (1000 of window x 1000 of length x 1000 of streams)"),
+        "{error}"
+    );
     assert!(error.contains(&MOST_POINTS.to_string()), "{error}");
     let long = try_plan("axis.window = { from = 0, to = 10000000, step = 1 }", &[]).unwrap_err().to_string();
     assert!(long.contains("more than 1000 values"), "{long}");

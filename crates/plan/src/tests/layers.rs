@@ -20,7 +20,11 @@ fn the_nearer_setting_wins() {
     let swept = format!("test.window = 100\naxis.window = [200, \"default\"]\n{flows}");
     assert_eq!(windows(&plan(&swept)), [Some(200), Some(200), None, None], "the point over the plan");
     let own = format!("{swept}test = {{ window = 300 }}\n");
-    assert_eq!(windows(&plan(&own)), [Some(200), Some(300), None, Some(300)], "a flow's own over the point of all");
+    assert_eq!(
+        windows(&plan(&own)),
+        [Some(200), Some(300), None, Some(300)],
+        "a flow's own over the point of all"
+    );
     let of_one = own.replace("axis.window =", "axis.own.key = \"flow.y.window\"\naxis.own.values =");
     assert_eq!(windows(&plan(&of_one)), [Some(100), Some(200), Some(100), None], "an axis over that flow");
     let flag = try_plan(&own, &["test.window=7"]).unwrap();
@@ -30,7 +34,14 @@ fn the_nearer_setting_wins() {
 #[test]
 fn settings_of_the_command_line_reach_every_kind_of_key() {
     let text = "axis.window = [1000, 2000]\n[lab]\ntopology = \"two\"\n";
-    let set = ["repeats=4", "order=shuffled", "seed=9", "axis.window=3K,4K,5K", "lab.set.buffer=1MB", "host.a.mtu=9000"];
+    let set = [
+        "repeats=4",
+        "order=shuffled",
+        "seed=9",
+        "axis.window=3K,4K,5K",
+        "lab.set.buffer=1MB",
+        "host.a.mtu=9000",
+    ];
     let plan = try_plan(text, &set).unwrap();
     assert_eq!((plan.repeats, plan.order, plan.seed), (4, Order::Shuffled, 9));
     assert_eq!(windows(&plan), [Some(3072), Some(4096), Some(5120)]);
@@ -48,7 +59,8 @@ fn axes_reach_hosts_and_the_lab() {
     let point = |number: usize| plan.point(number).unwrap();
     assert_eq!(point(0).hosts.keys().collect::<Vec<_>>(), ["a", "b"]);
     assert!(point(2).hosts.is_empty(), "the default leaves a host as it is");
-    let buffers: Vec<String> = (0..4).map(|number| point(number).lab.unwrap().set["buffer"].clone()).collect();
+    let buffers: Vec<String> =
+        (0..4).map(|number| point(number).lab.unwrap().set["buffer"].clone()).collect();
     assert_eq!(buffers, ["1MB", "2", "1MB", "2"]);
     assert!(plan.hosts.iter().all(|host| host.in_lab));
 }
@@ -56,7 +68,10 @@ fn axes_reach_hosts_and_the_lab() {
 #[test]
 fn what_is_included_holds_where_the_plan_says_nothing() {
     let around = Around(&[
-        ("rig.toml", "pause = \"9s\"\nabout = \"rig\"\ninclude = \"hosts.toml\"\n[test]\nduration = \"3s\"\nwindow = 100\n"),
+        (
+            "rig.toml",
+            "pause = \"9s\"\nabout = \"rig\"\ninclude = \"hosts.toml\"\n[test]\nduration = \"3s\"\nwindow = 100\n",
+        ),
         ("hosts.toml", "[host.a]\naddress = \"192.0.2.1\"\n[host.b]\naddress = \"192.0.2.2\"\n"),
         ("late.toml", "about = \"late\"\n"),
     ]);
@@ -72,7 +87,8 @@ fn what_is_included_holds_where_the_plan_says_nothing() {
 
 #[test]
 fn a_changed_measurement_is_another_measurement_at_the_same_point() {
-    let (short, long) = (plan("test.duration = 1\naxis.window = [1000]"), plan("test.duration = 2\naxis.window = [1000]"));
+    let (short, long) =
+        (plan("test.duration = 1\naxis.window = [1000]"), plan("test.duration = 2\naxis.window = [1000]"));
     let (short, long) = (short.point(0).unwrap(), long.point(0).unwrap());
     assert_eq!(short.id, long.id);
     assert_ne!(short.content, long.content);

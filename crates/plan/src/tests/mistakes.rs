@@ -6,7 +6,7 @@ use super::{Around, source, try_plan};
 use crate::read;
 
 #[expect(clippy::needless_pass_by_value, reason = "so that the expected text stands where it is compared")]
-fn wrong(text: &str, expected: Expect) {
+pub(super) fn wrong(text: &str, expected: Expect) {
     match try_plan(text, &[]) {
         Ok(_) => panic!("this should be wrong:\n{text}"),
         Err(error) => expected.assert_eq(&error.to_string()),
@@ -15,34 +15,51 @@ fn wrong(text: &str, expected: Expect) {
 
 #[test]
 fn keys_and_knobs() {
-    wrong("repaets = 3", expect![[r#"
+    wrong(
+        "repaets = 3",
+        expect![[r#"
         plan.toml:1:1: unknown key repaets; did you mean 'repeats'?
             repaets = 3
-            ^"#]]);
-    wrong("[test]\nwidnow = \"64K\"", expect![[r#"
+            ^"#]],
+    );
+    wrong(
+        "[test]\nwidnow = \"64K\"",
+        expect![[r#"
         plan.toml:2:1: there is no knob test.widnow; did you mean 'window'?
             widnow = "64K"
-            ^"#]]);
-    wrong("test.window_bytes = 65536", expect![[r#"
+            ^"#]],
+    );
+    wrong(
+        "test.window_bytes = 65536",
+        expect![[r#"
         plan.toml:1:6: there is no knob test.window_bytes; write 'window', and the unit in its value
             test.window_bytes = 65536
-                 ^"#]]);
-    wrong("[flow.x]\nfrom = \"a\"\nto = \"c\"\nafer = \"y\"", expect![[r#"
+                 ^"#]],
+    );
+    wrong(
+        "[flow.x]\nfrom = \"a\"\nto = \"c\"\nafer = \"y\"",
+        expect![[r#"
         plan.toml:3:6: flow.x.to: there is no host 'c'; known are a, b
             to = "c"
                  ^
         plan.toml:4:1: unknown key flow.x.afer; did you mean 'after'?
             afer = "y"
-            ^"#]]);
-    wrong("[host.c]\nmut = 9000", expect![[r#"
+            ^"#]],
+    );
+    wrong(
+        "[host.c]\nmut = 9000",
+        expect![[r#"
         plan.toml:2:1: unknown key host.c.mut; did you mean 'mtu'?
             mut = 9000
-            ^"#]]);
+            ^"#]],
+    );
 }
 
 #[test]
 fn values() {
-    wrong("[test]\nwindow = \"64 furlongs\"\nduration = \"-3s\"\nudp = 1", expect![[r#"
+    wrong(
+        "[test]\nwindow = \"64 furlongs\"\nduration = \"-3s\"\nudp = 1",
+        expect![[r#"
         plan.toml:2:10: test.window: unknown unit 'furlongs' in '64 furlongs'; known are K M G T (binary), KiB MiB GiB TiB (binary), kB MB GB TB (decimal), B (example: 64K or 64KiB (65536 bytes), 1MB (1000000 bytes))
             window = "64 furlongs"
                      ^
@@ -51,8 +68,11 @@ fn values() {
                        ^
         plan.toml:4:7: test.udp: 1 is not true or false
             udp = 1
-                  ^"#]]);
-    wrong("order = \"shufled\"\nrepeats = 0\npause = true", expect![[r#"
+                  ^"#]],
+    );
+    wrong(
+        "order = \"shufled\"\nrepeats = 0\npause = true",
+        expect![[r#"
         plan.toml:1:9: order: 'shufled' is unknown; did you mean 'shuffled'?
             order = "shufled"
                     ^
@@ -61,248 +81,243 @@ fn values() {
                       ^
         plan.toml:3:9: pause: true is not a time such as "25ms"
             pause = true
-                    ^"#]]);
-    wrong("host.c.tcp_rmem = \"1 2\"", expect![[r#"
+                    ^"#]],
+    );
+    wrong(
+        "host.c.tcp_rmem = \"1 2\"",
+        expect![[r#"
         plan.toml:1:19: host.c.tcp_rmem: '1 2' is not least, default and largest size in bytes, as "4096 131072 33554432"
             host.c.tcp_rmem = "1 2"
-                              ^"#]]);
-    wrong("test.bind_address = \"here\"", expect![[r#"
+                              ^"#]],
+    );
+    wrong(
+        "test.bind_address = \"here\"",
+        expect![[r#"
         plan.toml:1:6: flow a-b: here: invalid IP address syntax
             test.bind_address = "here"
-                 ^"#]]);
-    wrong("name = \"My Plan\"", expect![[r#"
+                 ^"#]],
+    );
+    wrong(
+        "name = \"My Plan\"",
+        expect![[r#"
         plan.toml:1:8: name: 'My Plan' cannot be a name; use small letters, digits and hyphens, and no hyphen first
             name = "My Plan"
-                   ^"#]]);
+                   ^"#]],
+    );
 }
 
 #[test]
 fn axes() {
-    wrong("axis.speed = [1]", expect![[r#"
+    wrong(
+        "axis.speed = [1]",
+        expect![[r#"
         plan.toml:1:6: axis 'speed' names no knob; known are affinity, bidir, bind_address, bind_device, blocks, bytes, congestion, download, dscp, duration, fq_rate, interval, ipv4, ipv6, length, link, mptcp, mss, no_delay, no_latency, omit, rate, read_rate, server_affinity, skip_rx_copy, source_port, streams, tos, udp, until, upload, window, zerocopy; or say what it sweeps with key = "…"
             axis.speed = [1]
-                 ^"#]]);
-    wrong("axis.window = [\"64K\", 65536]", expect![[r#"
+                 ^"#]],
+    );
+    wrong(
+        "axis.window = [\"64K\", 65536]",
+        expect![[r#"
         plan.toml:1:15: axis.window: '64K' and '65536' are the same; leave one out
             axis.window = ["64K", 65536]
-                          ^"#]]);
-    wrong("axis.window = []", expect![[r#"
+                          ^"#]],
+    );
+    wrong(
+        "axis.window = []",
+        expect![[r#"
         plan.toml:1:6: axis.window: no values; give at least one
             axis.window = []
-                 ^"#]]);
-    wrong("axis.window = { from = \"1M\", to = \"1K\", factor = 2 }", expect![[r#"
+                 ^"#]],
+    );
+}
+
+#[test]
+fn ranges() {
+    wrong(
+        "axis.window = { from = \"1M\", to = \"1K\", factor = 2 }",
+        expect![[r#"
         plan.toml:1:24: axis.window.from: 1MiB is above 1KiB; give the smaller one first
             axis.window = { from = "1M", to = "1K", factor = 2 }
-                                   ^"#]]);
-    wrong("axis.window = { from = \"1K\", to = \"1M\" }", expect![[r#"
+                                   ^"#]],
+    );
+    wrong(
+        "axis.window = { from = \"1K\", to = \"1M\" }",
+        expect![[r#"
         plan.toml:1:6: axis.window: a range needs one of step, factor and points
             axis.window = { from = "1K", to = "1M" }
-                 ^"#]]);
-    wrong("axis.window = { from = 0, to = \"1M\", factor = 2 }", expect![[r#"
+                 ^"#]],
+    );
+    wrong(
+        "axis.window = { from = 0, to = \"1M\", factor = 2 }",
+        expect![[r#"
         plan.toml:1:47: axis.window: 0 times 2 is 0; begin above 0
             axis.window = { from = 0, to = "1M", factor = 2 }
-                                                          ^"#]]);
-    wrong("axis.congestion = { from = 1, to = 2, step = 1 }", expect![[r#"
+                                                          ^"#]],
+    );
+    wrong(
+        "axis.congestion = { from = 1, to = 2, step = 1 }",
+        expect![[r#"
         plan.toml:1:6: axis.congestion: there is no range of such values; list them with values = […]
             axis.congestion = { from = 1, to = 2, step = 1 }
-                 ^"#]]);
-    wrong("axis.mtu = { key = \"host.c.mtu\", values = [1500] }", expect![[r#"
+                 ^"#]],
+    );
+}
+
+#[test]
+fn what_axes_sweep() {
+    wrong(
+        "axis.mtu = { key = \"host.c.mtu\", values = [1500] }",
+        expect![[r#"
         plan.toml:1:20: axis.mtu.key: 'host.c.mtu' cannot be swept; there is no host 'c'; known are a, b
             axis.mtu = { key = "host.c.mtu", values = [1500] }
-                               ^"#]]);
-    wrong("axis.buffer = { key = \"lab.buffer\", values = [1] }", expect![[r#"
+                               ^"#]],
+    );
+    wrong(
+        "axis.buffer = { key = \"lab.buffer\", values = [1] }",
+        expect![[r#"
         plan.toml:1:23: axis.buffer.key: 'lab.buffer' cannot be swept; the plan has no lab, add [lab] with topology = "…"
             axis.buffer = { key = "lab.buffer", values = [1] }
-                                  ^"#]]);
-    wrong("axis.window = [1000]\naxis.w = { key = \"test.window\", values = [1] }", expect![[r#"
+                                  ^"#]],
+    );
+    wrong(
+        "axis.window = [1000]\naxis.w = { key = \"test.window\", values = [1] }",
+        expect![[r#"
         plan.toml:2:6: axis.w: axis 'window' sweeps that already; use one of them
             axis.w = { key = "test.window", values = [1] }
-                 ^"#]]);
-    wrong("axis.window = { values = [1000, 2000], labels = [\"one\"] }", expect![[r#"
+                 ^"#]],
+    );
+    wrong(
+        "axis.window = { values = [1000, 2000], labels = [\"one\"] }",
+        expect![[r#"
         plan.toml:1:49: axis.window.labels: 1 labels for 2 values; give each value one
             axis.window = { values = [1000, 2000], labels = ["one"] }
-                                                            ^"#]]);
+                                                            ^"#]],
+    );
 }
 
 #[test]
 fn combinations() {
     let axes = "axis.window = [1000, 2000]\naxis.streams = [1, 2, 3]\n";
-    wrong(&format!("zip = [[\"window\", \"streams\"]]\n{axes}"), expect![[r#"
+    wrong(
+        &format!("zip = [[\"window\", \"streams\"]]\n{axes}"),
+        expect![[r#"
         plan.toml:1:8: zip: window has 2, streams has 3 values; axes that advance together have equally many
             zip = [["window", "streams"]]
-                   ^"#]]);
-    wrong(&format!("zip = [[\"window\", \"stream\"]]\n{axes}"), expect![[r#"
+                   ^"#]],
+    );
+    wrong(
+        &format!("zip = [[\"window\", \"stream\"]]\n{axes}"),
+        expect![[r#"
         plan.toml:1:8: zip: there is no axis 'stream'; did you mean 'streams'?
             zip = [["window", "stream"]]
-                   ^"#]]);
-    wrong(&format!("exclude = [{{ window = 3000 }}, {{ widow = 1000 }}]\n{axes}"), expect![[r#"
+                   ^"#]],
+    );
+    wrong(
+        &format!("exclude = [{{ window = 3000 }}, {{ widow = 1000 }}]\n{axes}"),
+        expect![[r#"
         plan.toml:1:23: 3000 is no value of axis 'window'; its values are 1000, 2000
             exclude = [{ window = 3000 }, { widow = 1000 }]
                                   ^
         plan.toml:1:33: there is no axis 'widow'; did you mean 'window'?
             exclude = [{ window = 3000 }, { widow = 1000 }]
-                                            ^"#]]);
-    wrong(&format!("exclude = [{{ streams = [1, 2, 3] }}]\n{axes}"), expect![[r#"
+                                            ^"#]],
+    );
+    wrong(
+        &format!("exclude = [{{ streams = [1, 2, 3] }}]\n{axes}"),
+        expect![[r#"
         plan.toml:1:1: exclude: every point is left out; keep at least one
             exclude = [{ streams = [1, 2, 3] }]
-            ^"#]]);
-    wrong(&format!("exclude = [{{ window = 1000 }}, {{ window = 1000, streams = 2 }}]\n{axes}"), expect![[r#"
+            ^"#]],
+    );
+    wrong(
+        &format!("exclude = [{{ window = 1000 }}, {{ window = 1000, streams = 2 }}]\n{axes}"),
+        expect![[r#"
         plan.toml:1:31: exclude: no point is left out by this; remove it, or correct its values
             exclude = [{ window = 1000 }, { window = 1000, streams = 2 }]
-                                          ^"#]]);
-}
-
-#[test]
-fn assertions() {
-    let with = |claim: &str| format!("axis.streams = [1, 4]\nassert = [\n    \"loss <= 1\",\n    \"{claim}\",\n]");
-    wrong(&with("goodput >= 0.98 celing"), expect![[r#"
-        plan.toml:4:22: assert: there is no quantity 'celing'; did you mean 'ceiling'?
-                "goodput >= 0.98 celing",
-                                 ^"#]]);
-    wrong(&with("goodput"), expect![[r#"
-        plan.toml:4:13: assert: nothing is compared; write a comparison such as goodput >= 0.98 ceiling
-                "goodput",
-                        ^"#]]);
-    wrong(&with("goodput >= 5ms"), expect![[r#"
-        plan.toml:4:17: assert: unknown unit 'ms' in '5ms'; known are k M G T with or without b/s, bit/s or bps (decimal), MB/s (8 x 10^6 bit/s), MiB/s (example: 100M, 2.5Gb/s, 80k (decimal: 1M is 1000000 bit/s))
-                "goodput >= 5ms",
-                            ^"#]]);
-    wrong(&with("goodput >= rtt"), expect![[r#"
-        plan.toml:4:17: assert: a rate is compared with a time; compare like with like
-                "goodput >= rtt",
-                            ^"#]]);
-    wrong(&with("goodput + rtt > 1"), expect![[r#"
-        plan.toml:4:16: assert: a rate and a time cannot be added or subtracted
-                "goodput + rtt > 1",
-                           ^"#]]);
-    wrong(&with("verdict != unknwon"), expect![[r#"
-        plan.toml:4:17: assert: there is no such word as 'unknwon'; did you mean 'unknown'?
-                "verdict != unknwon",
-                            ^"#]]);
-    wrong(&with("verdict > link"), expect![[r#"
-        plan.toml:4:6: assert: words have no order; compare them with == or !=
-                "verdict > link",
-                 ^"#]]);
-    wrong(&with("1 < 2"), expect![[r#"
-        plan.toml:4:6: assert: nothing measured is compared; name a quantity such as goodput
-                "1 < 2",
-                 ^"#]]);
-    wrong(&with("goodput >= point(streams=3).goodput"), expect![[r#"
-        plan.toml:4:23: assert: '3' is no value of axis 'streams'; its values are 1, 4
-                "goodput >= point(streams=3).goodput",
-                                  ^"#]]);
-    wrong(&with("goodput >= point(stream=1).goodput"), expect![[r#"
-        plan.toml:4:23: assert: there is no axis 'stream'; did you mean 'streams'?
-                "goodput >= point(stream=1).goodput",
-                                  ^"#]]);
-    wrong(&with("goodput >= run(old).goodput"), expect![[r#"
-        plan.toml:4:21: assert: the name of a run is missing here, as in run("baseline")
-                "goodput >= run(old).goodput",
-                                ^"#]]);
-    wrong(&with("loss <= 1 and rtt < 5ms"), expect![[r#"
-        plan.toml:4:20: assert: the assertion should end here; write one assertion for each comparison
-                "loss <= 1 and rtt < 5ms",
-                               ^"#]]);
-    wrong(&with("loss ~ 1"), expect![[r#"
-        plan.toml:4:11: assert: '~' means nothing here; write a comparison such as goodput >= 0.98 ceiling
-                "loss ~ 1",
-                      ^"#]]);
-}
-
-#[test]
-fn assertions_in_tables() {
-    let axes = "axis.streams = [1, 4]\naxis.window = [1000, 2000]\n";
-    wrong(&format!("{axes}assert = [{{ that = \"loss < 1\", at = {{ streams = 3 }}, flow = \"x\" }}]"), expect![[r#"
-        plan.toml:3:49: 3 is no value of axis 'streams'; its values are 1, 4
-            assert = [{ that = "loss < 1", at = { streams = 3 }, flow = "x" }]
-                                                            ^
-        plan.toml:3:61: assert.flow: there is no flow 'x'; known are a-b
-            assert = [{ that = "loss < 1", at = { streams = 3 }, flow = "x" }]
-                                                                        ^"#]]);
-    wrong(&format!("{axes}assert = [{{ at = {{ streams = 4 }} }}, 5]"), expect![[r#"
-        plan.toml:3:11: the assertion says nothing; add that = "goodput >= 0.98 ceiling"
-            assert = [{ at = { streams = 4 } }, 5]
-                      ^
-        plan.toml:3:37: assert: 5 is not an assertion such as "goodput >= 0.98 ceiling"
-            assert = [{ at = { streams = 4 } }, 5]
-                                                ^"#]]);
-    let excluded = format!("exclude = [{{ streams = 1, window = 1000 }}]\n{axes}");
-    wrong(
-        &format!("{excluded}assert = [{{ that = \"loss < 1\", at = {{ streams = 1, window = 1000 }} }}]"),
-        expect![[r#"
-            plan.toml:4:37: assert.at: no point of the plan is like this; correct the values, or leave it out
-                assert = [{ that = "loss < 1", at = { streams = 1, window = 1000 } }]
-                                                    ^"#]],
+                                          ^"#]],
     );
-}
-
-#[test]
-fn searches() {
-    let search = |rest: &str| format!("test.udp = true\n[axis.rate]\nfrom = 0\nto = \"1G\"\n{rest}");
-    wrong(&search("pass = \"loss = 0\""), expect![[r#"
-        plan.toml:5:14: axis.rate.pass: write == to compare
-            pass = "loss = 0"
-                         ^"#]]);
-    wrong(&search("pass = \"loss == 0\"\nvalues = [1]"), expect![[r#"
-        plan.toml:6:10: axis.rate.values: the axis is searched (pass), not swept; leave it out
-            values = [1]
-                     ^"#]]);
-    wrong(&search("pass = \"loss == 0\"\n[axis.length]\nfrom = 40\nto = 80\npass = \"loss == 0\""), expect![[r#"
-        plan.toml:6:7: axis.length: a plan searches one axis; sweep the others
-            [axis.length]
-                  ^"#]]);
 }
 
 #[test]
 fn flows_and_hosts() {
     let flow = |name: &str, rest: &str| format!("[flow.{name}]\nfrom = \"a\"\nto = \"b\"\n{rest}\n");
-    wrong(&(flow("x", "after = \"y\"") + &flow("y", "after = \"x\"")), expect![[r#"
+    wrong(
+        &(flow("x", "after = \"y\"") + &flow("y", "after = \"x\"")),
+        expect![[r#"
         plan.toml:4:9: flow.x.after: these flows wait for each other; let one of them begin
             after = "y"
-                    ^"#]]);
-    wrong(&(flow("x", "background = true") + &flow("y", "after = \"x\"")), expect![[r#"
+                    ^"#]],
+    );
+    wrong(
+        &(flow("x", "background = true") + &flow("y", "after = \"x\"")),
+        expect![[r#"
         plan.toml:8:9: flow.y.after: 'x' runs in the background until the others have ended; wait for another one
             after = "x"
-                    ^"#]]);
-    wrong(&flow("x", "background = true"), expect![[r#"
+                    ^"#]],
+    );
+    wrong(
+        &flow("x", "background = true"),
+        expect![[r#"
         plan.toml:4:14: every flow runs in the background, so none of them ever ends; leave background out of one
             background = true
-                         ^"#]]);
-    wrong("[flow.x]\nfrom = \"a\"\nto = \"a\"\n[flow.y]\nto = \"b\"", expect![[r#"
+                         ^"#]],
+    );
+    wrong(
+        "[flow.x]\nfrom = \"a\"\nto = \"a\"\n[flow.y]\nto = \"b\"",
+        expect![[r#"
         plan.toml:3:6: flow.x: it goes from a host to itself; name another one
             to = "a"
                  ^
         plan.toml:4:7: flow.y.from is missing; name a host
             [flow.y]
-                  ^"#]]);
-    wrong("[host.c]", expect![[r#"
+                  ^"#]],
+    );
+    wrong(
+        "[host.c]",
+        expect![[r#"
         plan.toml:1:1: with more than two hosts, say what is measured; add [flow.NAME] with from = "…" and to = "…"
             [host.c]
-            ^"#]]);
-    wrong("[lab]\ntopology = \"tow\"", expect![[r#"
+            ^"#]],
+    );
+    wrong(
+        "[lab]\ntopology = \"tow\"",
+        expect![[r#"
         plan.toml:2:12: lab: there is no topology tow
             topology = "tow"
-                       ^"#]]);
-    wrong("[lab]\ntopology = \"two\"\n[axis.rate]\nkey = \"lab.rate\"\nvalues = [\"1G\"]", expect![[r#"
+                       ^"#]],
+    );
+    wrong(
+        "[lab]\ntopology = \"two\"\n[axis.rate]\nkey = \"lab.rate\"\nvalues = [\"1G\"]",
+        expect![[r#"
         plan.toml:3:7: the lab cannot be made with this: there is no parameter rate
             [axis.rate]
-                  ^"#]]);
+                  ^"#]],
+    );
 }
 
 #[test]
 fn knobs_that_do_not_go_together() {
-    wrong("test.udp = true\naxis.length = [100, 70000]", expect![[r#"
+    wrong(
+        "test.udp = true\naxis.length = [100, 70000]",
+        expect![[r#"
         plan.toml:2:6: flow a-b: --length: the length is out of range; give 32 to 65507 bytes for a datagram (at length=70000)
             axis.length = [100, 70000]
-                 ^"#]]);
-    wrong("[test]\nudp = true\ncongestion = \"reno\"", expect![[r#"
+                 ^"#]],
+    );
+    wrong(
+        "[test]\nudp = true\ncongestion = \"reno\"",
+        expect![[r#"
         plan.toml:3:1: flow a-b: --congestion: it belongs to TCP and the test is UDP; leave it or -u out
             congestion = "reno"
-            ^"#]]);
-    wrong("[test]\nbytes = \"1M\"\nduration = 3", expect![[r#"
+            ^"#]],
+    );
+    wrong(
+        "[test]\nbytes = \"1M\"\nduration = 3",
+        expect![[r#"
         plan.toml:3:1: flow a-b: --time: it does not go together with --bytes; leave one of them out
             duration = 3
-            ^"#]]);
+            ^"#]],
+    );
 }
 
 #[test]
@@ -330,7 +345,8 @@ fn included_files() {
     expect![[r#"
         wrong.toml:4:1: there is no knob test.windw; did you mean 'window'?
             windw = 3
-            ^"#]].assert_eq(&read("include = \"wrong.toml\""));
+            ^"#]]
+    .assert_eq(&read("include = \"wrong.toml\""));
     expect![[r#"
         plan.toml:1:11: include: missing.toml is not there, beside plan.toml
             include = ["missing.toml", "broken.toml"]
@@ -340,9 +356,11 @@ fn included_files() {
                 ^
         broken.toml:1:7: not TOML: unexpected key or value, expected newline, `#`; see toml.io for the syntax
             a = = 1
-                  ^"#]].assert_eq(&read("include = [\"missing.toml\", \"broken.toml\"]"));
+                  ^"#]]
+    .assert_eq(&read("include = [\"missing.toml\", \"broken.toml\"]"));
     expect![[r#"
         circle.toml:1:11: include: deeper than 8 files; does one include itself?
             include = "circle.toml"
-                      ^"#]].assert_eq(&read("include = \"circle.toml\""));
+                      ^"#]]
+    .assert_eq(&read("include = \"circle.toml\""));
 }
