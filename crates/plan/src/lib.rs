@@ -22,7 +22,6 @@ mod point;
 mod progress;
 mod range;
 mod read;
-mod read_assert;
 mod reference;
 mod schedule;
 mod schema;

@@ -4,6 +4,7 @@ use linerate_document::{Content, Entry, Mistakes, Place, Table, Value, hint};
 use linerate_model::Direction;
 use linerate_units::Ratio;
 
+use super::Reader;
 use crate::assertion::{Assertion, Claim, Fault, read as read_claim};
 use crate::axis::{Axis, Draft, Part};
 use crate::error::Source;
@@ -11,7 +12,6 @@ use crate::keys::{ASSERT, Fields};
 use crate::kind::Setting;
 use crate::plan::Plan;
 use crate::range;
-use crate::read::Reader;
 use crate::search::Search;
 
 /// Reads the assertions of a plan whose axes and flows are known.
