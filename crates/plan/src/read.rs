@@ -15,7 +15,7 @@ use crate::include::{self, Surroundings};
 use crate::keys::{Fields, HEAD, HOST, LAB, SETTINGS, TABLES};
 use crate::kind::Setting;
 use crate::knobs::knob;
-use crate::plan::{Flow, Host, Lab, Order, Plan};
+use crate::plan::{Host, Lab, Order, Plan};
 use crate::sweep::Grid;
 
 /// The most hosts or flows of a plan.
