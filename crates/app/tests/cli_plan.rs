@@ -37,6 +37,9 @@ fn the_document_has_every_point_and_the_order_of_the_trials() {
     assert_eq!(found["points"][1]["flows"][0]["spec"]["socket"]["window_bytes"], 1 << 20);
     assert_eq!(found["trials"], serde_json::json!([[0, 1], [1, 1], [1, 2], [0, 2]]));
     assert_eq!(found["estimate"]["trials"], 4);
+    // The file asserts something of the window "default", which is gone; what remains is judged.
+    assert_eq!(found["left_out"], serde_json::json!(["goodput >= 0.9 ceiling"]));
+    assert_eq!(found["assertions"].as_array().unwrap().len(), 2);
 }
 
 #[test]

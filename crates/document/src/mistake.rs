@@ -40,6 +40,11 @@ impl Mistakes {
         self.0.push(Mistake { place: place.clone(), text: text.into() });
     }
 
+    /// Adds those found elsewhere.
+    pub fn append(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
     /// True as long as nothing is wrong.
     #[must_use]
     pub fn is_empty(&self) -> bool {

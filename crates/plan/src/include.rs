@@ -1,5 +1,7 @@
 //! The files of a plan: itself, what it includes, and what the command line sets.
 
+use std::collections::BTreeSet;
+
 use linerate_document::{Content, Entry, Mistakes, Place, Table, Value, hint, parse};
 
 use crate::error::Source;
@@ -101,8 +103,9 @@ fn underlay(upper: &mut Table, lower: Table) {
 
 /// Puts settings of the command line into a plan: `test.duration=5s`, `repeats=3`, `host.a.address=192.0.2.1`,
 /// `axis.window=64K,1M`, `lab.set.buffer=1MB`. One for a knob of `test` takes the place of an axis over that knob, and of
-/// what single flows say.
-pub(crate) fn apply(document: &mut Table, settings: &[String], mistakes: &mut Mistakes) {
+/// what single flows say. Gives back the axes that have lost values by that.
+pub(crate) fn apply(document: &mut Table, settings: &[String], mistakes: &mut Mistakes) -> BTreeSet<String> {
+    let mut changed = BTreeSet::new();
     for typed in settings {
         let place = Place::Override(typed.clone());
         let Some((path, value)) = typed.split_once('=') else {
@@ -111,13 +114,19 @@ pub(crate) fn apply(document: &mut Table, settings: &[String], mistakes: &mut Mi
         };
         let value = Value { at: place.clone(), content: Content::Typed(value.trim().to_owned()) };
         let path: Vec<&str> = path.trim().split('.').collect();
-        if let Err(text) = put(document, &path, value) {
-            mistakes.add(&place, text);
+        if let ["axis", name, ..] = path[..] {
+            changed.insert(name.to_owned());
+        }
+        match put(document, &path, value) {
+            Ok(forgotten) => changed.extend(forgotten),
+            Err(text) => mistakes.add(&place, text),
         }
     }
+    changed
 }
 
-fn put(document: &mut Table, path: &[&str], value: Value) -> Result<(), String> {
+/// Puts one setting in; gives back the axes that it takes the place of.
+fn put(document: &mut Table, path: &[&str], value: Value) -> Result<Vec<String>, String> {
     let names = |document: &Table, kind: &str| -> Vec<String> {
         let table = document.table(kind);
         table.into_iter().flat_map(|table| table.0.iter().map(|entry| entry.key.clone())).collect()
@@ -130,8 +139,8 @@ fn put(document: &mut Table, path: &[&str], value: Value) -> Result<(), String> 
                     flow.remove(&format!("test.{knob}"));
                 }
             }
-            forget_axis(document, knob);
             document.set(path, value);
+            return Ok(forget_axis(document, knob));
         }
         ["lab", "set", key @ ..] if !key.is_empty() => document.set(&["lab", "set", &key.join(".")], value),
         ["lab", key] => document.set(&["lab", key], value),
@@ -163,11 +172,11 @@ fn put(document: &mut Table, path: &[&str], value: Value) -> Result<(), String> 
             return Err(format!("a plan has no key '{}'{}", path.join("."), hint(path[0], known)));
         }
     }
-    Ok(())
+    Ok(Vec::new())
 }
 
 /// Takes away an axis that sweeps nothing but this knob of all flows.
-fn forget_axis(document: &mut Table, knob: &str) {
+fn forget_axis(document: &mut Table, knob: &str) -> Vec<String> {
     let over = |entry: &Entry| {
         let key = match &entry.value.content {
             Content::Table(table) => table.get("key").map(|entry| texts(&entry.value).unwrap_or_default()),
@@ -178,7 +187,8 @@ fn forget_axis(document: &mut Table, knob: &str) {
             Some(keys) => keys == [format!("test.{knob}")],
         }
     };
-    if let Some(axes) = document.table_mut("axis") {
-        axes.0.retain(|entry| !over(entry));
-    }
+    let Some(axes) = document.table_mut("axis") else { return Vec::new() };
+    let forgotten = axes.0.iter().filter(|entry| over(entry)).map(|entry| entry.key.clone()).collect();
+    axes.0.retain(|entry| !over(entry));
+    forgotten
 }

@@ -47,6 +47,8 @@ pub struct Plan {
     pub max_time: Option<Span>,
     /// What must hold of the results.
     pub assertions: Vec<Assertion>,
+    /// Assertions of the file about points that settings of the command line have taken away.
+    pub left_out: Vec<String>,
 }
 
 /// A host of a plan.

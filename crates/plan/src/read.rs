@@ -4,7 +4,7 @@ mod assertions;
 mod check;
 mod flows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_document::{Content, Entry, Mistakes, Place, Table, check_name};
 use linerate_units::Span;
@@ -31,8 +31,8 @@ pub fn read(plan: Source, settings: &[String], around: &dyn Surroundings) -> Res
     let mut mistakes = Mistakes::default();
     let (document, sources) = include::load(plan, around, &mut mistakes);
     let read = document.map(|mut document| {
-        include::apply(&mut document, settings, &mut mistakes);
-        Reader { document: &document, sources: &sources, around, mistakes: &mut mistakes }.plan()
+        let changed = include::apply(&mut document, settings, &mut mistakes);
+        Reader { document: &document, sources: &sources, around, changed, mistakes: &mut mistakes }.plan()
     });
     match read {
         Some(plan) if mistakes.is_empty() => Ok(plan),
@@ -44,6 +44,8 @@ struct Reader<'r> {
     document: &'r Table,
     pub(crate) sources: &'r [Source],
     around: &'r dyn Surroundings,
+    /// Axes that settings of the command line have changed: what the file says of their values may be void.
+    pub(crate) changed: BTreeSet<String>,
     pub(crate) mistakes: &'r mut Mistakes,
 }
 
@@ -72,6 +74,7 @@ impl<'r> Reader<'r> {
             pause: head.span("pause").unwrap_or(Span::from_secs(1)),
             max_time: head.span("max_time"),
             assertions: Vec::new(),
+            left_out: Vec::new(),
         };
         plan.hosts = self.hosts(plan.lab.as_ref());
         plan.flows = self.flows(&plan.hosts);
@@ -79,7 +82,7 @@ impl<'r> Reader<'r> {
         self.axes(&mut plan);
         if self.mistakes.len() == before {
             let entry = |key: &str| self.document.get(key);
-            plan.grid = Grid::read(&plan.axes, entry("zip"), entry("exclude"), self.mistakes);
+            plan.grid = Grid::read(&plan.axes, &self.changed, entry("zip"), entry("exclude"), self.mistakes);
         }
         if self.mistakes.len() == before && !plan.grid.is_empty() {
             assertions::read(self, self.document.get("assert"), &mut plan);

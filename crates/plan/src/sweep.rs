@@ -23,11 +23,12 @@ impl Grid {
     /// Reads `zip` and `exclude`, and counts. Empty if that cannot be.
     pub(crate) fn read(
         axes: &[Axis],
+        changed: &BTreeSet<String>,
         zip: Option<&Entry>,
         exclude: Option<&Entry>,
         mistakes: &mut Mistakes,
     ) -> Self {
-        let groups = zip.map(|entry| read_zip(axes, entry, mistakes)).unwrap_or_default();
+        let groups = zip.map(|entry| read_zip(axes, changed, entry, mistakes)).unwrap_or_default();
         let mut dimensions: Vec<(Vec<usize>, usize)> = Vec::new();
         for (number, axis) in axes.iter().enumerate() {
             match groups.iter().find(|group| group.contains(&number)) {
@@ -51,12 +52,18 @@ impl Grid {
         }
         let mut grid = Self { dimensions, kept: (0..total.unwrap_or(0)).collect() };
         if let Some(entry) = exclude {
-            grid.leave_out(axes, entry, mistakes);
+            grid.leave_out(axes, changed, entry, mistakes);
         }
         grid
     }
 
-    fn leave_out(&mut self, axes: &[Axis], entry: &Entry, mistakes: &mut Mistakes) {
+    fn leave_out(
+        &mut self,
+        axes: &[Axis],
+        changed: &BTreeSet<String>,
+        entry: &Entry,
+        mistakes: &mut Mistakes,
+    ) {
         let Content::List(tables) = &entry.value.content else {
             mistakes.add(
                 &entry.value.at,
@@ -72,15 +79,20 @@ impl Grid {
                     .add(&value.at, format!("exclude: {what} is not a table such as {{ window = \"64K\" }}"));
                 continue;
             };
-            let sound = mistakes.len();
-            let part = Part::read(table, axes, mistakes);
-            if mistakes.len() > sound {
+            // What the command line has taken away needs no exclusion.
+            let void = table.0.iter().any(|entry| changed.contains(&entry.key));
+            let mut found = Mistakes::default();
+            let part = Part::read(table, axes, &mut found);
+            if !found.is_empty() {
+                if !void {
+                    mistakes.append(found);
+                }
                 continue;
             }
             let count = self.kept.len();
             let kept: Vec<usize> =
                 self.kept.iter().copied().filter(|number| !part.holds(&self.choice_of(*number))).collect();
-            if kept.len() == count {
+            if kept.len() == count && !void {
                 mistakes.add(
                     &value.at,
                     "exclude: no point is left out by this; remove it, or correct its values",
@@ -138,7 +150,12 @@ impl Grid {
 }
 
 /// The groups of axes that advance together, by their numbers, each in ascending order.
-fn read_zip(axes: &[Axis], entry: &Entry, mistakes: &mut Mistakes) -> Vec<Vec<usize>> {
+fn read_zip(
+    axes: &[Axis],
+    changed: &BTreeSet<String>,
+    entry: &Entry,
+    mistakes: &mut Mistakes,
+) -> Vec<Vec<usize>> {
     let groups: Vec<&Value> = match &entry.value.content {
         // One group may stand without the outer list.
         Content::List(items) if items.iter().all(|item| item.text().is_some()) => vec![&entry.value],
@@ -163,13 +180,14 @@ fn read_zip(axes: &[Axis], entry: &Entry, mistakes: &mut Mistakes) -> Vec<Vec<us
                 continue;
             }
         };
-        let mut group = Vec::new();
+        let (mut group, mut gone) = (Vec::new(), 0);
         for name in &names {
             match axes.iter().position(|axis| axis.name == *name) {
                 Some(number) if !used.insert(number) => {
                     mistakes.add(&value.at, format!("zip: axis '{name}' stands in it twice"));
                 }
                 Some(number) => group.push(number),
+                None if changed.contains(name) => gone += 1,
                 None => {
                     let hint = hint(name, axes.iter().map(|axis| axis.name.as_str()));
                     mistakes.add(&value.at, format!("zip: there is no axis '{name}'{hint}"));
@@ -188,7 +206,7 @@ fn read_zip(axes: &[Axis], entry: &Entry, mistakes: &mut Mistakes) -> Vec<Vec<us
             let text =
                 format!("zip: {} values; axes that advance together have equally many", counts.join(", "));
             mistakes.add(&value.at, text);
-        } else if group.len() == names.len() {
+        } else if group.len() > 1 && group.len() + gone == names.len() {
             read.push(group);
         }
     }

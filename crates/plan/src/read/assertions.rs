@@ -1,5 +1,7 @@
 //! Reading assertions, and axes that are searched.
 
+use std::collections::BTreeSet;
+
 use linerate_document::{Content, Entry, Mistakes, Place, Table, Value, hint};
 use linerate_model::Direction;
 use linerate_units::Ratio;
@@ -20,6 +22,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: Option<&Entry>, plan: &mut Pl
     let one = std::slice::from_ref(&entry.value);
     let values = if let Content::List(values) = &entry.value.content { values.as_slice() } else { one };
     for value in values {
+        let before = std::mem::take(reader.mistakes);
         let read = match &value.content {
             Content::Table(table) => from_table(reader, table, value, plan),
             _ => claim(reader.sources, value, "assert", &plan.axes, reader.mistakes).map(|(text, claim)| {
@@ -33,8 +36,29 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: Option<&Entry>, plan: &mut Pl
                 }
             }),
         };
-        plan.assertions.extend(read);
+        let found = std::mem::replace(reader.mistakes, before);
+        if found.is_empty() {
+            plan.assertions.extend(read);
+        } else if let Some(text) = about_a_changed_axis(&reader.changed, value) {
+            plan.left_out.push(text);
+        } else {
+            reader.mistakes.append(found);
+        }
     }
+}
+
+/// The text of an assertion that speaks of values of an axis which the command line has changed.
+fn about_a_changed_axis(changed: &BTreeSet<String>, value: &Value) -> Option<String> {
+    let (text, at) = match &value.content {
+        Content::Table(table) => (table.get("that")?.value.text()?, table.table("at")),
+        _ => (value.text()?, None),
+    };
+    let at_one = at.is_some_and(|at| at.0.iter().any(|entry| changed.contains(&entry.key)));
+    let mut behind = text.split("point(").skip(1).filter_map(|rest| rest.split(')').next());
+    let names = |rest: &str| {
+        rest.split(',').filter_map(|part| part.split('=').next()).any(|name| changed.contains(name.trim()))
+    };
+    (at_one || behind.any(names)).then(|| text.to_owned())
 }
 
 fn from_table(reader: &mut Reader<'_>, table: &Table, value: &Value, plan: &Plan) -> Option<Assertion> {

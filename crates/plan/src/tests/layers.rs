@@ -93,3 +93,24 @@ fn a_changed_measurement_is_another_measurement_at_the_same_point() {
     assert_eq!(short.id, long.id);
     assert_ne!(short.content, long.content);
 }
+
+#[test]
+fn what_the_file_says_of_values_that_the_command_line_took_away_is_left_out() {
+    let text = "zip = [[\"window\", \"streams\"]]\nexclude = [{ window = 1000, interval = 2 }, { interval = 3 }]\n\
+                axis.window = [1000, 2000]\naxis.streams = [1, 4]\naxis.interval = [1, 2, 3]\n\
+                assert = [\"loss < 1\", { that = \"rtt < 1s\", at = { window = 1000 } }, \"rtt < 2 point(window=2000).rtt\"]\n";
+    let whole = plan(text);
+    assert_eq!((whole.grid.len(), whole.assertions.len(), whole.left_out.len()), (2 * 3 - 1 - 2, 3, 0));
+    for set in ["axis.window=7,8", "test.window=9"] {
+        let less = try_plan(text, &[set]).unwrap();
+        assert_eq!(less.grid.len(), 2 * 2, "{set}");
+        assert_eq!(less.left_out, ["rtt < 1s", "rtt < 2 point(window=2000).rtt"], "{set}");
+        assert_eq!(less.assertions.len(), 1, "{set}");
+    }
+    // Mistakes that have nothing to do with it remain mistakes.
+    let wrong = text.replace("loss < 1", "los < 1").replace("interval = 3", "interval = 4");
+    let error = try_plan(&wrong, &["axis.window=7,8"]).unwrap_err().to_string();
+    assert!(error.contains("4 is no value of axis 'interval'"), "{error}");
+    let error = try_plan(&text.replace("loss < 1", "los < 1"), &["test.window=9"]).unwrap_err().to_string();
+    assert!(error.contains("there is no quantity 'los'"), "{error}");
+}

@@ -62,6 +62,8 @@ pub(super) struct Listed<'p> {
     #[serde(skip_serializing_if = "Option::is_none")]
     search: Option<SearchEntry<'p>>,
     assertions: Vec<AssertionEntry<'p>>,
+    /// Assertions about points that `--set` took away.
+    left_out: &'p [String],
 }
 
 #[derive(Serialize)]
@@ -154,6 +156,7 @@ impl<'p> Listed<'p> {
                 .iter()
                 .map(|one| AssertionEntry { name: &one.name, that: &one.text })
                 .collect(),
+            left_out: &plan.left_out,
         }
     }
 }

@@ -18,9 +18,12 @@ pub(super) fn describe(page: &mut Page, plan: &Plan, estimate: &Estimate) {
     hosts(page, plan);
     flows(page, plan);
     axes(page, plan);
-    if !plan.assertions.is_empty() {
+    if !plan.assertions.is_empty() || !plan.left_out.is_empty() {
         page.heading("Assertions");
         plan.assertions.iter().for_each(|one| assertion(page, one));
+    }
+    for text in &plan.left_out {
+        page.remark(0, Ink::Warning, &format!("{text}: left out, --set took its points away"));
     }
     points(page, plan);
 }
