@@ -74,7 +74,13 @@ pub(crate) fn read(text: &str, axes: &[Axis]) -> Result<Claim, Fault> {
     // The side with a quantity says what the other one's numbers are.
     let (left_is, right_is) = (reader.dimension(&left)?, reader.dimension(&right)?);
     let dimension = match (left_is, right_is) {
-        (None, None) => return fault(0, "nothing measured is compared; name a quantity such as goodput"),
+        (None, None) => {
+            // A name here is no quantity, or there would be a dimension.
+            if let Some((at, name)) = first_name(&left).or_else(|| first_name(&right)) {
+                known_quantity(name, at)?;
+            }
+            return fault(0, "nothing measured is compared; name a quantity such as goodput");
+        }
         (Some(one), Some(other)) if one != other => {
             let text = format!("{} is compared with {}; compare like with like", one.name(), other.name());
             return fault(right.at, text);
@@ -102,6 +108,15 @@ pub(crate) fn read(text: &str, axes: &[Axis]) -> Result<Claim, Fault> {
 
 fn quantity(name: &str) -> Option<usize> {
     QUANTITIES.iter().position(|quantity| quantity.name == name)
+}
+
+/// The first name of a side, with its place.
+fn first_name(node: &Node) -> Option<(usize, &str)> {
+    match &node.form {
+        Form::Name(name) => Some((node.at, name)),
+        Form::Pair(_, left, right) => first_name(left).or_else(|| first_name(right)),
+        Form::Literal(_) | Form::AtPoint(..) | Form::InRun(..) => None,
+    }
 }
 
 fn known_quantity(name: &str, at: usize) -> Result<usize, Fault> {
