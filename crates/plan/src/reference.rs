@@ -26,10 +26,10 @@ knob of `test`, `[test]`, the default. `\"default\"` as the value of a knob take
 ";
 
 /// The bundled file that the page shows.
-const EXAMPLE: &str = "window-sweep";
+const EXAMPLE: &str = "bufferbloat";
 
 const AXES: &str = "
-`axis.window = [\"64K\", \"1M\"]` is short for `[axis.window]` with `values`. A range has `from`, `to` and one of `step`, `factor`
+`axis.length = [\"64K\", \"1M\"]` is short for `[axis.length]` with `values`. A range has `from`, `to` and one of `step`, `factor`
 and `points`. An axis with `pass` is searched: its largest value is tried first, then the range is halved until it is no
 wider than `resolution`. A plan searches one axis at most.\n";
 

@@ -67,7 +67,7 @@ impl Grid {
         let Content::List(tables) = &entry.value.content else {
             mistakes.add(
                 &entry.value.at,
-                "exclude: write a list of tables, as [{ window = \"64K\", streams = 16 }]",
+                "exclude: write a list of tables, as [{ length = \"64K\", streams = 16 }]",
             );
             return;
         };
@@ -76,7 +76,7 @@ impl Grid {
             let Content::Table(table) = &value.content else {
                 let what = value.content.describe();
                 mistakes
-                    .add(&value.at, format!("exclude: {what} is not a table such as {{ window = \"64K\" }}"));
+                    .add(&value.at, format!("exclude: {what} is not a table such as {{ length = \"64K\" }}"));
                 continue;
             };
             // What the command line has taken away needs no exclusion.
@@ -165,7 +165,7 @@ fn read_zip(
             let what = other.describe();
             mistakes.add(
                 &entry.value.at,
-                format!("zip: {what} is not a list such as [[\"window\", \"streams\"]]"),
+                format!("zip: {what} is not a list such as [[\"length\", \"streams\"]]"),
             );
             return Vec::new();
         }
