@@ -272,6 +272,12 @@ mod tests {
         assert_eq!(Kind::ThreeSizes.read(&typed("1  2 3")), Ok(Setting::Text("1 2 3".to_owned())));
     }
 
+    #[test]
+    fn rates_are_printed_whole() {
+        let shown = |bps| Setting::Rate(Bitrate::from_bps(bps).unwrap()).to_string();
+        assert_eq!([1e9, 1.5e6, 1500.0, 0.0].map(shown), ["1Gb/s", "1500kb/s", "1500b/s", "0b/s"]);
+    }
+
     proptest! {
         #[test]
         fn what_is_printed_reads_back(number in 0_u64..1 << 50) {

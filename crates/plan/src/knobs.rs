@@ -135,9 +135,9 @@ pub(crate) fn spec<'s>(
     for (name, setting) in last {
         let knob =
             knob(name).map_err(|hint| (name.to_owned(), format!("there is no knob '{name}'{hint}")))?;
-        let value = setting.json().or_else(|| DEFAULT[&knob.group].get(&knob.key).cloned());
         let Some(table) = json[&knob.group].as_object_mut() else { continue };
-        match value {
+        // What is not in the JSON has its default.
+        match setting.json() {
             Some(value) => table.insert(knob.key.clone(), value),
             None => table.remove(&knob.key),
         };

@@ -113,6 +113,13 @@ mod tests {
         assert_ne!(shuffled(1), order(Order::Sequential, 10, 3, 1));
     }
 
+    #[test]
+    fn every_order_can_be_drawn() {
+        let drawn: std::collections::BTreeSet<Vec<usize>> =
+            (0..100).map(|seed| points(&order(Order::Shuffled, 3, 1, seed))).collect();
+        assert_eq!(drawn.len(), 6, "three points have six orders: {drawn:?}");
+    }
+
     proptest! {
         #[test]
         fn every_order_has_each_trial_once_and_repeats_in_the_order_of_time(

@@ -104,7 +104,11 @@ fn ranges_have_the_values_that_they_say() {
     let shown: Vec<String> = rates.axes[0].values.iter().map(|value| value.label.clone()).collect();
     assert_eq!(shown, ["1Mb/s", "10Mb/s", "100Mb/s", "1Gb/s"]);
     let until = plan("axis.until = { from = \"1%\", to = \"3%\", step = \"1%\" }");
-    assert_eq!(until.axes[0].values.len(), 3, "binary fractions lose no end");
+    assert_eq!(until.axes[0].values.len(), 3);
+    // 0.1 + 2 x 0.1 is a little more than 0.3 in binary.
+    let tenths = plan("axis.until = { from = 0.1, to = 0.3, step = 0.1 }");
+    let shown: Vec<String> = tenths.axes[0].values.iter().map(|value| value.label.clone()).collect();
+    assert_eq!(shown, ["0.1", "0.2", "0.3"], "the end is not lost");
 }
 
 #[test]
