@@ -41,7 +41,23 @@ impl Reader<'_> {
                 break;
             }
         }
+        self.check_effect(plan);
         self.check_lab(plan);
+    }
+
+    /// An axis over a knob that every flow sets itself would measure the same again and again.
+    fn check_effect(&mut self, plan: &Plan) {
+        let search = plan.search.iter().map(|search| (&search.name, &search.targets));
+        for (name, targets) in plan.axes.iter().map(|axis| (&axis.name, &axis.targets)).chain(search) {
+            let set = |knob: &String| plan.flows.iter().all(|flow| flow.test.contains_key(knob));
+            let idle = targets.iter().all(|target| matches!(target, Target::Test(knob) if set(knob)));
+            if idle && let Some(entry) = self.document.find(&format!("axis.{name}")) {
+                let text = format!(
+                    "axis.{name}: it changes nothing, since every flow sets that itself; sweep flow.NAME.KNOB"
+                );
+                self.mistakes.add(&entry.at, text);
+            }
+        }
     }
 
     /// Where a knob of a flow is set: by an axis, by the flow, by the plan.

@@ -196,6 +196,17 @@ fn what_axes_sweep() {
 }
 
 #[test]
+fn an_axis_that_changes_nothing() {
+    wrong(
+        "axis.streams = [1, 2]\n[flow.x]\nfrom = \"a\"\nto = \"b\"\ntest.streams = 4",
+        expect![[r#"
+            plan.toml:1:6: axis.streams: it changes nothing, since every flow sets that itself; sweep flow.NAME.KNOB
+                axis.streams = [1, 2]
+                     ^"#]],
+    );
+}
+
+#[test]
 fn combinations() {
     let axes = "axis.window = [1000, 2000]\naxis.streams = [1, 2, 3]\n";
     wrong(
