@@ -14,6 +14,7 @@ mod netpipe;
 mod noisy_host;
 mod ntttcp;
 mod nuttcp;
+mod plan;
 mod quantities;
 mod seeds;
 mod tool;
@@ -28,6 +29,7 @@ pub use native::{native_datagram, native_framer, native_preface};
 pub use netpipe::netpipe;
 pub use ntttcp::ntttcp;
 pub use nuttcp::{nuttcp_argv, nuttcp_client, nuttcp_lines, nuttcp_server};
+pub use plan::plan;
 pub use quantities::units;
 pub use tool::{iperf2, iperf2_argv, iperf2_wire, ttcp, ttcp_argv};
 pub use topology::topology;
@@ -66,6 +68,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "proc", run: proc, seeds: seeds::proc_files },
     Target { name: "frame", run: frame, seeds: frame::seeds },
     Target { name: "topology", run: topology, seeds: topology::seeds },
+    Target { name: "plan", run: plan, seeds: plan::seeds },
     Target { name: "event_log", run: event_log, seeds: seeds::event_logs },
     Target { name: "spec", run: spec, seeds: seeds::specs },
     Target { name: "nuttcp_lines", run: nuttcp_lines, seeds: nuttcp::line_seeds },

@@ -14,6 +14,8 @@ const PAGES: &[(&str, &[&str])] = &[
     ("check.schema.json", &["schema", "check"]),
     ("topology.schema.json", &["schema", "topology"]),
     ("topology.md", &["topology-reference"]),
+    ("plan.schema.json", &["schema", "plan"]),
+    ("plan.md", &["plan-reference"]),
     ("metrics.md", &["metrics-reference"]),
     ("cli.md", &["cli-reference"]),
 ];

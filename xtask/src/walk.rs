@@ -31,9 +31,9 @@ const READ_BACK_KNOB: usize = 12;
 /// The same, and: asked of the links of stand-ins, and told to them once a link is open; a quantity that results of others
 /// print, and an argument of `check` with its figure.
 const LINK_KNOB: usize = READ_BACK_KNOB + 5;
-/// As a knob that is read back, and: an argument and an answer of `envelope`, an argument of `check`, a judgement of `doctor`, and
-/// a statistic of that name.
-const CALCULATED_KNOB: usize = 18;
+/// As a knob that is read back, and: an argument and an answer of `envelope`, an argument of `check`, a judgement of `doctor`,
+/// a statistic of that name, and the name of a bundled plan.
+const CALCULATED_KNOB: usize = 19;
 /// Catalogue entry, probe, and one rule that uses it.
 const METRIC: usize = 3;
 /// The same, and a column of the table that a person watches.

@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Doctor(crate::cmd::DoctorArgs),
     /// Emulate a network on this machine, for linerate and for other programs
     Lab(Box<crate::cmd::LabArgs>),
+    /// Check a plan of many measurements, and say what it would do
+    Plan(crate::cmd::PlanArgs),
     /// Stand in for iperf3: its options, its output, its exit codes
     Iperf3(ToolArgs),
     /// Stand in for iperf 2
@@ -67,7 +69,7 @@ pub(crate) enum Command {
     /// Print generated references (for the build)
     #[command(hide = true)]
     Schema {
-        /// result, event, spec, topology or check
+        /// Which document
         #[arg(value_enum)]
         which: SchemaName,
     },
@@ -77,6 +79,9 @@ pub(crate) enum Command {
     /// Print the reference of topology files (for the build)
     #[command(hide = true)]
     TopologyReference,
+    /// Print the reference of plan files (for the build)
+    #[command(hide = true)]
+    PlanReference,
     /// Print the command line reference (for the build)
     #[command(hide = true)]
     CliReference,
@@ -89,6 +94,7 @@ pub(crate) enum SchemaName {
     Spec,
     Topology,
     Check,
+    Plan,
 }
 
 /// Who is measured when.

@@ -8,6 +8,7 @@ mod format;
 mod lab;
 mod page;
 mod path_values;
+mod plan;
 mod reference;
 mod serve;
 mod stand_in;
@@ -18,6 +19,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use envelope::EnvelopeArgs;
 pub(crate) use lab::LabArgs;
 pub(crate) use path_values::above_zero;
+pub(crate) use plan::PlanArgs;
 pub(crate) use stand_in::{InstallLinksArgs, Tool};
 
 use crate::args::{Cli, Command};
@@ -32,6 +34,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Check(args) => check::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Lab(args) => lab::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Iperf3(given) => stand_in::run("iperf3", &given),
         Command::Nuttcp(given) => stand_in::run("nuttcp", &given),
         Command::Iperf(given) => stand_in::run("iperf", &given),
@@ -47,6 +50,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Schema { which } => reference::schema(which),
         Command::MetricsReference => reference::metrics(),
         Command::TopologyReference => reference::topology(),
+        Command::PlanReference => reference::plan(),
         Command::CliReference => reference::cli(),
     }
 }

@@ -8,7 +8,6 @@
 mod address;
 mod bundled;
 mod check;
-mod document;
 mod graph;
 pub mod kernel;
 mod keys;
@@ -20,7 +19,6 @@ mod parameters;
 mod read;
 mod reference;
 mod schema;
-mod suggest;
 mod way_keys;
 
 use std::collections::BTreeMap;

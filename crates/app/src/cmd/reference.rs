@@ -62,6 +62,7 @@ pub(super) fn schema(which: SchemaName) -> Exit {
         SchemaName::Spec => page::print_json(&schemars::schema_for!(TestSpec)),
         SchemaName::Check => page::print_json(&super::check::Document::schema()),
         SchemaName::Topology => page::print_json(&linerate_emu::topology::schema()),
+        SchemaName::Plan => page::print_json(&linerate_plan::schema()),
     }
 }
 
@@ -73,6 +74,11 @@ pub(super) fn metrics() -> Exit {
 /// Prints the reference of topology files.
 pub(super) fn topology() -> Exit {
     page::print(linerate_emu::topology::reference().as_bytes())
+}
+
+/// Prints the reference of plan files.
+pub(super) fn plan() -> Exit {
+    page::print(linerate_plan::reference().as_bytes())
 }
 
 /// Prints the command line reference.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use linerate_document::{Mistakes, Place, hint};
 use linerate_units::Bytes;
 
 use super::address::{network_v4, network_v6};
 use super::graph::{self, Fault};
-use super::mistake::{Mistakes, Place};
 use super::read::{Draft, Places};
-use super::{Link, Topology, suggest};
+use super::{Link, Topology};
 use crate::train::Framing;
 use crate::way::{Bucket, Discipline, Way};
 
@@ -35,7 +35,7 @@ pub(super) fn all(draft: &Draft, mistakes: &mut Mistakes) {
 fn names(draft: &Draft, mistakes: &mut Mistakes) {
     let Topology { hosts, switches, .. } = &draft.topology;
     if hosts.is_empty() && mistakes.is_empty() {
-        let top = Place::File { line: 1, column: 1 };
+        let top = Place::START;
         mistakes.add(&top, "no host is described; add one with [host.NAME]");
     }
     for (switch, places) in switches.iter().zip(&draft.switches) {
@@ -90,7 +90,7 @@ fn ends(draft: &Draft, mistakes: &mut Mistakes) {
     for (link, places) in links.iter().zip(&draft.links) {
         for (end, place) in link.ends.iter().zip(&places.ends) {
             if !nodes().any(|node| node == end) {
-                let hint = suggest::hint(end, nodes());
+                let hint = hint(end, nodes());
                 mistakes
                     .add(place, format!("link.{}.ends: no host or switch is named '{end}'{hint}", link.name));
             }

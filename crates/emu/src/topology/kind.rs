@@ -6,16 +6,15 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use linerate_document::{Content, Table, Value, check_name};
 use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span, Timestamp};
 
 use super::address;
-use super::document::{Content, Table, Value};
 
 /// A slower or faster line is more likely a slip of the pen.
 const RATES: RangeInclusive<f64> = 1e3..=1e12;
 const MOST_MEMORY: Bytes = Bytes::new(1 << 40);
 const LONGEST: Span = Span::from_secs(3600);
-const LONGEST_NAME: usize = 32;
 
 /// Puts a value into what is described; says what else must be set for the value to mean anything.
 pub(super) type Set<T, V> = fn(&mut T, V) -> Result<(), Needs>;
@@ -173,20 +172,6 @@ fn name(value: &Value) -> Result<String, String> {
     let name = text(value)?;
     check_name(&name)?;
     Ok(name)
-}
-
-/// Says what is wrong with a name, if anything: it becomes a part of the names of namespaces.
-pub(super) fn check_name(name: &str) -> Result<(), String> {
-    let small = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    if name.is_empty() || !name.chars().all(|c| small(c) || c == '-') || !name.starts_with(small) {
-        return Err(format!(
-            "'{name}' cannot be a name; use small letters, digits and hyphens, and no hyphen first"
-        ));
-    }
-    if name.len() > LONGEST_NAME {
-        return Err(format!("'{name}' has {} letters; use at most {LONGEST_NAME}", name.len()));
-    }
-    Ok(())
 }
 
 /// The items of a list; on the command line they stand between commas.

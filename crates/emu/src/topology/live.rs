@@ -1,10 +1,10 @@
 //! Changes while a lab runs.
 
-use super::document::{Content, Value};
+use linerate_document::{Content, Place, Value, hint};
+
 use super::keys::{Key, LINK};
-use super::mistake::Place;
 use super::way_keys::WAY;
-use super::{Topology, check, suggest};
+use super::{Topology, check};
 use crate::way::Way;
 
 /// A setting that a running lab does not take.
@@ -74,7 +74,7 @@ fn apply(way: &mut Way, key: &str, value: &str) -> Result<(), SetError> {
             return Err(SetError::Fixed { key: fixed.name });
         }
         let live = WAY.iter().filter(|known| known.live).map(|known| known.name);
-        return Err(SetError::Unknown { key: key.to_owned(), hint: suggest::hint(key, live) });
+        return Err(SetError::Unknown { key: key.to_owned(), hint: hint(key, live) });
     };
     let Key { name: key, kind, live, .. } = found;
     if !live {
@@ -143,7 +143,7 @@ impl Target {
         let names = || topology.links.iter().map(|link| link.name.as_str());
         let index = names().position(|name| name == self.link).ok_or_else(|| TargetError::NoLink {
             link: self.link.clone(),
-            hint: suggest::hint(&self.link, names()),
+            hint: hint(&self.link, names()),
         })?;
         let ends = &topology.links[index].ends;
         let ways: &[usize] = match &self.from {

@@ -2,10 +2,9 @@
 
 use std::str::FromStr;
 
-use super::document::{Content, Table, Value};
+use linerate_document::{Content, Mistakes, Place, Table, Value, hint};
+
 use super::keys::HEAD;
-use super::mistake::{Mistakes, Place};
-use super::suggest;
 use super::way_keys::LOSS_MODELS;
 
 /// A setting as typed: `buffer=36MB` for a parameter that the file declares, `link.trunk.delay=5ms`,
@@ -60,7 +59,7 @@ fn put(document: &mut Table, path: &[&str], value: Value) -> Result<(), String> 
         [kind @ ("host" | "switch" | "link"), name, rest @ ..] if !rest.is_empty() => {
             let Some(described) = document.table_mut(kind).and_then(|table| table.table_mut(name)) else {
                 let known = names(document, kind);
-                return Err(format!("there is no {kind} '{name}'{}", suggest::hint(name, known)));
+                return Err(format!("there is no {kind} '{name}'{}", hint(name, known)));
             };
             match rest {
                 ["sysctl", setting @ ..] if *kind == "host" && !setting.is_empty() => {
@@ -75,7 +74,7 @@ fn put(document: &mut Table, path: &[&str], value: Value) -> Result<(), String> 
             return Err(format!(
                 "'{}' is neither a parameter of this file nor a key such as link.NAME.delay{}",
                 path.join("."),
-                suggest::hint(path[0], known)
+                hint(path[0], known)
             ));
         }
     }

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::document::{Content, Table, Value};
-use super::mistake::Mistakes;
-use super::{kind, suggest};
+use linerate_document::{Content, Mistakes, Table, Value, check_name, hint};
 
 /// Checks what is declared in `[parameters]`; it must happen before settings take the place of uses.
 pub(super) fn check(document: &Table, mistakes: &mut Mistakes) {
@@ -18,7 +16,7 @@ pub(super) fn check(document: &Table, mistakes: &mut Mistakes) {
         collect_uses(&other.value, &mut used);
     }
     for entry in &declared.0 {
-        if let Err(text) = kind::check_name(&entry.key) {
+        if let Err(text) = check_name(&entry.key) {
             mistakes.add(&entry.at, text);
         } else if matches!(entry.value.content, Content::Table(_) | Content::Date) {
             let text = format!("parameter '{}' is {}", entry.key, entry.value.content.describe());
@@ -94,7 +92,7 @@ fn resolve_value(value: &mut Value, declared: &BTreeMap<String, Value>, mistakes
     let known = declared.keys().map(String::as_str);
     let text = match declared.is_empty() {
         true => format!("parameter '{name}' is not declared; add [parameters] with {name} = …"),
-        false => format!("parameter '{name}' is not declared in [parameters]{}", suggest::hint(name, known)),
+        false => format!("parameter '{name}' is not declared in [parameters]{}", hint(name, known)),
     };
     mistakes.add(&value.at, text);
     false

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::document::{Content, Entry, Table};
+use linerate_document::{Content, Entry, Mistakes, Place, Table, check_name, hint, parse};
+
 use super::keys::{HEAD, HOST, Key, LINK, SWITCH};
-use super::kind::{self, Refusal};
-use super::mistake::{Mistakes, Place, TopologyError};
+use super::kind::Refusal;
+use super::mistake::TopologyError;
 use super::overrides::{self, Override};
 use super::way_keys::{LOSS_MODELS, WAY};
-use super::{Host, Link, Switch, Topology, address, check, document, parameters, suggest};
+use super::{Host, Link, Switch, Topology, address, check, parameters};
 use crate::train::HashFields;
 use crate::way::Way;
 
@@ -18,15 +19,15 @@ use crate::way::Way;
 /// Everything that is wrong with it, each mistake with line and column, or with the setting that made it.
 pub fn read(text: &str, file_name: &str, overrides: &[Override]) -> Result<Topology, TopologyError> {
     let mut mistakes = Mistakes::default();
-    let Some(mut document) = document::parse(text, &mut mistakes) else {
-        return Err(mistakes.into_error(file_name));
+    let Some(mut document) = parse(text, 0, &mut mistakes) else {
+        return Err(TopologyError::new(file_name, mistakes));
     };
     parameters::check(&document, &mut mistakes);
     overrides::apply(&mut document, overrides, &mut mistakes);
     parameters::resolve(&mut document, &mut mistakes);
     let draft = draft(&document, file_name, &mut mistakes);
     check::all(&draft, &mut mistakes);
-    mistakes.or(file_name, draft.topology)
+    if mistakes.is_empty() { Ok(draft.topology) } else { Err(TopologyError::new(file_name, mistakes)) }
 }
 
 /// What was read, and where each part of it stands.
@@ -78,7 +79,7 @@ impl LinkPlaces {
 }
 
 fn draft(document: &Table, file_name: &str, mistakes: &mut Mistakes) -> Draft {
-    let top = Place::File { line: 1, column: 1 };
+    let top = Place::START;
     let mut draft = Draft {
         topology: Topology {
             name: String::new(),
@@ -114,7 +115,7 @@ fn draft(document: &Table, file_name: &str, mistakes: &mut Mistakes) -> Draft {
 fn name_of_file(file_name: &str, top: &Place, mistakes: &mut Mistakes) -> String {
     let name = file_name.rsplit('/').next().unwrap_or_default();
     let name = name.strip_suffix(".toml").unwrap_or(name);
-    if kind::check_name(name).is_err() {
+    if check_name(name).is_err() {
         mistakes.add(
             top,
             format!("the network has no name, and '{name}' cannot be one; write name = \"my-network\""),
@@ -133,7 +134,7 @@ fn described<'d>(document: &'d Table, kind: &str, mistakes: &mut Mistakes) -> Ve
     };
     let mut found = Vec::new();
     for entry in &tables.0 {
-        if let Err(text) = kind::check_name(&entry.key) {
+        if let Err(text) = check_name(&entry.key) {
             mistakes.add(&entry.at, text);
         }
         match &entry.value.content {
@@ -333,7 +334,7 @@ fn refuse_unknown(table: &Table, path: &str, known: &[&str], mistakes: &mut Mist
         let path_here = format!("{path}{}", entry.key);
         if inner.is_empty() {
             let firsts: BTreeSet<&str> = known.iter().filter_map(|name| name.split('.').next()).collect();
-            let hint = suggest::hint(&entry.key, firsts);
+            let hint = hint(&entry.key, firsts);
             mistakes.add(&entry.at, format!("unknown key {path_here}{hint}"));
         } else if let Content::Table(table) = &entry.value.content {
             refuse_unknown(table, &format!("{path_here}."), &inner, mistakes);

@@ -60,6 +60,32 @@ impl TestSpec {
         self.traffic.check()?;
         self.socket.check(&self.traffic)
     }
+
+    /// Looks for knobs that exclude each other. A command line refuses them by itself; other sources have to ask.
+    ///
+    /// # Errors
+    /// The first pair that does not go together.
+    pub fn agree(&self) -> Result<(), SpecError> {
+        let (traffic, socket) = (&self.traffic, &self.socket);
+        let time = (traffic.duration.is_some(), "--time");
+        let amounts = [(traffic.bytes.is_some(), "--bytes"), (traffic.blocks.is_some(), "--blockcount")];
+        let exclusive: [&[(bool, &'static str)]; 6] = [
+            &[(traffic.upload, "--upload"), (traffic.download, "--download"), (traffic.bidir, "--bidir")],
+            &[(traffic.udp, "--udp"), (traffic.mptcp, "--mptcp")],
+            &[time, amounts[0], amounts[1]],
+            &[(traffic.until.is_some(), "--until"), amounts[0], amounts[1]],
+            &[(socket.tos.is_some(), "--tos"), (socket.dscp.is_some(), "--dscp")],
+            &[(socket.ipv4, "--version4"), (socket.ipv6, "--version6")],
+        ];
+        for group in exclusive {
+            let mut given = group.iter().filter(|(given, _)| *given).map(|(_, knob)| *knob);
+            if let (Some(knob), Some(other)) = (given.next(), given.next()) {
+                let trouble = format!("it does not go together with {other}");
+                return Err(SpecError { knob, trouble, remedy: "leave one of them out".to_owned() });
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -105,6 +131,27 @@ mod tests {
             }),
             "--zerocopy"
         );
+    }
+
+    #[test]
+    fn knobs_that_exclude_each_other_are_named() {
+        let pair = |change: fn(&mut TestSpec)| {
+            let mut spec = TestSpec::default();
+            assert_eq!(spec.agree(), Ok(()));
+            change(&mut spec);
+            let error = spec.agree().unwrap_err();
+            (error.knob, error.trouble.rsplit(' ').next().unwrap_or_default().to_owned())
+        };
+        let expected = |one: &'static str, other: &str| (one, other.to_owned());
+        let both = |spec: &mut TestSpec| (spec.traffic.download, spec.traffic.bidir) = (true, true);
+        assert_eq!(pair(both), expected("--download", "--bidir"));
+        let amount = |spec: &mut TestSpec| {
+            spec.traffic.bytes = Some(Bytes::new(1));
+            spec.traffic.duration = Some(Span::from_secs(1));
+        };
+        assert_eq!(pair(amount), expected("--time", "--bytes"));
+        let classes = |spec: &mut TestSpec| (spec.socket.tos, spec.socket.dscp) = (Some(0), Some(0));
+        assert_eq!(pair(classes), expected("--tos", "--dscp"));
     }
 
     #[test]

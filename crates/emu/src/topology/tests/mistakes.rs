@@ -12,11 +12,11 @@ fn what_is_no_toml() {
         ("\n[host.a\n", "net.toml:2:8: not TOML: unclosed table, expected `]`; see toml.io for the syntax"),
         (
             "[host.a]\n[host.b]\n[host.a]\n",
-            "net.toml:3:7: 'a' is declared twice; give each host, switch, link and key one place and one name",
+            "net.toml:3:7: 'a' is declared twice; give each table and key one place and one name",
         ),
         (
             "[link.a]\nrate = 1\nmtu = 1500\nrate = 2\n",
-            "net.toml:4:1: 'rate' is declared twice; give each host, switch, link and key one place and one name",
+            "net.toml:4:1: 'rate' is declared twice; give each table and key one place and one name",
         ),
         (
             "name = x\nabout = y\n",
@@ -400,7 +400,7 @@ fn parameters() {
 fn all_mistakes_of_a_file_are_told_at_once() {
     check(&[(
         "[link.c]\nends = [\"s\", \"z\"]\nrate = -5\nmtu = 5\n[host.c]\naddress = \"x\"\n",
-        "net.toml:7:14: link.c.ends: no host or switch is named 'z'; did you mean 'a'?\n\
+        "net.toml:7:14: link.c.ends: no host or switch is named 'z'; known are a, b, c, s\n\
          net.toml:8:8: link.c.rate: '-5' is negative (example: 100M, 2.5Gb/s, 80k (decimal: 1M is 1000000 bit/s))\n\
          net.toml:9:7: link.c.mtu: 5 is no whole number from 576 to 65521\n\
          net.toml:10:7: no link ends at host 'c'; add one with ends = [\"c\", \"…\"] or remove it\n\

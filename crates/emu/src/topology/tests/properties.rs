@@ -86,7 +86,7 @@ proptest! {
         if let Err(error) = read(&text, "net.toml", &settings) {
             prop_assert!(!error.mistakes.is_empty());
             for mistake in &error.mistakes {
-                if let Place::File { line, column } = mistake.place {
+                if let Place::File { line, column, .. } = mistake.place {
                     let length = text.split('\n').nth(line - 1).map(|line| line.chars().count());
                     prop_assert!(length.is_some_and(|length| column <= length + 1), "{mistake:?} in\n{text}");
                 }

@@ -1,10 +1,12 @@
 //! The known name that somebody probably meant.
 
 /// `; did you mean 'delay'?`, or `; known are …` when nothing is near; empty when nothing is known.
-pub(super) fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+#[must_use]
+pub fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
-    // One slip in three letters still looks like the word.
-    let allowed = (typed.chars().count() / 3).max(1);
+    let letters = typed.chars().count();
+    // One slip in three letters still looks like the word; of a word of one letter nothing would be left.
+    let allowed = (letters / 3).max(1).min(letters.saturating_sub(1));
     let near = known
         .iter()
         .map(|name| (strsim::damerau_levenshtein(typed, name), *name))
@@ -28,5 +30,6 @@ mod tests {
         assert_eq!(hint("mtus", known), "; did you mean 'mtu'?");
         assert_eq!(hint("colour", known), "; known are delay, rate, mtu");
         assert_eq!(hint("colour", []), "");
+        assert_eq!(hint("c", ["a", "b"]), "; known are a, b");
     }
 }

@@ -1,32 +1,36 @@
-//! The TOML of a description as a tree in which every key and value knows its place.
+//! The TOML of a file as a tree in which every key and value knows its place.
 
 use toml::de::{DeTable, DeValue};
 
-use super::mistake::{Lines, Mistakes, Place};
+use crate::mistake::{Lines, Mistakes, Place};
 
 /// A table, in the order of the file.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Table(pub(super) Vec<Entry>);
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Table(pub Vec<Entry>);
 
 /// A key and its value.
-#[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) key: String,
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The key, one part of it where it was written with dots.
+    pub key: String,
     /// Place of the key.
-    pub(super) at: Place,
-    pub(super) value: Value,
+    pub at: Place,
+    /// What stands at it.
+    pub value: Value,
 }
 
 /// A value and its place.
-#[derive(Debug, Clone)]
-pub(super) struct Value {
-    pub(super) at: Place,
-    pub(super) content: Content,
+#[derive(Debug, Clone, PartialEq)]
+pub struct Value {
+    /// Place of the value.
+    pub at: Place,
+    /// The value.
+    pub content: Content,
 }
 
 /// What a value is.
-#[derive(Debug, Clone)]
-pub(super) enum Content {
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
     /// A string.
     Text(String),
     /// A number, as written: passing it through binary floating point would round.
@@ -45,7 +49,8 @@ pub(super) enum Content {
 
 impl Content {
     /// What it is, for a message.
-    pub(super) fn describe(&self) -> String {
+    #[must_use]
+    pub fn describe(&self) -> String {
         match self {
             Self::Text(text) | Self::Typed(text) => format!("'{text}'"),
             Self::Number(number) => number.clone(),
@@ -59,7 +64,8 @@ impl Content {
 
 impl Value {
     /// The text of a string, a number or something typed.
-    pub(super) fn text(&self) -> Option<&str> {
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
         match &self.content {
             Content::Text(text) | Content::Number(text) | Content::Typed(text) => Some(text),
             _ => None,
@@ -68,7 +74,9 @@ impl Value {
 }
 
 impl Table {
-    pub(super) fn get(&self, key: &str) -> Option<&Entry> {
+    /// The entry of that key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Entry> {
         self.0.iter().find(|entry| entry.key == key)
     }
 
@@ -77,7 +85,8 @@ impl Table {
     }
 
     /// The table at `key`, if there is one.
-    pub(super) fn table(&self, key: &str) -> Option<&Self> {
+    #[must_use]
+    pub fn table(&self, key: &str) -> Option<&Self> {
         match &self.get(key)?.value.content {
             Content::Table(table) => Some(table),
             _ => None,
@@ -85,7 +94,7 @@ impl Table {
     }
 
     /// [`Table::table`], to be changed.
-    pub(super) fn table_mut(&mut self, key: &str) -> Option<&mut Self> {
+    pub fn table_mut(&mut self, key: &str) -> Option<&mut Self> {
         match &mut self.get_mut(key)?.value.content {
             Content::Table(table) => Some(table),
             _ => None,
@@ -93,7 +102,8 @@ impl Table {
     }
 
     /// The entry that a key with dots leads to.
-    pub(super) fn find(&self, path: &str) -> Option<&Entry> {
+    #[must_use]
+    pub fn find(&self, path: &str) -> Option<&Entry> {
         match path.split_once('.') {
             None => self.get(path),
             Some((first, rest)) => self.table(first)?.find(rest),
@@ -101,7 +111,7 @@ impl Table {
     }
 
     /// Takes away what a key with dots leads to.
-    pub(super) fn remove(&mut self, path: &str) {
+    pub fn remove(&mut self, path: &str) {
         match path.split_once('.') {
             None => self.0.retain(|entry| entry.key != path),
             Some((first, rest)) => {
@@ -113,7 +123,7 @@ impl Table {
     }
 
     /// Puts a value at the end of a path of keys, in place of what is there; makes the tables on the way.
-    pub(super) fn set(&mut self, path: &[&str], value: Value) {
+    pub fn set(&mut self, path: &[&str], value: Value) {
         let Some((first, rest)) = path.split_first() else { return };
         let at = value.at.clone();
         if rest.is_empty() {
@@ -132,14 +142,16 @@ impl Table {
 }
 
 /// Parses TOML; absent if it is none, and then every fault of it is among the mistakes.
-pub(super) fn parse(text: &str, mistakes: &mut Mistakes) -> Option<Table> {
-    let lines = Lines::new(text);
+///
+/// `file` is the number of the file that places name.
+pub fn parse(text: &str, file: usize, mistakes: &mut Mistakes) -> Option<Table> {
+    let lines = Lines::new(text, file);
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let span = error.span().unwrap_or_default();
         let message = if error.message() == "duplicate key" {
             let name = text.get(span.clone()).unwrap_or_default();
-            format!("'{name}' is declared twice; give each host, switch, link and key one place and one name")
+            format!("'{name}' is declared twice; give each table and key one place and one name")
         } else {
             format!("not TOML: {}; see toml.io for the syntax", error.message())
         };
@@ -197,7 +209,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Table {
-        parse(text, &mut Mistakes::default()).unwrap()
+        parse(text, 0, &mut Mistakes::default()).unwrap()
     }
 
     #[test]
@@ -205,8 +217,8 @@ mod tests {
         let table = parsed("z = 1\nm.y = 2\na = 3\nm.b = 4\n");
         let keys: Vec<&str> = table.0.iter().map(|entry| entry.key.as_str()).collect();
         assert_eq!(keys, ["z", "m", "a"]);
-        assert_eq!(table.find("m.b").unwrap().at, Place::File { line: 4, column: 3 });
-        assert_eq!(table.find("m.b").unwrap().value.at, Place::File { line: 4, column: 7 });
+        assert_eq!(table.find("m.b").unwrap().at, Place::File { file: 0, line: 4, column: 3 });
+        assert_eq!(table.find("m.b").unwrap().value.at, Place::File { file: 0, line: 4, column: 7 });
     }
 
     #[test]

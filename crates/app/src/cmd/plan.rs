@@ -1,0 +1,109 @@
+//! `linerate plan`: checks a plan and says what it would do.
+
+mod document;
+mod files;
+mod text;
+
+use clap::Args;
+use linerate_plan::{Estimate, Plan, bundled, read};
+use linerate_units::Span;
+
+use super::page::{self, Ink, Page};
+use crate::exit::Exit;
+use crate::say;
+use crate::terminal;
+use files::Files;
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    /// A plan that comes along, or a plan file; without it those that come along are listed
+    plan: Option<String>,
+    /// Set a value of the plan, as test.duration=5s, repeats=3, axis.window=64K,1M or host.a.address=192.0.2.1; may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Refuse the plan if it would take longer [default: max_time of the plan]
+    #[arg(long, value_name = "SECONDS", value_parser = super::above_zero::<Span>)]
+    max_time: Option<Span>,
+    /// Print the file itself, to read it or to begin one's own with
+    #[arg(long, conflicts_with_all = ["set", "max_time", "json"], requires = "plan")]
+    show: bool,
+    /// Print as JSON: every point with what its flows are told, and the order of the trials
+    #[arg(long)]
+    json: bool,
+}
+
+/// Carries out the command.
+pub(crate) fn run(args: &PlanArgs) -> Exit {
+    let Some(name) = &args.plan else { return list(args.json) };
+    let source = match files::find(name) {
+        Ok(source) => source,
+        Err(trouble) => {
+            say::error(trouble);
+            return Exit::Usage;
+        }
+    };
+    if args.show {
+        return page::print(source.text.as_bytes());
+    }
+    let plan = match read(source, &args.set, &Files) {
+        Ok(plan) => plan,
+        Err(error) => {
+            if args.json {
+                // Whoever asked for JSON gets the places too; the exit code says that it is no plan.
+                let _ = page::print_json(&document::Mistaken::new(&error));
+            } else {
+                for line in error.to_string().lines() {
+                    // What is quoted from the file follows its message.
+                    if line.starts_with("    ") { say::note(line) } else { say::error(line) }
+                }
+            }
+            return Exit::Usage;
+        }
+    };
+    let estimate = match plan.estimate() {
+        Ok(estimate) => estimate,
+        Err(error) => {
+            say::error(error);
+            return Exit::Usage;
+        }
+    };
+    if let Some(trouble) = too_long(&plan, &estimate, args.max_time) {
+        say::error(trouble);
+        return Exit::Usage;
+    }
+    if args.json {
+        return page::print_json(&document::Listed::new(&plan, &estimate));
+    }
+    let view = terminal::stdout_view();
+    let mut page = Page::new(view.width, view.colour);
+    text::describe(&mut page, &plan, &estimate);
+    page::print(page.into_text().as_bytes())
+}
+
+/// Why the plan is refused for its length, if it is.
+fn too_long(plan: &Plan, estimate: &Estimate, given: Option<Span>) -> Option<String> {
+    let limit = given.or(plan.max_time)?;
+    let whose = if given.is_some() { "--max-time" } else { "max_time of the plan" };
+    (estimate.time > limit).then(|| {
+        format!(
+            "plan {} would take {}, and {whose} is {}; raise that, or leave points or repeats out",
+            plan.name,
+            text::length(estimate),
+            text::time(limit)
+        )
+    })
+}
+
+fn list(json: bool) -> Exit {
+    if json {
+        return page::print_json(&document::Bundles::new());
+    }
+    let view = terminal::stdout_view();
+    let mut page = Page::new(view.width, view.colour);
+    page.heading("Plans that come along (linerate plan NAME says what one does; --show prints the file)");
+    let width = bundled().iter().map(|known| known.name.len()).max().unwrap_or(0);
+    for known in bundled() {
+        page.row(&[(Ink::Strong, known.name), (Ink::Plain, known.about)], &[width]);
+    }
+    page::print(page.into_text().as_bytes())
+}

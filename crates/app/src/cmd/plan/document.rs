@@ -1,0 +1,182 @@
+//! A plan as JSON.
+
+use std::collections::BTreeMap;
+
+use linerate_model::TestSpec;
+use linerate_plan::{Estimate, Plan, PlanError, PlanMistake, Point, PointId, Setting, bundled};
+use linerate_units::Span;
+use serde::Serialize;
+
+const SCHEMA: &str = "linerate.plan/1";
+
+/// A plan that is none.
+#[derive(Serialize)]
+pub(super) struct Mistaken<'p> {
+    schema: &'static str,
+    mistakes: &'p [PlanMistake],
+}
+
+impl<'p> Mistaken<'p> {
+    pub(super) fn new(error: &'p PlanError) -> Self {
+        Self { schema: SCHEMA, mistakes: &error.mistakes }
+    }
+}
+
+/// The plans that come along.
+#[derive(Serialize)]
+pub(super) struct Bundles {
+    schema: &'static str,
+    plans: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    name: &'static str,
+    about: &'static str,
+}
+
+impl Bundles {
+    pub(super) fn new() -> Self {
+        let plans = bundled().iter().map(|known| Entry { name: known.name, about: known.about });
+        Self { schema: SCHEMA, plans: plans.collect() }
+    }
+}
+
+/// What a plan would do.
+#[derive(Serialize)]
+pub(super) struct Listed<'p> {
+    schema: &'static str,
+    name: &'p str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    about: &'p str,
+    notes: &'p BTreeMap<String, String>,
+    files: &'p [String],
+    hosts: Vec<HostEntry<'p>>,
+    estimate: Estimate,
+    order: &'static str,
+    seed: u64,
+    repeats: u32,
+    points: Vec<PointEntry>,
+    /// Number of the point and of its repeat, in the order in which they would be run.
+    trials: Vec<(usize, u32)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search: Option<SearchEntry<'p>>,
+    assertions: Vec<AssertionEntry<'p>>,
+    /// Assertions about points that `--set` took away.
+    left_out: &'p [String],
+}
+
+#[derive(Serialize)]
+struct HostEntry<'p> {
+    name: &'p str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<&'p str>,
+    port: u16,
+    in_lab: bool,
+}
+
+#[derive(Serialize)]
+struct PointEntry {
+    id: PointId,
+    values: BTreeMap<String, String>,
+    flows: Vec<FlowEntry>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    hosts: BTreeMap<String, BTreeMap<String, Setting>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lab: Option<LabEntry>,
+}
+
+#[derive(Serialize)]
+struct LabEntry {
+    topology: String,
+    set: BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+struct FlowEntry {
+    flow: String,
+    from: String,
+    to: String,
+    background: bool,
+    start_ns: Span,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_ns: Option<Span>,
+    spec: TestSpec,
+}
+
+#[derive(Serialize)]
+struct SearchEntry<'p> {
+    axis: &'p str,
+    from: &'p Setting,
+    to: &'p Setting,
+    resolution: f64,
+    pass: &'p str,
+    trials: u32,
+}
+
+#[derive(Serialize)]
+struct AssertionEntry<'p> {
+    name: &'p str,
+    that: &'p str,
+}
+
+impl<'p> Listed<'p> {
+    pub(super) fn new(plan: &'p Plan, estimate: &Estimate) -> Self {
+        let host = |host: &'p linerate_plan::Host| HostEntry {
+            name: &host.name,
+            address: host.address.as_deref(),
+            port: host.port,
+            in_lab: host.in_lab,
+        };
+        let search = plan.search.as_ref().map(|search| SearchEntry {
+            axis: &search.name,
+            from: &search.low,
+            to: &search.high,
+            resolution: search.resolution.get(),
+            pass: &search.text,
+            trials: search.trials(),
+        });
+        let points = (0..plan.grid.len()).filter_map(|number| plan.point(number).ok());
+        Self {
+            schema: SCHEMA,
+            name: &plan.name,
+            about: &plan.about,
+            notes: &plan.notes,
+            files: &plan.files,
+            hosts: plan.hosts.iter().map(host).collect(),
+            estimate: *estimate,
+            order: plan.order.name(),
+            seed: plan.seed,
+            repeats: plan.repeats,
+            points: points.map(|point| entry(plan, point)).collect(),
+            trials: plan.trials().into_iter().map(|trial| (trial.point, trial.repeat)).collect(),
+            search,
+            assertions: plan
+                .assertions
+                .iter()
+                .map(|one| AssertionEntry { name: &one.name, that: &one.text })
+                .collect(),
+            left_out: &plan.left_out,
+        }
+    }
+}
+
+fn entry(plan: &Plan, point: Point) -> PointEntry {
+    let slots = plan.schedule(&point);
+    let flow = |(test, slot): (linerate_plan::Test, linerate_plan::Slot)| FlowEntry {
+        flow: test.flow,
+        from: test.from,
+        to: test.to,
+        background: test.background,
+        start_ns: slot.start,
+        end_ns: slot.end,
+        spec: test.spec,
+    };
+    PointEntry {
+        id: point.id,
+        values: point.values.into_iter().collect(),
+        flows: point.tests.into_iter().zip(slots).map(flow).collect(),
+        hosts: point.hosts,
+        lab: point.lab.map(|lab| LabEntry { topology: lab.topology, set: lab.set }),
+    }
+}

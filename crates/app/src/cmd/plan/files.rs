@@ -1,0 +1,99 @@
+//! The files that a plan is made of.
+
+use std::path::{Path, PathBuf};
+
+use linerate_emu::topology::{self, Override};
+use linerate_plan::{Source, Surroundings, bundled};
+
+/// The plan that comes along under this name, or the file of this name.
+pub(super) fn find(name: &str) -> Result<Source, String> {
+    if let Some(known) = bundled().iter().find(|known| known.name == name) {
+        return Ok(Source { name: format!("{name} (comes along)"), text: known.text.to_owned() });
+    }
+    match std::fs::read_to_string(name) {
+        Ok(text) => Ok(Source { name: name.to_owned(), text }),
+        Err(error) if Path::new(name).extension().is_none() && !name.contains('/') => {
+            let known: Vec<&str> = bundled().iter().map(|known| known.name).collect();
+            Err(format!(
+                "no plan {name:?} comes along, and as a file it cannot be read ({error}); those that come along: {}",
+                known.join(", ")
+            ))
+        }
+        Err(error) => Err(format!("the plan file {name} cannot be read: {error}")),
+    }
+}
+
+/// Files beside a plan, and the topologies that come along.
+pub(super) struct Files;
+
+/// A name as the file `beside` means it.
+fn resolve(name: &str, beside: &str) -> PathBuf {
+    Path::new(beside).parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
+}
+
+impl Surroundings for Files {
+    fn include(&self, name: &str, beside: &str) -> Result<Source, String> {
+        let path = resolve(name, beside);
+        let shown = path.display().to_string();
+        let text =
+            std::fs::read_to_string(&path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+        Ok(Source { name: shown, text })
+    }
+
+    fn hosts(&self, name: &str, set: &[(&str, &str)], beside: &str) -> Result<Vec<String>, String> {
+        let (file, text) = match topology::bundled().iter().find(|known| known.name == name) {
+            Some(known) => (name.to_owned(), known.text.to_owned()),
+            None => {
+                let source = self.include(name, beside).map_err(|error| {
+                    let known: Vec<&str> = topology::bundled().iter().map(|known| known.name).collect();
+                    format!("no topology {name:?} comes along ({}), and {error}", known.join(", "))
+                })?;
+                (source.name, source.text)
+            }
+        };
+        let typed = set.iter().map(|(key, value)| format!("{key}={value}").parse());
+        let settings: Vec<Override> =
+            typed.collect::<Result<_, _>>().map_err(|error: topology::OverrideError| error.to_string())?;
+        let network = topology::read(&text, &file, &settings)
+            .map_err(|error| error.to_string().replace('\n', "; ").replace("--set ", "setting "))?;
+        Ok(network.hosts.into_iter().map(|host| host.name).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_plan::read;
+
+    #[test]
+    fn every_bundled_plan_reads_with_the_topologies_that_come_along() {
+        for known in bundled() {
+            let plan = read(find(known.name).unwrap(), &[], &Files).unwrap_or_else(|error| panic!("{error}"));
+            assert!(plan.estimate().is_ok_and(|estimate| estimate.trials > 0), "{}", known.name);
+        }
+    }
+
+    #[test]
+    fn a_plan_is_one_that_comes_along_or_a_file() {
+        assert!(find("sweep").unwrap_err().contains("window-sweep"));
+        assert!(find("./no/such.toml").unwrap_err().contains("cannot be read"));
+    }
+
+    #[test]
+    fn a_lab_that_cannot_be_is_refused_with_the_reason() {
+        let wrong = |set: &str| {
+            read(find("window-sweep").unwrap(), &[set.to_owned()], &Files).unwrap_err().to_string()
+        };
+        let unknown = wrong("lab.set.link.b.dely=5ms");
+        assert!(unknown.contains("did you mean 'delay'?"), "{unknown}");
+        let missing = wrong("lab.topology=long-hall");
+        assert!(missing.contains("no topology \"long-hall\" comes along (pair, "), "{missing}");
+    }
+
+    #[test]
+    fn included_files_stand_beside_the_one_that_includes_them() {
+        assert_eq!(resolve("rig.toml", "plans/mine.toml"), Path::new("plans/rig.toml"));
+        assert_eq!(resolve("rig.toml", "mine.toml"), Path::new("rig.toml"));
+        assert_eq!(resolve("/etc/rig.toml", "plans/mine.toml"), Path::new("/etc/rig.toml"));
+    }
+}

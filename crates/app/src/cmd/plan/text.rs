@@ -1,0 +1,190 @@
+//! A plan for a person.
+
+use linerate_plan::{Assertion, Axis, Estimate, Order, Plan, Target};
+use linerate_units::Span;
+
+use super::super::page::{Ink, Page};
+
+/// More points than this are counted, not listed.
+const MOST_LISTED: usize = 100;
+
+/// Writes what a plan would do.
+pub(super) fn describe(page: &mut Page, plan: &Plan, estimate: &Estimate) {
+    page.heading(&plan.name);
+    if !plan.about.is_empty() {
+        page.remark(0, Ink::Plain, &plan.about);
+    }
+    summary(page, plan, estimate);
+    hosts(page, plan);
+    flows(page, plan);
+    axes(page, plan);
+    if !plan.assertions.is_empty() || !plan.left_out.is_empty() {
+        page.heading("Assertions");
+        plan.assertions.iter().for_each(|one| assertion(page, one));
+    }
+    for text in &plan.left_out {
+        page.remark(0, Ink::Warning, &format!("{text}: left out, --set took its points away"));
+    }
+    points(page, plan);
+}
+
+/// The time of an estimate, and how sure it is.
+pub(super) fn length(estimate: &Estimate) -> String {
+    let bound = match (estimate.at_least, estimate.at_most) {
+        (true, true) => "about ",
+        (true, false) => "at least ",
+        (false, true) => "at most ",
+        (false, false) => "",
+    };
+    format!("{bound}{}", time(estimate.time))
+}
+
+/// A time in the units in which people plan their day.
+pub(super) fn time(span: Span) -> String {
+    let minutes = span.as_ns().div_ceil(60_000_000_000);
+    match minutes {
+        0..=2 => span.to_string(),
+        3..120 => format!("{minutes} min"),
+        _ => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
+}
+
+fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+fn summary(page: &mut Page, plan: &Plan, estimate: &Estimate) {
+    let points = count(plan.grid.len() as u64, "point");
+    let repeats =
+        if plan.repeats == 1 { "once each".to_owned() } else { format!("{} times each", plan.repeats) };
+    let order = match plan.order {
+        Order::Shuffled => format!("shuffled with the seed {}", plan.seed),
+        order => order.name().to_owned(),
+    };
+    let rows = [
+        ("Points", format!("{points}, {repeats}, {order}")),
+        ("Trials", format!("{}, {} between them", count(estimate.trials, "trial"), plan.pause)),
+        ("Time", length(estimate)),
+    ];
+    for (name, text) in &rows {
+        page.row(&[(Ink::Faint, name), (Ink::Plain, text)], &[6]);
+    }
+    for (name, note) in &plan.notes {
+        page.row(&[(Ink::Faint, name), (Ink::Plain, note)], &[6]);
+    }
+}
+
+fn hosts(page: &mut Page, plan: &Plan) {
+    page.heading("Hosts");
+    let width = plan.hosts.iter().map(|host| host.name.len()).max().unwrap_or(0);
+    for host in &plan.hosts {
+        let mut parts = Vec::new();
+        match (&host.address, host.in_lab) {
+            (Some(address), _) => parts.push(format!("{address}, port {}", host.port)),
+            (None, true) => parts.push("in the lab".to_owned()),
+            (None, false) => parts.push(format!("no address; give --set host.{}.address=…", host.name)),
+        }
+        parts.extend(host.settings.iter().map(|(key, setting)| format!("{key} {setting}")));
+        page.row(&[(Ink::Strong, &host.name), (Ink::Plain, &parts.join(", "))], &[width]);
+    }
+    if let Some(lab) = &plan.lab {
+        let set: Vec<String> = lab.set.iter().map(|(key, value)| format!(" --set {key}={value}")).collect();
+        page.remark(
+            0,
+            Ink::Faint,
+            &format!("The lab is that of: linerate lab up {}{}", lab.topology, set.concat()),
+        );
+    }
+}
+
+fn flows(page: &mut Page, plan: &Plan) {
+    page.heading("Flows");
+    let Ok(point) = plan.point(0) else { return };
+    let slots = plan.schedule(&point);
+    let width = plan.flows.iter().map(|flow| flow.name.len()).max().unwrap_or(0);
+    for (flow, slot) in plan.flows.iter().zip(&slots) {
+        let end = slot.end.map_or_else(|| "until all is sent".to_owned(), |end| format!("to {end}"));
+        let background = if flow.background { ", in the background" } else { "" };
+        let text = format!("{} to {}, from {} {end}{background}", flow.from, flow.to, slot.start);
+        page.row(&[(Ink::Strong, &flow.name), (Ink::Plain, &text)], &[width]);
+    }
+    if plan.grid.len() > 1 {
+        page.remark(0, Ink::Faint, "Times are those of the first point, from the beginning of a trial.");
+    }
+}
+
+fn axes(page: &mut Page, plan: &Plan) {
+    if plan.axes.is_empty() && plan.search.is_none() {
+        return;
+    }
+    page.heading("Axes");
+    let names = plan.axes.iter().map(|axis| axis.name.len());
+    let width = names.chain(plan.search.iter().map(|search| search.name.len())).max().unwrap_or(0);
+    let row = |page: &mut Page, name: &str, text: &str| {
+        page.row(&[(Ink::Strong, name), (Ink::Plain, text)], &[width]);
+    };
+    for axis in &plan.axes {
+        row(page, &axis.name, &format!("{}: {}", targets(&axis.targets), values(axis)));
+    }
+    if let Some(search) = &plan.search {
+        let confirm = search.confirm.map(|time| format!(", confirmed for {time}")).unwrap_or_default();
+        let text = format!(
+            "{}: the largest from {} to {} for which {}, to {}{confirm}",
+            targets(&search.targets),
+            search.low,
+            search.high,
+            search.text,
+            search.resolution
+        );
+        row(page, &search.name, &text);
+    }
+}
+
+fn targets(targets: &[Target]) -> String {
+    let name = |target: &Target| match target {
+        Target::Test(knob) => format!("test.{knob}"),
+        Target::Flow { flow, knob } => format!("flow.{flow}.{knob}"),
+        Target::Host { host, key } => format!("host.{host}.{key}"),
+        Target::Lab(key) => format!("lab.{key}"),
+    };
+    targets.iter().map(name).collect::<Vec<_>>().join(" and ")
+}
+
+fn values(axis: &Axis) -> String {
+    axis.values.iter().map(|value| value.label.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn assertion(page: &mut Page, assertion: &Assertion) {
+    let of = assertion.flow.as_ref().map(|flow| format!(" of {flow}")).unwrap_or_default();
+    let name =
+        if assertion.name == assertion.text { String::new() } else { format!(" ({})", assertion.name) };
+    page.remark(0, Ink::Plain, &format!("{}{of}{name}", assertion.text));
+}
+
+fn points(page: &mut Page, plan: &Plan) {
+    if plan.grid.len() < 2 {
+        return;
+    }
+    page.heading("Points");
+    for number in 0..plan.grid.len().min(MOST_LISTED) {
+        let Ok(point) = plan.point(number) else { continue };
+        page.row(&[(Ink::Faint, &point.id.to_string()), (Ink::Plain, &point.label())], &[16]);
+    }
+    if plan.grid.len() > MOST_LISTED {
+        let more = plan.grid.len() - MOST_LISTED;
+        page.remark(0, Ink::Faint, &format!("and {more} more; --json lists all of them"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_times_are_rounded_up_to_minutes() {
+        assert_eq!(time(Span::from_secs(45)), "45 s");
+        assert_eq!(time(Span::from_secs(2410)), "41 min");
+        assert_eq!(time(Span::from_secs(7200)), "2 h 0 min");
+        assert_eq!(time(Span::from_secs(9001)), "2 h 31 min");
+    }
+}

@@ -1,0 +1,36 @@
+//! Names that people give.
+
+/// The most letters of a name.
+const LONGEST_NAME: usize = 32;
+
+/// Says what is wrong with a name, if anything: names become parts of those of files, namespaces and devices.
+///
+/// # Errors
+/// A sentence that begins with the name.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let small = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if name.is_empty() || !name.chars().all(|c| small(c) || c == '-') || !name.starts_with(small) {
+        return Err(format!(
+            "'{name}' cannot be a name; use small letters, digits and hyphens, and no hyphen first"
+        ));
+    }
+    if name.len() > LONGEST_NAME {
+        return Err(format!("'{name}' has {} letters; use at most {LONGEST_NAME}", name.len()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_plain() {
+        for right in ["a", "trunk-2x1g", "1g"] {
+            assert_eq!(check_name(right), Ok(()));
+        }
+        for wrong in ["", "-a", "A", "a b", "ä", "a.b", &"a".repeat(33)] {
+            assert!(check_name(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Assertions: what must hold of the results of a plan.
+//!
+//! An assertion compares two sides. A side is made of quantities ([`QUANTITIES`]), numbers with units, `+ - * /` and
+//! parentheses; `0.98 ceiling` is a product. `point(streams = 1).goodput` is the same quantity at the point that differs in
+//! these axes only, `run("name").goodput` that of the same point in another run.
+
+mod judge;
+mod quantities;
+mod syntax;
+
+use std::collections::BTreeMap;
+
+use linerate_document::hint;
+use linerate_model::Direction;
+use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span};
+
+use crate::axis::{Axis, Part};
+
+pub use judge::{Judgement, Outcome, Results, Scope, judge};
+pub use quantities::{Dimension, Measured, QUANTITIES, Quantity};
+pub use syntax::Comparison;
+pub(crate) use syntax::Fault;
+use syntax::{Form, Node, fault};
+
+/// One assertion of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assertion {
+    /// What it is called.
+    pub name: String,
+    /// As it was written.
+    pub text: String,
+    /// The points that it is about.
+    pub points: Part,
+    /// The flow that it is about; absent: every flow but those in the background.
+    pub flow: Option<String>,
+    /// The direction that it is about; absent: each that is measured.
+    pub direction: Option<Direction>,
+    /// What is compared.
+    pub claim: Claim,
+}
+
+/// Two sides and how they are compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    left: Expression,
+    comparison: Comparison,
+    right: Expression,
+    dimension: Dimension,
+}
+
+/// A side, with every name resolved.
+#[derive(Debug, Clone, PartialEq)]
+enum Expression {
+    Number(f64),
+    Word(String),
+    /// A quantity by its number in [`QUANTITIES`].
+    Quantity(usize, Where),
+    Pair(char, Box<Self>, Box<Self>),
+}
+
+/// Where a quantity is looked up.
+#[derive(Debug, Clone, PartialEq)]
+enum Where {
+    Here,
+    /// At the point with these values of these axes, by number.
+    Point(BTreeMap<usize, usize>),
+    Run(String),
+}
+
+/// Reads a claim. The axes are those that `point(…)` may name.
+pub(crate) fn read(text: &str, axes: &[Axis]) -> Result<Claim, Fault> {
+    let (left, comparison, right) = syntax::parse(text)?;
+    let reader = Reader { axes };
+    // The side with a quantity says what the other one's numbers are.
+    let (left_is, right_is) = (reader.dimension(&left)?, reader.dimension(&right)?);
+    let dimension = match (left_is, right_is) {
+        (None, None) => {
+            // A name here is no quantity, or there would be a dimension.
+            if let Some((at, name)) = first_name(&left).or_else(|| first_name(&right)) {
+                known_quantity(name, at)?;
+            }
+            return fault(0, "nothing measured is compared; name a quantity such as goodput");
+        }
+        (Some(one), Some(other)) if one != other => {
+            let text = format!("{} is compared with {}; compare like with like", one.name(), other.name());
+            return fault(right.at, text);
+        }
+        (Some(one), _) | (None, Some(one)) => one,
+    };
+    if dimension == Dimension::Word && !matches!(comparison, Comparison::Equal | Comparison::Other) {
+        return fault(left.at, "words have no order; compare them with == or !=");
+    }
+    let words = [&left, &right].into_iter().find_map(|side| reader.words(side));
+    let side = |node: &Node| match (&node.form, &words) {
+        (Form::Name(word), Some(words)) if quantity(word).is_none() => {
+            if words.iter().any(|known| known == word) {
+                return Ok(Expression::Word(word.clone()));
+            }
+            fault(
+                node.at,
+                format!("there is no such word as '{word}'{}", hint(word, words.iter().map(String::as_str))),
+            )
+        }
+        _ => reader.expression(node, dimension),
+    };
+    Ok(Claim { left: side(&left)?, comparison, right: side(&right)?, dimension })
+}
+
+fn quantity(name: &str) -> Option<usize> {
+    QUANTITIES.iter().position(|quantity| quantity.name == name)
+}
+
+/// The first name of a side, with its place.
+fn first_name(node: &Node) -> Option<(usize, &str)> {
+    match &node.form {
+        Form::Name(name) => Some((node.at, name)),
+        Form::Pair(_, left, right) => first_name(left).or_else(|| first_name(right)),
+        Form::Literal(_) | Form::AtPoint(..) | Form::InRun(..) => None,
+    }
+}
+
+fn known_quantity(name: &str, at: usize) -> Result<usize, Fault> {
+    let missing = || Fault {
+        at,
+        text: format!("there is no quantity '{name}'{}", hint(name, QUANTITIES.iter().map(|one| one.name))),
+    };
+    quantity(name).ok_or_else(missing)
+}
+
+struct Reader<'a> {
+    axes: &'a [Axis],
+}
+
+impl Reader<'_> {
+    /// The words that a lone quantity may be; absent where it is a number.
+    fn words(&self, node: &Node) -> Option<Vec<String>> {
+        let name = match &node.form {
+            Form::Name(name) | Form::AtPoint(_, _, name) | Form::InRun(_, _, name) => name,
+            Form::Literal(_) | Form::Pair(..) => return None,
+        };
+        let quantity = &QUANTITIES[quantity(name)?];
+        (quantity.dimension == Dimension::Word).then(|| quantity.words())
+    }
+
+    /// What a side is measured in; absent while only numbers and strange words are in it.
+    fn dimension(&self, node: &Node) -> Result<Option<Dimension>, Fault> {
+        match &node.form {
+            Form::Literal(_) => Ok(None),
+            Form::Name(name) => Ok(quantity(name).map(|number| QUANTITIES[number].dimension)),
+            Form::AtPoint(_, at, name) | Form::InRun(_, at, name) => {
+                Ok(Some(QUANTITIES[known_quantity(name, *at)?].dimension))
+            }
+            Form::Pair(sign, left, right) => {
+                let dimensions = (self.dimension(left)?, self.dimension(right)?);
+                if dimensions.0 == Some(Dimension::Word) || dimensions.1 == Some(Dimension::Word) {
+                    return fault(node.at, "words cannot be reckoned with; compare them with == or !=");
+                }
+                self.pair(*sign, right.at, dimensions)
+            }
+        }
+    }
+
+    fn pair(
+        &self,
+        sign: char,
+        at: usize,
+        dimensions: (Option<Dimension>, Option<Dimension>),
+    ) -> Result<Option<Dimension>, Fault> {
+        use Dimension::Plain;
+        match (sign, dimensions) {
+            ('+' | '-', (Some(one), Some(other))) if one != other => {
+                let text = format!("{} and {} cannot be added or subtracted", one.name(), other.name());
+                fault(at, text)
+            }
+            ('+' | '-', (one, other)) => Ok(one.or(other)),
+            // A bare number in a product or behind a stroke is a factor.
+            ('*', (Some(one), Some(other))) if one != Plain && other != Plain => {
+                fault(at, format!("{} times {} is nothing that is measured", one.name(), other.name()))
+            }
+            ('*', (one, other)) => {
+                Ok([one, other].into_iter().flatten().find(|one| *one != Plain).or(one).or(other))
+            }
+            (_, (Some(one), Some(other))) if one == other => Ok(Some(Plain)),
+            (_, (one, None | Some(Plain))) => Ok(one),
+            (_, (one, Some(other))) => {
+                let one = one.unwrap_or(Plain);
+                fault(at, format!("{} divided by {} is nothing that is measured", one.name(), other.name()))
+            }
+        }
+    }
+
+    /// Resolves names, and reads numbers as what the side is measured in.
+    fn expression(&self, node: &Node, dimension: Dimension) -> Result<Expression, Fault> {
+        match &node.form {
+            Form::Literal(text) => number(text, dimension).map_err(|text| Fault { at: node.at, text }),
+            Form::Name(name) => Ok(Expression::Quantity(known_quantity(name, node.at)?, Where::Here)),
+            Form::InRun(run, at, name) => {
+                Ok(Expression::Quantity(known_quantity(name, *at)?, Where::Run(run.clone())))
+            }
+            Form::AtPoint(changed, at, name) => {
+                let mut values = BTreeMap::new();
+                for (axis_at, axis, value) in changed {
+                    let (number, value) = self.value(*axis_at, axis, value)?;
+                    values.insert(number, value);
+                }
+                Ok(Expression::Quantity(known_quantity(name, *at)?, Where::Point(values)))
+            }
+            Form::Pair(sign, left, right) => {
+                let (left_is, right_is) = (self.dimension(left)?, self.dimension(right)?);
+                let (for_left, for_right) = match sign {
+                    '+' | '-' => (dimension, dimension),
+                    '*' => (left_is.unwrap_or(Dimension::Plain), right_is.unwrap_or(Dimension::Plain)),
+                    _ => (left_is.unwrap_or(dimension), right_is.unwrap_or(Dimension::Plain)),
+                };
+                let left = self.expression(left, for_left)?;
+                let right = self.expression(right, for_right)?;
+                Ok(Expression::Pair(*sign, Box::new(left), Box::new(right)))
+            }
+        }
+    }
+
+    fn value(&self, at: usize, axis: &str, value: &str) -> Result<(usize, usize), Fault> {
+        let Some(number) = self.axes.iter().position(|one| one.name == axis) else {
+            let hint = hint(axis, self.axes.iter().map(|axis| axis.name.as_str()));
+            return fault(at, format!("there is no axis '{axis}'{hint}"));
+        };
+        let meant = linerate_document::Value {
+            at: linerate_document::Place::START,
+            content: linerate_document::Content::Typed(value.to_owned()),
+        };
+        match self.axes[number].find(&meant) {
+            Ok(value) => Ok((number, value)),
+            Err(text) => fault(at, text),
+        }
+    }
+}
+
+/// A number as what it stands for.
+fn number(text: &str, dimension: Dimension) -> Result<Expression, String> {
+    let number = match dimension {
+        Dimension::Rate => text.parse::<Bitrate>().map(Bitrate::bps),
+        Dimension::Time => text.parse::<Span>().map(|span| span.as_ns() as f64),
+        Dimension::Memory => text.parse::<Bytes>().map(|bytes| bytes.get() as f64),
+        Dimension::Plain => text.parse::<Ratio>().map(Ratio::get),
+        Dimension::Word => {
+            return Err(format!("{text} is compared with a word; name one, as in verdict != unknown"));
+        }
+    };
+    number.map(Expression::Number).map_err(|error: ParseError| error.to_string())
+}

@@ -1,0 +1,204 @@
+//! Whether assertions hold.
+
+use linerate_model::Direction;
+use serde::Serialize;
+
+use super::quantities::{Measured, QUANTITIES, Quantity};
+use super::syntax::Comparison;
+use super::{Assertion, Claim, Dimension, Expression, Where};
+use crate::plan::Plan;
+use crate::point::PointId;
+
+/// Where a quantity is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scope<'a> {
+    /// Another run by its name; absent: the run that is judged.
+    pub run: Option<&'a str>,
+    /// The point.
+    pub point: PointId,
+    /// The flow.
+    pub flow: &'a str,
+    /// Its direction.
+    pub direction: Direction,
+}
+
+/// What a run measured: of several trials of a point, what stands for them all.
+pub trait Results {
+    /// The quantity there; absent if it was not measured.
+    fn measured(&self, scope: Scope<'_>, quantity: &Quantity) -> Option<Measured>;
+}
+
+/// Whether an assertion holds at one point.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judgement {
+    /// The assertion's name.
+    pub assertion: String,
+    /// The point.
+    pub point: PointId,
+    /// The flow.
+    pub flow: String,
+    /// Its direction.
+    pub direction: Direction,
+    /// What came out.
+    pub outcome: Outcome,
+}
+
+/// What came out of an assertion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It holds.
+    Holds,
+    /// It does not: both sides as found, for a person.
+    Fails(String),
+    /// It cannot be told, because this was not measured. That is a failure as well.
+    NotMeasured(String),
+}
+
+impl Outcome {
+    /// True only if it holds.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        *self == Self::Holds
+    }
+}
+
+/// Judges every assertion at every point, flow and direction that it is about.
+#[must_use]
+pub fn judge(plan: &Plan, results: &dyn Results) -> Vec<Judgement> {
+    let mut judgements = Vec::new();
+    for assertion in &plan.assertions {
+        for number in 0..plan.grid.len() {
+            let Some(choice) = plan.grid.choice(number) else { continue };
+            if !assertion.points.holds(&choice) {
+                continue;
+            }
+            let Ok(point) = plan.point(number) else { continue };
+            for test in &point.tests {
+                let named = assertion.flow.as_deref();
+                let wanted = named.map_or(!test.background, |name| name == test.flow);
+                if !wanted {
+                    continue;
+                }
+                for direction in test.spec.traffic.phases().into_iter().flatten() {
+                    if assertion.direction.is_some_and(|only| only != direction) {
+                        continue;
+                    }
+                    let judge = Judge { plan, results, choice: &choice, flow: &test.flow, direction };
+                    judgements.push(Judgement {
+                        assertion: assertion.name.clone(),
+                        point: point.id,
+                        flow: test.flow.clone(),
+                        direction,
+                        outcome: judge.outcome(assertion),
+                    });
+                }
+            }
+        }
+    }
+    judgements
+}
+
+struct Judge<'a> {
+    plan: &'a Plan,
+    results: &'a dyn Results,
+    choice: &'a [usize],
+    flow: &'a str,
+    direction: Direction,
+}
+
+impl Judge<'_> {
+    fn outcome(&self, assertion: &Assertion) -> Outcome {
+        let claim = &assertion.claim;
+        let sides = self.side(&claim.left).and_then(|left| Ok((left, self.side(&claim.right)?)));
+        match sides {
+            Err(missing) => Outcome::NotMeasured(missing),
+            Ok((left, right)) if compare(&left, claim.comparison, &right) => Outcome::Holds,
+            Ok((left, right)) => Outcome::Fails(claim.show(&left, &right)),
+        }
+    }
+
+    /// The side's figure, or what is missing for it.
+    fn side(&self, expression: &Expression) -> Result<Measured, String> {
+        match expression {
+            Expression::Number(number) => Ok(Measured::Number(*number)),
+            Expression::Word(word) => Ok(Measured::Word(word.clone())),
+            Expression::Quantity(number, place) => self.look_up(&QUANTITIES[*number], place),
+            Expression::Pair(sign, left, right) => match (self.side(left)?, self.side(right)?) {
+                (Measured::Number(left), Measured::Number(right)) => {
+                    let result = match sign {
+                        '+' => left + right,
+                        '-' => left - right,
+                        '*' => left * right,
+                        _ => left / right,
+                    };
+                    let finite = result.is_finite().then_some(Measured::Number(result));
+                    finite.ok_or_else(|| "a quotient whose divisor is 0".to_owned())
+                }
+                _ => Err("a number".to_owned()),
+            },
+        }
+    }
+
+    fn look_up(&self, quantity: &Quantity, place: &Where) -> Result<Measured, String> {
+        let mut choice = self.choice.to_vec();
+        let mut run = None;
+        match place {
+            Where::Here => {}
+            Where::Run(name) => run = Some(name.as_str()),
+            Where::Point(changed) => {
+                for (axis, value) in changed {
+                    if let Some(old) = choice.get_mut(*axis) {
+                        *old = *value;
+                    }
+                }
+            }
+        }
+        let label = self.plan.label(&choice);
+        if self.plan.grid.find(&choice).is_none() {
+            return Err(format!("the point {label}, which the plan leaves out"));
+        }
+        let point = self.plan.id(&choice);
+        let scope = Scope { run, point, flow: self.flow, direction: self.direction };
+        self.results.measured(scope, quantity).ok_or_else(|| {
+            let run = run.map(|run| format!(" in the run '{run}'")).unwrap_or_default();
+            format!("{} of {} {} at {label}{run}", quantity.name, self.flow, self.direction.name())
+        })
+    }
+}
+
+fn compare(left: &Measured, comparison: Comparison, right: &Measured) -> bool {
+    match (left, right) {
+        (Measured::Number(left), Measured::Number(right)) => match comparison {
+            Comparison::AtLeast => left >= right,
+            Comparison::AtMost => left <= right,
+            Comparison::Above => left > right,
+            Comparison::Below => left < right,
+            Comparison::Equal => left == right,
+            Comparison::Other => left != right,
+        },
+        (Measured::Word(left), Measured::Word(right)) => match comparison {
+            Comparison::Equal => left == right,
+            Comparison::Other => left != right,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+impl Claim {
+    /// Both sides as found.
+    fn show(&self, left: &Measured, right: &Measured) -> String {
+        let show = |side: &Measured| match side {
+            Measured::Number(number) => self.dimension.show(*number),
+            Measured::Word(word) => word.clone(),
+        };
+        format!("found {}, which is not {} {}", show(left), self.comparison.sign(), show(right))
+    }
+
+    /// What the two sides are measured in.
+    #[must_use]
+    pub fn dimension(&self) -> Dimension {
+        self.dimension
+    }
+}

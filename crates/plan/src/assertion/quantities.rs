@@ -1,0 +1,186 @@
+//! What assertions may speak of, and where a record has it.
+
+use linerate_model::{Cause, Confidence, FlowRecord, RunRecord};
+use linerate_units::{Bitrate, Bytes, Span};
+use serde_json::Value;
+
+use crate::knobs::words;
+
+/// What a quantity is measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dimension {
+    /// A count or a ratio.
+    Plain,
+    /// bit/s.
+    Rate,
+    /// Nanoseconds.
+    Time,
+    /// Bytes.
+    Memory,
+    /// A word, which has no size.
+    Word,
+}
+
+impl Dimension {
+    /// Its name in messages.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "a plain number",
+            Self::Rate => "a rate",
+            Self::Time => "a time",
+            Self::Memory => "an amount of memory",
+            Self::Word => "a word",
+        }
+    }
+
+    /// A number of it, for people.
+    pub(crate) fn show(self, number: f64) -> String {
+        let sign = if number < 0.0 { "-" } else { "" };
+        let size = number.abs();
+        match self {
+            Self::Rate => Bitrate::from_bps(size).map(|rate| format!("{sign}{rate}")),
+            Self::Time => (size < u64::MAX as f64).then(|| format!("{sign}{}", Span::from_ns(size as u64))),
+            Self::Memory => (size < u64::MAX as f64).then(|| format!("{sign}{}", Bytes::new(size as u64))),
+            Self::Plain | Self::Word => None,
+        }
+        .unwrap_or_else(|| if size >= 1e-3 || size == 0.0 { short(number) } else { format!("{number:.3e}") })
+    }
+}
+
+/// Six digits at most.
+fn short(number: f64) -> String {
+    let text = format!("{number:.4}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    text.to_owned()
+}
+
+/// What was found for a quantity.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Measured {
+    /// In the unit of its dimension.
+    Number(f64),
+    /// A word.
+    Word(String),
+}
+
+/// One quantity that assertions may name.
+#[derive(Debug)]
+pub struct Quantity {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is measured in.
+    pub dimension: Dimension,
+    /// What it means.
+    pub help: &'static str,
+    /// Where it stands in the record of a run; absent if it was not measured.
+    pub of: fn(&RunRecord, &FlowRecord) -> Option<Measured>,
+}
+
+const fn quantity(
+    name: &'static str,
+    dimension: Dimension,
+    help: &'static str,
+    of: fn(&RunRecord, &FlowRecord) -> Option<Measured>,
+) -> Quantity {
+    Quantity { name, dimension, help, of }
+}
+
+/// All of them.
+pub const QUANTITIES: &[Quantity] = &[
+    quantity("goodput", Dimension::Rate, "Bits per second that the receiver read.", |_, flow| {
+        number(flow.bitrate()?.bps())
+    }),
+    quantity("steady", Dimension::Rate, "Goodput after the ramp at the beginning.", |_, flow| {
+        number(flow.steady.as_ref()?.bitrate.bps())
+    }),
+    quantity("ceiling", Dimension::Rate, "The limit that goodput is compared with.", |_, flow| {
+        number(flow.ceiling.as_ref()?.bitrate_bps)
+    }),
+    quantity(
+        "delivered",
+        Dimension::Memory,
+        "Bytes that the receiver read in the measured part.",
+        |_, flow| number(flow.receiver.as_ref()?.bytes.get() as f64),
+    ),
+    quantity("unaccounted", Dimension::Memory, "Bytes that no count explains.", |_, flow| {
+        number(flow.books.as_ref()?.unaccounted_bytes.get() as f64)
+    }),
+    quantity("loss", Dimension::Plain, "Datagrams lost over datagrams sent (UDP).", |_, flow| {
+        let udp = flow.receiver.as_ref()?.udp.as_ref()?;
+        let sent = (udp.packets + udp.lost) as f64;
+        (sent > 0.0).then(|| Measured::Number(udp.lost as f64 / sent))
+    }),
+    quantity(
+        "jitter",
+        Dimension::Time,
+        "Interarrival jitter of datagrams (RFC 3550 section 6.4.1).",
+        |_, flow| number(flow.receiver.as_ref()?.udp.as_ref()?.jitter?.as_ns() as f64),
+    ),
+    quantity("retransmits", Dimension::Plain, "Segments sent again (TCP).", |_, flow| {
+        number(flow.sender.as_ref()?.retransmits? as f64)
+    }),
+    quantity("rtt_idle", Dimension::Time, "Median round-trip time before the load.", |run, _| {
+        number(run.idle.as_ref()?.rtt.p50_ns as f64)
+    }),
+    quantity("rtt", Dimension::Time, "Median round-trip time beside the load.", |_, flow| {
+        number(flow.loaded.as_ref()?.rtt.p50_ns as f64)
+    }),
+    quantity(
+        "rtt_p95",
+        Dimension::Time,
+        "95th percentile of the round-trip time beside the load.",
+        |_, flow| number(flow.loaded.as_ref()?.rtt.p95_ns as f64),
+    ),
+    quantity("rtt_p99", Dimension::Time, "99th percentile of it.", |_, flow| {
+        number(flow.loaded.as_ref()?.rtt.p99_ns as f64)
+    }),
+    quantity("rtt_max", Dimension::Time, "Largest of it.", |_, flow| {
+        number(flow.loaded.as_ref()?.rtt.max_ns as f64)
+    }),
+    quantity(
+        "buffer_delay",
+        Dimension::Plain,
+        "Mean round-trip time beside the load minus the least before it, over the latter (RFC 6349 section 4.3).",
+        |run, flow| {
+            let base = run.idle.as_ref()?.rtt.min_ns as f64;
+            let loaded = flow.loaded.as_ref()?.rtt.mean_ns as f64;
+            (base > 0.0).then(|| Measured::Number((loaded - base) / base))
+        },
+    ),
+    quantity(
+        "cpu_sender",
+        Dimension::Plain,
+        "Share of the sending host's processor time that was busy.",
+        |_, flow| number(flow.sender.as_ref()?.host_busy?.get()),
+    ),
+    quantity("cpu_receiver", Dimension::Plain, "The same at the receiving host.", |_, flow| {
+        number(flow.receiver.as_ref()?.host_busy?.get())
+    }),
+    quantity("caveats", Dimension::Plain, "How many caveats the result has.", |run, flow| {
+        number((run.caveats.len() + flow.caveats.len()) as f64)
+    }),
+    quantity("verdict", Dimension::Word, "What limited the flow.", |_, flow| {
+        Some(Measured::Word(flow.verdict.as_ref()?.cause.name().to_owned()))
+    }),
+    quantity("confidence", Dimension::Word, "How well the evidence supports the verdict.", |_, flow| {
+        let confidence = serde_json::to_value(flow.verdict.as_ref()?.confidence).ok()?;
+        confidence.as_str().map(|word| Measured::Word(word.to_owned()))
+    }),
+];
+
+#[expect(clippy::unnecessary_wraps, reason = "what the table's functions give back")]
+fn number(number: f64) -> Option<Measured> {
+    Some(Measured::Number(number))
+}
+
+impl Quantity {
+    /// The words that it may be.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        match self.name {
+            "verdict" => words(&Value::from(schemars::schema_for!(Cause))),
+            "confidence" => words(&Value::from(schemars::schema_for!(Confidence))),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The text of an assertion as a tree, in which every node knows where it stands.
+
+/// Deeper parentheses than this are more likely noise.
+const DEEPEST: usize = 32;
+/// A longer text than this is no assertion.
+const LONGEST: usize = 1000;
+
+/// What is wrong with an assertion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// The byte of the text at which it shows.
+    pub(crate) at: usize,
+    /// What is wrong, and what would be right.
+    pub(crate) text: String,
+}
+
+pub(crate) fn fault<T>(at: usize, text: impl Into<String>) -> Result<T, Fault> {
+    Err(Fault { at, text: text.into() })
+}
+
+/// A piece of an assertion and the byte at which it begins.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) at: usize,
+    pub(crate) form: Form,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Form {
+    /// A number with or without a unit, as written.
+    Literal(String),
+    /// A name: a quantity, or a word.
+    Name(String),
+    /// A quantity at another point.
+    AtPoint(Vec<(usize, String, String)>, usize, String),
+    /// A quantity in another run.
+    InRun(String, usize, String),
+    /// A sum, difference, product or quotient.
+    Pair(char, Box<Node>, Box<Node>),
+}
+
+/// How two sides are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// `>=`
+    AtLeast,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Above,
+    /// `<`
+    Below,
+    /// `==`
+    Equal,
+    /// `!=`
+    Other,
+}
+
+impl Comparison {
+    const ALL: [(&'static str, Self); 6] = [
+        (">=", Self::AtLeast),
+        ("<=", Self::AtMost),
+        ("==", Self::Equal),
+        ("!=", Self::Other),
+        (">", Self::Above),
+        ("<", Self::Below),
+    ];
+
+    /// As it is written.
+    #[must_use]
+    pub fn sign(self) -> &'static str {
+        Self::ALL.iter().find(|(_, one)| *one == self).map_or("", |(sign, _)| sign)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Token {
+    Literal(String),
+    Name(String),
+    Quoted(String),
+    Compare(Comparison),
+    Sign(char),
+}
+
+/// Reads a comparison: left side, comparison, right side.
+pub(crate) fn parse(text: &str) -> Result<(Node, Comparison, Node), Fault> {
+    if text.len() > LONGEST {
+        return fault(0, format!("an assertion of {} letters; use at most {LONGEST}", text.len()));
+    }
+    let mut parser = Parser { tokens: tokens(text)?, next: 0, end: text.len() };
+    let left = parser.sum(0)?;
+    let at = parser.at();
+    if parser.take_sign('=') {
+        return fault(at, "write == to compare");
+    }
+    let Some(Token::Compare(comparison)) = parser.take() else {
+        return fault(at, "nothing is compared; write a comparison such as goodput >= 0.98 ceiling");
+    };
+    let right = parser.sum(0)?;
+    match parser.next < parser.tokens.len() {
+        true => fault(parser.at(), "the assertion should end here; write one assertion for each comparison"),
+        false => Ok((left, comparison, right)),
+    }
+}
+
+fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Fault> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let at = text.len() - rest.len();
+        let (token, length) = if first.is_whitespace() {
+            rest = &rest[first.len_utf8()..];
+            continue;
+        } else if first.is_ascii_digit() {
+            let length = literal(rest);
+            (Token::Literal(rest[..length].to_owned()), length)
+        } else if first.is_alphabetic() || first == '_' {
+            let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            (Token::Name(rest[..length].to_owned()), length)
+        } else if first == '"' || first == '\'' {
+            let Some(length) = rest[1..].find(first) else {
+                return fault(at, format!("the quotation that begins here does not end; add {first}"));
+            };
+            (Token::Quoted(rest[1..=length].to_owned()), length + 2)
+        } else if let Some((sign, comparison)) =
+            Comparison::ALL.iter().find(|(sign, _)| rest.starts_with(sign))
+        {
+            (Token::Compare(*comparison), sign.len())
+        } else if "()+-*/.,=".contains(first) {
+            (Token::Sign(first), 1)
+        } else {
+            return fault(
+                at,
+                format!("'{first}' means nothing here; write a comparison such as goodput >= 0.98 ceiling"),
+            );
+        };
+        found.push((at, token));
+        rest = &rest[length..];
+    }
+    Ok(found)
+}
+
+/// Length of a number with the unit that is glued to it.
+fn literal(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let digits = |mut at: usize| {
+        while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+            at += 1;
+        }
+        at
+    };
+    let mut end = digits(0);
+    if bytes.get(end) == Some(&b'.') && bytes.get(end + 1).is_some_and(u8::is_ascii_digit) {
+        end = digits(end + 1);
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        if bytes.get(end + 1 + sign).is_some_and(u8::is_ascii_digit) {
+            end = digits(end + 1 + sign);
+        }
+    }
+    let unit = |c: char| c.is_alphabetic() || c == '%';
+    end += text[end..].find(|c| !unit(c)).unwrap_or(text.len() - end);
+    if text[end..].starts_with("/s")
+        && !text[end + 2..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+    {
+        end += 2;
+    }
+    end
+}
+
+struct Parser {
+    tokens: Vec<(usize, Token)>,
+    next: usize,
+    end: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.next).map(|(_, token)| token)
+    }
+
+    /// Where the next token begins.
+    fn at(&self) -> usize {
+        self.tokens.get(self.next).map_or(self.end, |(at, _)| *at)
+    }
+
+    fn take(&mut self) -> Option<Token> {
+        let token = self.peek().cloned();
+        self.next += usize::from(token.is_some());
+        token
+    }
+
+    fn take_sign(&mut self, sign: char) -> bool {
+        let found = self.peek() == Some(&Token::Sign(sign));
+        self.next += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, sign: char) -> Result<(), Fault> {
+        let at = self.at();
+        if self.take_sign(sign) { Ok(()) } else { fault(at, format!("'{sign}' is missing here")) }
+    }
+
+    fn sum(&mut self, depth: usize) -> Result<Node, Fault> {
+        let mut left = self.product(depth)?;
+        while let Some(sign) = ['+', '-'].into_iter().find(|sign| self.take_sign(*sign)) {
+            let right = self.product(depth)?;
+            left = Node { at: left.at, form: Form::Pair(sign, Box::new(left), Box::new(right)) };
+        }
+        Ok(left)
+    }
+
+    fn product(&mut self, depth: usize) -> Result<Node, Fault> {
+        let mut left = self.single(depth)?;
+        loop {
+            let sign = if self.take_sign('*') {
+                '*'
+            } else if self.take_sign('/') {
+                '/'
+            } else if matches!(left.form, Form::Literal(_))
+                && matches!(self.peek(), Some(Token::Name(_) | Token::Sign('(')))
+            {
+                // As people write it: 0.98 ceiling.
+                '*'
+            } else {
+                return Ok(left);
+            };
+            let right = self.single(depth)?;
+            left = Node { at: left.at, form: Form::Pair(sign, Box::new(left), Box::new(right)) };
+        }
+    }
+
+    fn single(&mut self, depth: usize) -> Result<Node, Fault> {
+        let at = self.at();
+        if depth > DEEPEST {
+            return fault(at, format!("parentheses deeper than {DEEPEST}; write it shorter"));
+        }
+        let form = match self.take() {
+            Some(Token::Literal(text)) => Form::Literal(text),
+            Some(Token::Name(name)) if self.peek() == Some(&Token::Sign('(')) => self.elsewhere(at, &name)?,
+            Some(Token::Name(name)) => Form::Name(name),
+            Some(Token::Sign('(')) => {
+                let inner = self.sum(depth + 1)?;
+                self.expect(')')?;
+                return Ok(inner);
+            }
+            _ => return fault(at, "a quantity or a number is missing here, as in goodput >= 0.98 ceiling"),
+        };
+        Ok(Node { at, form })
+    }
+
+    /// `point(axis = value, …).quantity` or `run("name").quantity`.
+    fn elsewhere(&mut self, at: usize, name: &str) -> Result<Form, Fault> {
+        self.expect('(')?;
+        match name {
+            "point" => {
+                let mut changed = Vec::new();
+                loop {
+                    let axis_at = self.at();
+                    let Some(Token::Name(axis)) = self.take() else {
+                        return fault(
+                            axis_at,
+                            "the name of an axis is missing here, as in point(streams = 1)",
+                        );
+                    };
+                    self.expect('=')?;
+                    let value_at = self.at();
+                    let Some(Token::Literal(value) | Token::Name(value) | Token::Quoted(value)) = self.take()
+                    else {
+                        return fault(value_at, "a value is missing here, as in point(streams = 1)");
+                    };
+                    changed.push((axis_at, axis, value));
+                    if !self.take_sign(',') {
+                        break;
+                    }
+                }
+                self.expect(')')?;
+                let (at, quantity) = self.quantity_behind()?;
+                Ok(Form::AtPoint(changed, at, quantity))
+            }
+            "run" => {
+                let run_at = self.at();
+                let Some(Token::Quoted(run)) = self.take() else {
+                    return fault(run_at, "the name of a run is missing here, as in run(\"baseline\")");
+                };
+                self.expect(')')?;
+                let (at, quantity) = self.quantity_behind()?;
+                Ok(Form::InRun(run, at, quantity))
+            }
+            other => {
+                let hint = linerate_document::hint(other, ["point", "run"]);
+                fault(at, format!("there is no '{other}(…)'{hint}"))
+            }
+        }
+    }
+
+    fn quantity_behind(&mut self) -> Result<(usize, String), Fault> {
+        self.expect('.')?;
+        let at = self.at();
+        match self.take() {
+            Some(Token::Name(name)) => Ok((at, name)),
+            _ => fault(at, "a quantity is missing here, as in point(streams = 1).goodput"),
+        }
+    }
+}

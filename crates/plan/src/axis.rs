@@ -1,0 +1,331 @@
+//! Axes: what is swept, and over which values.
+
+use std::collections::BTreeMap;
+
+use linerate_document::{Content, Entry, Mistakes, Place, Table, Value, check_name, hint};
+
+use crate::keys::{AXIS, Fields, SETTINGS};
+use crate::kind::{Kind, Setting, texts};
+use crate::knobs::knob;
+use crate::range;
+
+/// One axis of a sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// Its name.
+    pub name: String,
+    /// Everything that takes its values.
+    pub targets: Vec<Target>,
+    /// Its values, in the order of the file.
+    pub values: Vec<AxisValue>,
+}
+
+/// One value of an axis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AxisValue {
+    /// What people see.
+    pub label: String,
+    /// The value.
+    pub setting: Setting,
+}
+
+/// What an axis changes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// A knob of `[test]`.
+    Test(String),
+    /// A knob of one flow.
+    Flow {
+        /// The flow.
+        flow: String,
+        /// The knob.
+        knob: String,
+    },
+    /// A setting of one host.
+    Host {
+        /// The host.
+        host: String,
+        /// The setting.
+        key: String,
+    },
+    /// A parameter or key of the lab's topology.
+    Lab(String),
+}
+
+/// The names that axes may refer to.
+#[derive(Debug)]
+pub(crate) struct Names {
+    pub(crate) hosts: Vec<String>,
+    pub(crate) flows: Vec<String>,
+    pub(crate) lab: bool,
+}
+
+/// A table `[axis.NAME]`, or the short form `axis.NAME = […]`, before it is known whether it is swept or searched.
+#[derive(Debug)]
+pub(crate) struct Draft<'t> {
+    pub(crate) name: String,
+    pub(crate) at: Place,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) kind: Kind,
+    /// Absent in the short form.
+    pub(crate) fields: Option<Fields<'t>>,
+    values: Option<&'t Value>,
+}
+
+impl<'t> Draft<'t> {
+    /// Reads what is swept. Absent if that is wrong.
+    pub(crate) fn read(entry: &'t Entry, names: &Names, mistakes: &mut Mistakes) -> Option<Self> {
+        let name = entry.key.clone();
+        // A hyphen would be a minus in an assertion.
+        if name.contains('-') || check_name(&name.replace('_', "-")).is_err() {
+            let text =
+                format!("'{name}' cannot be the name of an axis; use small letters, digits and underscores");
+            mistakes.add(&entry.at, text);
+        }
+        let path = format!("axis.{name}.");
+        let (fields, values) = match &entry.value.content {
+            Content::Table(table) => {
+                let fields = Fields::read(table, &path, &[AXIS], &[], mistakes);
+                let values = fields.value("values");
+                (Some(fields), values)
+            }
+            _ => (None, Some(&entry.value)),
+        };
+        let given = fields.as_ref().and_then(|fields| fields.value("key"));
+        let at = given.map_or(&entry.at, |value| &value.at);
+        let keys = match given.map(texts) {
+            None => vec![format!("test.{name}")],
+            Some(Ok(keys)) => keys,
+            Some(Err(text)) => {
+                mistakes.add(at, format!("{path}key: {text}"));
+                return None;
+            }
+        };
+        let mut found: Vec<(Target, Kind)> = Vec::new();
+        for key in &keys {
+            match targets(key, names) {
+                Ok(targets) => found.extend(targets),
+                Err(text) if given.is_none() => {
+                    let text =
+                        format!("axis '{name}' names no knob{text}; or say what it sweeps with key = \"…\"");
+                    mistakes.add(at, text);
+                    return None;
+                }
+                Err(text) => {
+                    mistakes.add(at, format!("{path}key: '{key}' cannot be swept{text}"));
+                    return None;
+                }
+            }
+        }
+        let Some(kind) = found.first().map(|(_, kind)| kind.clone()) else {
+            mistakes.add(at, format!("{path}key: nothing is swept; name a key"));
+            return None;
+        };
+        if found.iter().any(|(_, other)| *other != kind) {
+            mistakes.add(
+                at,
+                format!("{path}key: the keys take values of different kinds; use an axis for each, and zip"),
+            );
+            return None;
+        }
+        let targets = found.into_iter().map(|(target, _)| target).collect();
+        Some(Self { name, at: entry.at.clone(), targets, kind, fields, values })
+    }
+
+    /// True if it is searched, not swept.
+    pub(crate) fn is_search(&self) -> bool {
+        self.fields.as_ref().is_some_and(|fields| fields.value("pass").is_some())
+    }
+
+    /// Reads the values. Absent if something is wrong with them.
+    pub(crate) fn into_axis(self, mistakes: &mut Mistakes) -> Option<Axis> {
+        let before = mistakes.len();
+        let mut values = match (self.values, &self.fields) {
+            (Some(list), _) => self.list(list, mistakes),
+            (None, Some(fields)) => range::read(&self, fields, mistakes),
+            (None, None) => Vec::new(),
+        };
+        if let Some(labels) = self.fields.as_ref().and_then(|fields| fields.value("labels")) {
+            self.label(&mut values, labels, mistakes);
+        }
+        if mistakes.len() > before || self.fields.as_ref().is_some_and(|fields| !fields.sound) {
+            return None;
+        }
+        self.refuse_twins(&values, mistakes);
+        if values.is_empty() {
+            mistakes.add(&self.at, format!("axis.{}: no values; give at least one", self.name));
+        }
+        (mistakes.len() == before).then_some(Axis { name: self.name, targets: self.targets, values })
+    }
+
+    fn list(&self, list: &Value, mistakes: &mut Mistakes) -> Vec<AxisValue> {
+        let mut values = Vec::new();
+        let mut take = |item: &Value| match self.kind.read_or_default(item) {
+            Ok(setting) => {
+                let label = item.text().map_or_else(|| setting.to_string(), str::to_owned);
+                values.push(AxisValue { label, setting });
+            }
+            Err(text) => mistakes.add(&item.at, format!("axis.{}: {text}", self.name)),
+        };
+        match &list.content {
+            Content::List(items) => items.iter().for_each(|item| take(&as_text(item, &self.kind))),
+            Content::Typed(typed) => {
+                for item in typed.split(',') {
+                    take(&Value { at: list.at.clone(), content: Content::Typed(item.trim().to_owned()) });
+                }
+            }
+            other => {
+                let what = other.describe();
+                mistakes.add(&list.at, format!("axis.{}: {what} is not a list of values", self.name));
+            }
+        }
+        values
+    }
+
+    fn label(&self, values: &mut [AxisValue], labels: &Value, mistakes: &mut Mistakes) {
+        match texts(labels) {
+            Ok(texts) if texts.len() == values.len() => {
+                for (value, label) in values.iter_mut().zip(texts) {
+                    value.label = label;
+                }
+            }
+            Ok(texts) => {
+                let counts = format!("{} labels for {} values", texts.len(), values.len());
+                mistakes.add(&labels.at, format!("axis.{}.labels: {counts}; give each value one", self.name));
+            }
+            Err(text) => mistakes.add(&labels.at, format!("axis.{}.labels: {text}", self.name)),
+        }
+    }
+
+    /// Two values or two labels that are the same cannot be told apart.
+    fn refuse_twins(&self, values: &[AxisValue], mistakes: &mut Mistakes) {
+        let (mut labels, mut settings): (BTreeMap<&str, &str>, BTreeMap<String, &str>) = Default::default();
+        for value in values {
+            let twin = settings.insert(value.setting.to_string(), &value.label);
+            let twin = twin.or(labels.insert(&value.label, &value.label));
+            if let Some(twin) = twin {
+                let text =
+                    format!("axis.{}: '{twin}' and '{}' are the same; leave one out", self.name, value.label);
+                mistakes.add(self.values.map_or(&self.at, |values| &values.at), text);
+                return;
+            }
+        }
+    }
+}
+
+/// Topologies take their values as texts, whatever they are.
+fn as_text(item: &Value, kind: &Kind) -> Value {
+    let content = match (&item.content, kind) {
+        (Content::Number(number), Kind::Text) => Content::Text(number.clone()),
+        (Content::Flag(flag), Kind::Text) => Content::Text(flag.to_string()),
+        (other, _) => other.clone(),
+    };
+    Value { at: item.at.clone(), content }
+}
+
+/// What a key means, and what it takes.
+///
+/// # Errors
+/// A text that goes behind the key.
+fn targets(key: &str, names: &Names) -> Result<Vec<(Target, Kind)>, String> {
+    let named = |name: &str, known: &[String], what: &str| {
+        if known.iter().any(|one| one == name) {
+            return Ok(());
+        }
+        Err(format!("; there is no {what} '{name}'{}", hint(name, known.iter().map(String::as_str))))
+    };
+    let parts: Vec<&str> = key.splitn(3, '.').collect();
+    match parts[..] {
+        ["test", name] => {
+            let knob = knob(name)?;
+            Ok(vec![(Target::Test(name.to_owned()), knob.kind.clone())])
+        }
+        ["flow", flow, name] => {
+            named(flow, &names.flows, "flow")?;
+            let kind = knob(name)?.kind.clone();
+            Ok(vec![(Target::Flow { flow: flow.to_owned(), knob: name.to_owned() }, kind)])
+        }
+        ["host", host, name] => {
+            let setting = SETTINGS.iter().find(|setting| setting.name == name);
+            let setting = setting.ok_or_else(|| hint(name, SETTINGS.iter().map(|setting| setting.name)))?;
+            let hosts: Vec<&String> = match host {
+                "*" => names.hosts.iter().collect(),
+                host => {
+                    named(host, &names.hosts, "host")?;
+                    names.hosts.iter().filter(|name| *name == host).collect()
+                }
+            };
+            let target = |host: &String| Target::Host { host: host.clone(), key: name.to_owned() };
+            Ok(hosts.into_iter().map(|host| (target(host), setting.kind.clone())).collect())
+        }
+        ["lab", ..] if key.len() > 4 => {
+            if !names.lab {
+                return Err("; the plan has no lab, add [lab] with topology = \"…\"".to_owned());
+            }
+            Ok(vec![(Target::Lab(key[4..].to_owned()), Kind::Text)])
+        }
+        _ => Err("; write test.KNOB, flow.FLOW.KNOB, host.HOST.SETTING or lab.KEY".to_owned()),
+    }
+}
+
+impl Axis {
+    /// The number of the value that somebody means: by its label, or by what it is.
+    ///
+    /// # Errors
+    /// A text that names the values there are.
+    pub(crate) fn find(&self, meant: &Value) -> Result<usize, String> {
+        let text = match &meant.content {
+            Content::Flag(flag) => flag.to_string(),
+            _ => meant.text().map(str::to_owned).unwrap_or_default(),
+        };
+        let by_label = self.values.iter().position(|value| value.label == text);
+        let like = |setting: &Setting| match setting {
+            Setting::Memory(_) => Kind::Memory.read(meant).as_ref() == Ok(setting),
+            Setting::Rate(_) => Kind::Rate.read(meant).as_ref() == Ok(setting),
+            Setting::Time(_) => Kind::Time.read(meant).as_ref() == Ok(setting),
+            Setting::Share(_) => Kind::Share.read(meant).as_ref() == Ok(setting),
+            other => other.to_string() == text,
+        };
+        by_label.or_else(|| self.values.iter().position(|value| like(&value.setting))).ok_or_else(|| {
+            let labels: Vec<&str> = self.values.iter().map(|value| value.label.as_str()).collect();
+            let what = meant.content.describe();
+            format!("{what} is no value of axis '{}'; its values are {}", self.name, labels.join(", "))
+        })
+    }
+}
+
+/// Part of a plan's points: of some axes, the values that are meant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Part(pub(crate) BTreeMap<usize, Vec<usize>>);
+
+impl Part {
+    /// Reads a table of axes and values. A value may be a list of values.
+    pub(crate) fn read(table: &Table, axes: &[Axis], mistakes: &mut Mistakes) -> Self {
+        let mut part = Self::default();
+        for entry in &table.0 {
+            let Some(number) = axes.iter().position(|axis| axis.name == entry.key) else {
+                let known = axes.iter().map(|axis| axis.name.as_str());
+                let hint = hint(&entry.key, known);
+                mistakes.add(&entry.at, format!("there is no axis '{}'{hint}", entry.key));
+                continue;
+            };
+            let one = std::slice::from_ref(&entry.value);
+            let meant = if let Content::List(items) = &entry.value.content { items.as_slice() } else { one };
+            let mut values = Vec::new();
+            for value in meant {
+                match axes[number].find(value) {
+                    Ok(found) => values.push(found),
+                    Err(text) => mistakes.add(&value.at, text),
+                }
+            }
+            part.0.insert(number, values);
+        }
+        part
+    }
+
+    /// True if a point with these values, one of each axis, belongs to it.
+    #[must_use]
+    pub fn holds(&self, choice: &[usize]) -> bool {
+        self.0.iter().all(|(axis, values)| choice.get(*axis).is_some_and(|value| values.contains(value)))
+    }
+}

@@ -1,0 +1,87 @@
+//! What is wrong with a plan: every mistake with its place and the line that it stands in.
+
+use std::fmt;
+
+use linerate_document::{Mistake, Place};
+use serde::Serialize;
+
+/// A file and its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Its name in messages.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// A plan that cannot be carried out: everything that was found wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct PlanError {
+    /// At least one mistake, in the order of the files.
+    pub mistakes: Vec<PlanMistake>,
+}
+
+/// One mistake.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlanMistake {
+    /// The file; absent if it stands in a setting of the command line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// Counted from 1, in characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+    /// The line of the file, or the setting of the command line.
+    pub quoted: String,
+    /// What is wrong, and what to do about it.
+    pub text: String,
+}
+
+/// A longer line is cut: it is shown to be recognised, not to be read.
+const LONGEST_QUOTE: usize = 160;
+
+impl PlanError {
+    pub(crate) fn new(mistakes: Vec<Mistake>, sources: &[Source]) -> Self {
+        let locate = |mistake: Mistake| match mistake.place {
+            Place::Override(typed) => {
+                PlanMistake { file: None, line: None, column: None, quoted: typed, text: mistake.text }
+            }
+            Place::File { file, line, column } => {
+                let source = sources.get(file);
+                let quoted = source.and_then(|source| source.text.lines().nth(line.saturating_sub(1)));
+                PlanMistake {
+                    file: source.map(|source| source.name.clone()),
+                    line: Some(line),
+                    column: Some(column),
+                    quoted: quoted.unwrap_or_default().chars().take(LONGEST_QUOTE).collect(),
+                    text: mistake.text,
+                }
+            }
+        };
+        Self { mistakes: mistakes.into_iter().map(locate).collect() }
+    }
+}
+
+impl fmt::Display for PlanError {
+    /// Three lines a mistake: `FILE:LINE:COLUMN: text`, the line, and a mark below the column.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, mistake) in self.mistakes.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            match (&mistake.file, mistake.line, mistake.column) {
+                (Some(file), Some(line), Some(column)) => {
+                    let quoted = mistake.quoted.replace(|c: char| c.is_control(), " ");
+                    write!(f, "{file}:{line}:{column}: {}", mistake.text)?;
+                    if column <= LONGEST_QUOTE && !quoted.trim().is_empty() {
+                        write!(f, "\n    {}\n    {}^", quoted.trim_end(), " ".repeat(column - 1))?;
+                    }
+                }
+                _ => write!(f, "--set {}: {}", mistake.quoted, mistake.text)?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! The files of a plan: itself, what it includes, and what the command line sets.
+
+use std::collections::BTreeSet;
+
+use linerate_document::{Content, Entry, Mistakes, Place, Table, Value, hint, parse};
+
+use crate::error::Source;
+use crate::keys::{HEAD, TABLES};
+use crate::kind::texts;
+
+/// What a plan refers to outside itself.
+pub trait Surroundings {
+    /// The text of a file that the plan `beside` includes, and the name that messages give it.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn include(&self, name: &str, beside: &str) -> Result<Source, String>;
+
+    /// The hosts of a topology, with these keys set in it.
+    ///
+    /// # Errors
+    /// Why there is no such network.
+    fn hosts(&self, topology: &str, set: &[(&str, &str)], beside: &str) -> Result<Vec<String>, String>;
+}
+
+/// Includes within includes deeper than this go in a circle.
+const DEEPEST: usize = 8;
+/// More files than this are no plan.
+const MOST_FILES: usize = 64;
+
+/// Reads a plan and what it includes. Absent if one of the files is no TOML or cannot be read.
+pub(crate) fn load(
+    plan: Source,
+    around: &dyn Surroundings,
+    mistakes: &mut Mistakes,
+) -> (Option<Table>, Vec<Source>) {
+    let mut sources = Vec::new();
+    let document = add(plan, around, &mut sources, 0, mistakes);
+    (document, sources)
+}
+
+fn add(
+    source: Source,
+    around: &dyn Surroundings,
+    sources: &mut Vec<Source>,
+    depth: usize,
+    mistakes: &mut Mistakes,
+) -> Option<Table> {
+    let number = sources.len();
+    let name = source.name.clone();
+    let parsed = parse(&source.text, number, mistakes);
+    sources.push(source);
+    let mut document = parsed?;
+    let Some(entry) = document.get("include").cloned() else { return Some(document) };
+    let names = match texts(&entry.value) {
+        Ok(names) => names,
+        Err(text) => {
+            mistakes.add(&entry.value.at, format!("include: {text}"));
+            return None;
+        }
+    };
+    if depth == DEEPEST {
+        mistakes
+            .add(&entry.value.at, format!("include: deeper than {DEEPEST} files; does one include itself?"));
+        return None;
+    }
+    let mut sound = true;
+    // What is included later holds over what is included earlier, and this file over both.
+    for included in names.iter().rev() {
+        if sources.len() >= MOST_FILES {
+            mistakes.add(&entry.value.at, format!("include: more than {MOST_FILES} files"));
+            return None;
+        }
+        match around.include(included, &name) {
+            Ok(source) => match add(source, around, sources, depth + 1, mistakes) {
+                Some(below) => underlay(&mut document, below),
+                None => sound = false,
+            },
+            Err(text) => {
+                mistakes.add(&entry.value.at, format!("include: {text}"));
+                sound = false;
+            }
+        }
+    }
+    sound.then_some(document)
+}
+
+/// Adds what the upper table does not say itself.
+fn underlay(upper: &mut Table, lower: Table) {
+    for entry in lower.0 {
+        match upper.0.iter_mut().find(|own| own.key == entry.key) {
+            None => upper.0.push(entry),
+            Some(own) => {
+                if let (Content::Table(own), Content::Table(below)) =
+                    (&mut own.value.content, entry.value.content)
+                {
+                    underlay(own, below);
+                }
+            }
+        }
+    }
+}
+
+/// Puts settings of the command line into a plan: `test.duration=5s`, `repeats=3`, `host.a.address=192.0.2.1`,
+/// `axis.window=64K,1M`, `lab.set.buffer=1MB`. One for a knob of `test` takes the place of an axis over that knob, and of
+/// what single flows say. Gives back the axes that have lost values by that.
+pub(crate) fn apply(document: &mut Table, settings: &[String], mistakes: &mut Mistakes) -> BTreeSet<String> {
+    let mut changed = BTreeSet::new();
+    for typed in settings {
+        let place = Place::Override(typed.clone());
+        let Some((path, value)) = typed.split_once('=') else {
+            mistakes.add(&place, "it is not of the form key=value, as test.duration=5s");
+            continue;
+        };
+        let value = Value { at: place.clone(), content: Content::Typed(value.trim().to_owned()) };
+        let path: Vec<&str> = path.trim().split('.').collect();
+        if let ["axis", name, ..] = path[..] {
+            changed.insert(name.to_owned());
+        }
+        match put(document, &path, value) {
+            Ok(forgotten) => changed.extend(forgotten),
+            Err(text) => mistakes.add(&place, text),
+        }
+    }
+    changed
+}
+
+/// Puts one setting in; gives back the axes that it takes the place of.
+fn put(document: &mut Table, path: &[&str], value: Value) -> Result<Vec<String>, String> {
+    let names = |document: &Table, kind: &str| -> Vec<String> {
+        let table = document.table(kind);
+        table.into_iter().flat_map(|table| table.0.iter().map(|entry| entry.key.clone())).collect()
+    };
+    match path {
+        [name] if HEAD.iter().any(|key| key.name == *name) => document.set(path, value),
+        ["test", knob] => {
+            for entry in document.table_mut("flow").into_iter().flat_map(|flows| &mut flows.0) {
+                if let Content::Table(flow) = &mut entry.value.content {
+                    flow.remove(&format!("test.{knob}"));
+                }
+            }
+            document.set(path, value);
+            return Ok(forget_axis(document, knob));
+        }
+        ["lab", "set", key @ ..] if !key.is_empty() => document.set(&["lab", "set", &key.join(".")], value),
+        ["lab", key] => document.set(&["lab", key], value),
+        [kind @ ("host" | "flow" | "axis"), name, rest @ ..] => {
+            let known = names(document, kind);
+            if !known.iter().any(|one| one == name) {
+                let hint = hint(name, known.iter().map(String::as_str));
+                return Err(format!("the plan has no {kind} '{name}'{hint}"));
+            }
+            match rest {
+                [] if *kind == "axis" => {
+                    // The short form, or the list of the long one.
+                    match document.table_mut("axis").and_then(|axes| axes.table_mut(name)) {
+                        Some(axis) => {
+                            for range in ["from", "to", "step", "factor", "points", "labels"] {
+                                axis.remove(range);
+                            }
+                            axis.set(&["values"], value);
+                        }
+                        None => document.set(path, value),
+                    }
+                }
+                [] => return Err(format!("say which key of {kind}.{name} is meant")),
+                _ => document.set(path, value),
+            }
+        }
+        _ => {
+            let known = HEAD.iter().map(|key| key.name).chain(TABLES.iter().copied());
+            return Err(format!("a plan has no key '{}'{}", path.join("."), hint(path[0], known)));
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Takes away an axis that sweeps nothing but this knob of all flows.
+fn forget_axis(document: &mut Table, knob: &str) -> Vec<String> {
+    let over = |entry: &Entry| {
+        let key = match &entry.value.content {
+            Content::Table(table) => table.get("key").map(|entry| texts(&entry.value).unwrap_or_default()),
+            _ => None,
+        };
+        match key {
+            None => entry.key == knob,
+            Some(keys) => keys == [format!("test.{knob}")],
+        }
+    };
+    let Some(axes) = document.table_mut("axis") else { return Vec::new() };
+    let forgotten = axes.0.iter().filter(|entry| over(entry)).map(|entry| entry.key.clone()).collect();
+    axes.0.retain(|entry| !over(entry));
+    forgotten
+}

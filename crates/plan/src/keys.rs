@@ -1,0 +1,307 @@
+//! Every key of a plan, declared once: messages, schema and reference follow from these tables.
+
+use std::collections::BTreeMap;
+
+use linerate_document::{Content, Mistakes, Place, Table, Value, hint};
+
+use crate::kind::{Kind, Setting};
+
+/// One key of a table.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it takes.
+    pub(crate) kind: Kind,
+    /// What holds without it, as written; in words where that cannot be written.
+    pub(crate) default: &'static str,
+    /// What it means.
+    pub(crate) help: &'static str,
+}
+
+const fn key(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Key {
+    Key { name, kind, default, help }
+}
+
+/// A list of axes' names, or of lists of them.
+const LISTS: &str = r#"{"type":"array","items":{"type":"array","items":{"type":"string"},"minItems":2}}"#;
+/// A list of tables of axes and values.
+const PARTS: &str = r##"{"type":"array","items":{"$ref":"#/$defs/part"}}"##;
+const PART: &str = r##"{"$ref":"#/$defs/part"}"##;
+const ASSERTIONS: &str =
+    r##"{"type":"array","items":{"anyOf":[{"type":"string"},{"$ref":"#/$defs/assertion"}]}}"##;
+const KNOBS: &str = r##"{"$ref":"#/$defs/test"}"##;
+const SCALARS: &str = r#"{"type":"object","additionalProperties":{"type":["string","number","boolean"]}}"#;
+const VALUE: &str = r#"{"type":["string","number","boolean"]}"#;
+const VALUES: &str = r#"{"type":"array","items":{"type":["string","number","boolean"]},"minItems":1}"#;
+
+/// Keys outside any table.
+pub(crate) const HEAD: &[Key] = &[
+    key("name", Kind::Name, "the file's name", "Name of the plan."),
+    key("about", Kind::Text, "nothing", "What it is for, in one line."),
+    key(
+        "include",
+        Kind::Texts,
+        "none",
+        "Other plan files, beside this one: their keys hold where this file says nothing, later ones over earlier ones.",
+    ),
+    key("repeats", Kind::Whole(1, 1000), "1", "How often each point is measured."),
+    key(
+        "order",
+        Kind::Choice(&["interleaved", "sequential", "shuffled"]),
+        "\"interleaved\"",
+        "In which order: round by round through all points, every second round backwards, so that a drift meets every point alike; point by point; or by lot.",
+    ),
+    key(
+        "seed",
+        Kind::Whole(0, u64::MAX),
+        "1",
+        "What `shuffled` draws from: the same seed gives the same order.",
+    ),
+    key("pause", Kind::Time, "\"1s\"", "Rest between two trials."),
+    key("max_time", Kind::Time, "no limit", "The plan is refused if its estimate is longer."),
+    key(
+        "zip",
+        Kind::Special("list of lists of axes", LISTS),
+        "none",
+        "Axes that advance together instead of being combined; they have equally many values.",
+    ),
+    key(
+        "exclude",
+        Kind::Special("list of tables of axes and values", PARTS),
+        "none",
+        "Points that are left out: all that agree with one of the tables.",
+    ),
+    key(
+        "assert",
+        Kind::Special("list of assertions", ASSERTIONS),
+        "none",
+        "What must hold of the results: texts, or tables as below.",
+    ),
+];
+
+/// Keys of `[host.NAME]` that say where it is.
+pub(crate) const HOST: &[Key] = &[
+    key("address", Kind::Text, "it is in the lab", "Name or address at which `linerate serve` runs on it."),
+    key("port", Kind::Whole(1, 65_535), "5201", "Port of `linerate serve` there."),
+    key(
+        "interface",
+        Kind::Text,
+        "that of the way to the other hosts",
+        "The interface that settings are for.",
+    ),
+];
+
+/// Keys of `[host.NAME]` that change the host, and so may be swept.
+pub(crate) const SETTINGS: &[Key] = &[
+    key("mtu", Kind::Whole(68, 65_535), "as found", "MTU of the interface, in bytes."),
+    key("tso", Kind::Flag, "as found", "Segmentation by the card (TCP segmentation offload)."),
+    key("gso", Kind::Flag, "as found", "Segmentation late in the kernel (generic segmentation offload)."),
+    key("gro", Kind::Flag, "as found", "Joining of received segments (generic receive offload)."),
+    key("lro", Kind::Flag, "as found", "Joining of received segments by the card (large receive offload)."),
+    key("congestion", Kind::Name, "as found", "Default congestion control of its TCP."),
+    key("tcp_rmem", Kind::ThreeSizes, "as found", "Receive buffers of TCP: `net.ipv4.tcp_rmem`."),
+    key("tcp_wmem", Kind::ThreeSizes, "as found", "Send buffers of TCP: `net.ipv4.tcp_wmem`."),
+    key(
+        "qdisc",
+        Kind::Text,
+        "as found",
+        "Queueing discipline of the interface, as `fq` or `fq_codel limit 1000`.",
+    ),
+    key("netem_delay", Kind::Time, "none", "Delay that netem adds to what the interface sends."),
+    key("netem_loss", Kind::Share, "none", "Share of packets that netem drops of what the interface sends."),
+];
+
+/// Keys of `[lab]`.
+pub(crate) const LAB: &[Key] = &[
+    key(
+        "topology",
+        Kind::Text,
+        "must be given",
+        "A bundled topology, or a topology file beside the plan. Its hosts are hosts of the plan.",
+    ),
+    key(
+        "set",
+        Kind::Special("table of keys and values", SCALARS),
+        "none",
+        "Parameters and keys of the topology, as `linerate lab up --set` takes them.",
+    ),
+];
+
+/// Keys of `[flow.NAME]`.
+pub(crate) const FLOW: &[Key] = &[
+    key("from", Kind::Name, "must be given", "The host that begins it: the client."),
+    key("to", Kind::Name, "must be given", "The host that answers: the server."),
+    key(
+        "at",
+        Kind::Time,
+        "\"0s\"",
+        "When it begins, after the beginning of the trial or after the end of `after`.",
+    ),
+    key("after", Kind::Texts, "none", "Flows whose end it waits for."),
+    key(
+        "background",
+        Kind::Flag,
+        "false",
+        "It runs until the last other flow has ended, and no assertion looks at it unless it names it.",
+    ),
+    key(
+        "test",
+        Kind::Special("table of knobs", KNOBS),
+        "none",
+        "Knobs of this flow alone; they hold over those of `[test]`, swept or not.",
+    ),
+];
+
+/// Keys of `[axis.NAME]`.
+pub(crate) const AXIS: &[Key] = &[
+    key(
+        "key",
+        Kind::Texts,
+        "`test.NAME`",
+        "What is swept: `test.KNOB`, `flow.FLOW.KNOB`, `host.HOST.SETTING`, `host.*.SETTING` or `lab.KEY`; of several all get the same value.",
+    ),
+    key("values", Kind::Special("list of values", VALUES), "a range", "The values."),
+    key(
+        "from",
+        Kind::Special("value", VALUE),
+        "none",
+        "First value of a range, or the least that is searched.",
+    ),
+    key(
+        "to",
+        Kind::Special("value", VALUE),
+        "none",
+        "Last value of a range, or the largest that is searched.",
+    ),
+    key("step", Kind::Special("value", VALUE), "none", "Each value is that much more than the one before."),
+    key(
+        "factor",
+        Kind::Special("number above 1", r#"{"type":"number","exclusiveMinimum":1}"#),
+        "none",
+        "Each value is that many times the one before.",
+    ),
+    key(
+        "points",
+        Kind::Whole(2, 1000),
+        "none",
+        "So many values from the first to the last, in equal ratios; in equal steps where the first is 0.",
+    ),
+    key("labels", Kind::Texts, "the values", "Names of the values, as many as there are values."),
+    key(
+        "pass",
+        Kind::Special("assertion", r#"{"type":"string"}"#),
+        "none",
+        "Makes it a search for the largest value for which this holds, instead of a sweep.",
+    ),
+    key(
+        "resolution",
+        Kind::Share,
+        "\"1%\"",
+        "A search ends when what is left is no wider than this share of `to`.",
+    ),
+    key("confirm", Kind::Time, "none", "Duration of a last trial at the value that a search has found."),
+];
+
+/// Keys of `[[assert]]`.
+pub(crate) const ASSERT: &[Key] = &[
+    key("that", Kind::Text, "must be given", "The assertion, as `goodput >= 0.98 ceiling`."),
+    key("name", Kind::Text, "the assertion", "What it is called in the report."),
+    key("at", Kind::Special("table of axes and values", PART), "every point", "The points that it is about."),
+    key("flow", Kind::Name, "every flow but those in the background", "The flow that it is about."),
+    key(
+        "direction",
+        Kind::Choice(&["upload", "download"]),
+        "each that is measured",
+        "The direction that it is about.",
+    ),
+];
+
+/// The tables of a plan beside the keys outside any table.
+pub(crate) const TABLES: &[&str] = &["notes", "host", "lab", "flow", "test", "axis"];
+
+/// The values that a table gave.
+#[derive(Debug)]
+pub(crate) struct Fields<'t> {
+    given: BTreeMap<&'static str, (&'t Value, Option<Setting>)>,
+    /// False if one of them was wrong.
+    pub(crate) sound: bool,
+}
+
+impl<'t> Fields<'t> {
+    /// Reads the keys of a table. What is wrong is noted, and is then not among the fields.
+    pub(crate) fn read(
+        table: &'t Table,
+        path: &str,
+        tables: &[&[Key]],
+        also: &[&str],
+        mistakes: &mut Mistakes,
+    ) -> Self {
+        let keys = || tables.iter().flat_map(|keys| keys.iter());
+        let mut fields = Self { given: BTreeMap::new(), sound: true };
+        for entry in &table.0 {
+            let Some(key) = keys().find(|key| key.name == entry.key) else {
+                if !also.contains(&entry.key.as_str()) {
+                    let known = keys().map(|key| key.name).chain(also.iter().copied());
+                    let hint = hint(&entry.key, known);
+                    mistakes.add(&entry.at, format!("unknown key {path}{}{hint}", entry.key));
+                    fields.sound = false;
+                }
+                continue;
+            };
+            let setting = match key.kind {
+                Kind::Special(..) | Kind::Texts => Ok(None),
+                ref kind => kind.read(&entry.value).map(Some),
+            };
+            match setting {
+                Ok(setting) => {
+                    fields.given.insert(key.name, (&entry.value, setting));
+                }
+                Err(text) => {
+                    mistakes.add(place(entry), format!("{path}{}: {text}", entry.key));
+                    fields.sound = false;
+                }
+            }
+        }
+        fields
+    }
+
+    /// The value itself, with its place.
+    pub(crate) fn value(&self, key: &str) -> Option<&'t Value> {
+        self.given.get(key).map(|(value, _)| *value)
+    }
+
+    pub(crate) fn setting(&self, key: &str) -> Option<&Setting> {
+        self.given.get(key)?.1.as_ref()
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
+        match self.setting(key)? {
+            Setting::Text(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn whole(&self, key: &str) -> Option<u64> {
+        match self.setting(key)? {
+            Setting::Whole(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn span(&self, key: &str) -> Option<linerate_units::Span> {
+        match self.setting(key)? {
+            Setting::Time(span) => Some(*span),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn flag(&self, key: &str) -> bool {
+        matches!(self.setting(key), Some(Setting::Flag(true)))
+    }
+}
+
+/// Where a mistake in an entry's value is shown: a table begins at its key.
+pub(crate) fn place(entry: &linerate_document::Entry) -> &Place {
+    if matches!(entry.value.content, Content::Table(_)) { &entry.at } else { &entry.value.at }
+}

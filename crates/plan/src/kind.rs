@@ -1,0 +1,292 @@
+//! The kinds of values that keys and knobs take: how each is read, and what it is called.
+
+use std::fmt;
+
+use linerate_document::{Content, Value, check_name};
+use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span};
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
+/// A value as it was set.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Setting {
+    /// What holds when nothing is set: written `"default"`.
+    Default,
+    /// True or false.
+    Flag(bool),
+    /// A whole number.
+    Whole(u64),
+    /// A span of time.
+    Time(Span),
+    /// A rate.
+    Rate(Bitrate),
+    /// An amount of memory.
+    Memory(Bytes),
+    /// A share of the whole.
+    Share(Ratio),
+    /// A word or a text.
+    Text(String),
+}
+
+impl fmt::Display for Setting {
+    /// The value so that it can be read back.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.pad(DEFAULT),
+            Self::Flag(flag) => f.pad(if *flag { "true" } else { "false" }),
+            Self::Whole(number) => f.pad(&number.to_string()),
+            Self::Time(span) => f.pad(&span.exact()),
+            Self::Rate(rate) => f.pad(&rate_text(*rate)),
+            Self::Memory(bytes) => f.pad(&bytes.exact()),
+            Self::Share(share) => f.pad(&share.exact()),
+            Self::Text(text) => f.pad(text),
+        }
+    }
+}
+
+impl Serialize for Setting {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A rate with the largest unit that keeps it whole.
+fn rate_text(rate: Bitrate) -> String {
+    let units = [("Gb/s", 1e9), ("Mb/s", 1e6), ("kb/s", 1e3)];
+    let whole = units.iter().find(|(_, size)| rate.bps() >= *size && rate.bps() % size == 0.0);
+    whole.map_or_else(|| rate.exact(), |(name, size)| format!("{}{name}", rate.bps() / size))
+}
+
+impl Setting {
+    /// The value as the specification's JSON has it; absent for the default.
+    pub(crate) fn json(&self) -> Option<serde_json::Value> {
+        Some(match self {
+            Self::Default => return None,
+            Self::Flag(flag) => json!(flag),
+            Self::Whole(number) => json!(number),
+            Self::Time(span) => json!(span),
+            Self::Rate(rate) => json!(rate),
+            Self::Memory(bytes) => json!(bytes),
+            Self::Share(share) => json!(share),
+            Self::Text(text) => json!(text),
+        })
+    }
+
+    /// The value as a number, in bit/s, bytes, nanoseconds or as it is; absent where it is none.
+    #[must_use]
+    pub fn number(&self) -> Option<f64> {
+        Some(match self {
+            Self::Whole(number) => *number as f64,
+            Self::Time(span) => span.as_ns() as f64,
+            Self::Rate(rate) => rate.bps(),
+            Self::Memory(bytes) => bytes.get() as f64,
+            Self::Share(share) => share.get(),
+            Self::Default | Self::Flag(_) | Self::Text(_) => return None,
+        })
+    }
+
+    /// A value of the same kind with another number, rounded where the kind counts; absent where that cannot be.
+    #[must_use]
+    pub fn with_number(&self, number: f64) -> Option<Self> {
+        let whole = || {
+            let number = number.round();
+            (number >= 0.0 && number < u64::MAX as f64).then_some(number as u64)
+        };
+        Some(match self {
+            Self::Whole(_) => Self::Whole(whole()?),
+            Self::Time(_) => Self::Time(Span::from_ns(whole()?)),
+            Self::Rate(_) => Self::Rate(Bitrate::from_bps(number)?),
+            Self::Memory(_) => Self::Memory(Bytes::new(whole()?)),
+            Self::Share(_) => Self::Share(Ratio::new(number)?),
+            Self::Default | Self::Flag(_) | Self::Text(_) => return None,
+        })
+    }
+}
+
+/// The word for what holds when nothing is set.
+pub(crate) const DEFAULT: &str = "default";
+
+/// The kind of a key's value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Free text of one line.
+    Text,
+    /// Small letters, digits and hyphens.
+    Name,
+    /// One of the words.
+    Choice(&'static [&'static str]),
+    /// One of the words, found at run time.
+    Words(Vec<String>),
+    /// True or false.
+    Flag,
+    /// A whole number between two bounds.
+    Whole(u64, u64),
+    /// A span of time.
+    Time,
+    /// A rate.
+    Rate,
+    /// An amount of memory.
+    Memory,
+    /// A share of the whole.
+    Share,
+    /// Three sizes, as the kernel's `tcp_rmem` takes them.
+    ThreeSizes,
+    /// One text or several.
+    Texts,
+    /// Something that is read on its own: its description for the reference, and its shape as JSON Schema.
+    Special(&'static str, &'static str),
+}
+
+impl Kind {
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// A text that goes behind the key's name and says what is wrong and what would be right.
+    pub(crate) fn read(&self, value: &Value) -> Result<Setting, String> {
+        let wrong = |what: &str| format!("{} is not {what}", value.content.describe());
+        match self {
+            Self::Text | Self::Texts | Self::Special(..) => text(value).map(Setting::Text),
+            Self::Name => {
+                let name = text(value)?;
+                check_name(&name)?;
+                Ok(Setting::Text(name))
+            }
+            Self::Choice(words) => word(value, words.iter().copied()),
+            Self::Words(words) => word(value, words.iter().map(String::as_str)),
+            Self::Flag => match &value.content {
+                Content::Flag(flag) => Ok(Setting::Flag(*flag)),
+                Content::Typed(typed) if typed == "true" => Ok(Setting::Flag(true)),
+                Content::Typed(typed) if typed == "false" => Ok(Setting::Flag(false)),
+                _ => Err(wrong("true or false")),
+            },
+            Self::Whole(from, to) => {
+                let range = match *to {
+                    u64::MAX => format!("a whole number from {from}"),
+                    to => format!("a whole number from {from} to {to}"),
+                };
+                let number = value.text().and_then(|text| text.parse::<u64>().ok());
+                let number = number.filter(|number| (from..=to).contains(&number));
+                number.map(Setting::Whole).ok_or_else(|| wrong(&range))
+            }
+            Self::Time => quantity(value, "a time such as \"25ms\"").map(Setting::Time),
+            Self::Rate => quantity(value, "a rate such as \"100M\"").map(Setting::Rate),
+            Self::Memory => quantity(value, "an amount of memory such as \"64K\"").map(Setting::Memory),
+            Self::Share => quantity(value, "a share such as 1e-4 or \"1%\"").map(Setting::Share),
+            Self::ThreeSizes => {
+                let text = text(value)?;
+                let sizes: Vec<Option<u64>> = text.split_whitespace().map(|size| size.parse().ok()).collect();
+                let right = matches!(sizes[..], [Some(a), Some(b), Some(c)] if a <= b && b <= c);
+                let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                right.then_some(Setting::Text(text)).ok_or_else(|| {
+                    wrong("least, default and largest size in bytes, as \"4096 131072 33554432\"")
+                })
+            }
+        }
+    }
+
+    /// Reads a value that may also be `"default"`.
+    pub(crate) fn read_or_default(&self, value: &Value) -> Result<Setting, String> {
+        if value.text() == Some(DEFAULT) { Ok(Setting::Default) } else { self.read(value) }
+    }
+
+    /// True if the values have an order that a range can follow.
+    pub(crate) fn is_numeric(&self) -> bool {
+        matches!(self, Self::Whole(..) | Self::Time | Self::Rate | Self::Memory | Self::Share)
+    }
+
+    /// What the value is, for the reference.
+    pub(crate) fn describe(&self) -> String {
+        let quoted = |words: &mut dyn Iterator<Item = &str>| {
+            words.map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(" or ")
+        };
+        match self {
+            Self::Text => "text".to_owned(),
+            Self::Name => "name".to_owned(),
+            Self::Choice(words) => quoted(&mut words.iter().copied()),
+            Self::Words(words) => quoted(&mut words.iter().map(String::as_str)),
+            Self::Flag => "`true` or `false`".to_owned(),
+            Self::Whole(from, u64::MAX) => format!("whole number from {from}"),
+            Self::Whole(from, to) => format!("whole number, {from} to {to}"),
+            Self::Time => "time".to_owned(),
+            Self::Rate => "rate".to_owned(),
+            Self::Memory => "amount of memory".to_owned(),
+            Self::Share => "share".to_owned(),
+            Self::ThreeSizes => "three sizes in one text".to_owned(),
+            Self::Texts => "text, or list of texts".to_owned(),
+            Self::Special(description, _) => (*description).to_owned(),
+        }
+    }
+}
+
+/// A text of one line.
+fn text(value: &Value) -> Result<String, String> {
+    match &value.content {
+        Content::Text(text) | Content::Typed(text) if !text.contains(char::is_control) => Ok(text.clone()),
+        Content::Text(_) | Content::Typed(_) => Err("holds a control character; write one line".to_owned()),
+        _ => Err(format!("{} is not a text in quotes", value.content.describe())),
+    }
+}
+
+fn word<'w>(value: &Value, words: impl Iterator<Item = &'w str> + Clone) -> Result<Setting, String> {
+    let typed = text(value)?;
+    if words.clone().any(|word| word == typed) {
+        return Ok(Setting::Text(typed));
+    }
+    Err(format!("'{typed}' is unknown{}", linerate_document::hint(&typed, words)))
+}
+
+fn quantity<V: std::str::FromStr<Err = ParseError>>(value: &Value, what: &str) -> Result<V, String> {
+    let text = value.text().ok_or_else(|| format!("{} is not {what}", value.content.describe()))?;
+    text.parse().map_err(|error: ParseError| error.to_string())
+}
+
+/// One text or a list of them; on the command line they stand between commas.
+pub(crate) fn texts(value: &Value) -> Result<Vec<String>, String> {
+    match &value.content {
+        Content::List(items) => items.iter().map(text).collect(),
+        Content::Typed(typed) => Ok(typed.split(',').map(|item| item.trim().to_owned()).collect()),
+        _ => text(value).map(|text| vec![text]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_document::Place;
+    use proptest::prelude::*;
+
+    fn typed(text: &str) -> Value {
+        Value { at: Place::START, content: Content::Typed(text.to_owned()) }
+    }
+
+    #[test]
+    fn values_obey_the_units_of_their_kind() {
+        assert_eq!(Kind::Memory.read(&typed("64K")), Ok(Setting::Memory(Bytes::new(65_536))));
+        assert_eq!(Kind::Rate.read(&typed("64K")).unwrap().number(), Some(64e3));
+        assert_eq!(Kind::Time.read(&typed("21ms")), Ok(Setting::Time(Span::from_ms(21))));
+        assert_eq!(Kind::Share.read(&typed("1%")).unwrap().number(), Some(0.01));
+        assert!(Kind::Whole(1, 4).read(&typed("5")).unwrap_err().contains("1 to 4"));
+        assert!(Kind::Choice(&["cross", "zip"]).read(&typed("cros")).unwrap_err().contains("'cross'"));
+        assert_eq!(Kind::Whole(1, 4).read_or_default(&typed("default")), Ok(Setting::Default));
+        assert!(Kind::ThreeSizes.read(&typed("4096 1 2")).is_err());
+        assert_eq!(Kind::ThreeSizes.read(&typed("1  2 3")), Ok(Setting::Text("1 2 3".to_owned())));
+    }
+
+    #[test]
+    fn rates_are_printed_whole() {
+        let shown = |bps| Setting::Rate(Bitrate::from_bps(bps).unwrap()).to_string();
+        assert_eq!([1e9, 1.5e6, 1500.0, 0.0].map(shown), ["1Gb/s", "1500kb/s", "1500b/s", "0b/s"]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back(number in 0_u64..1 << 50) {
+            let bytes = Setting::Memory(Bytes::new(number));
+            prop_assert_eq!(Kind::Memory.read(&typed(&bytes.to_string())), Ok(bytes));
+            let span = Setting::Time(Span::from_ns(number));
+            prop_assert_eq!(Kind::Time.read(&typed(&span.to_string())), Ok(span));
+            let rate = Setting::Rate(Bitrate::from_bps(number as f64).unwrap());
+            prop_assert_eq!(Kind::Rate.read(&typed(&rate.to_string())), Ok(rate));
+        }
+    }
+}

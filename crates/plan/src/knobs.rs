@@ -1,0 +1,213 @@
+//! The knobs of a test, found in the schema of the specification: a new knob needs no line here.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use linerate_document::hint;
+use linerate_model::TestSpec;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::kind::{Kind, Setting};
+
+/// One knob of a test.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Knob {
+    /// Its name in a plan: the serialised name without the unit, which the value has.
+    pub(crate) name: String,
+    /// The table of the specification that it is in.
+    group: String,
+    /// Its serialised name.
+    key: String,
+    /// What it takes.
+    pub(crate) kind: Kind,
+    /// What it means.
+    pub(crate) help: String,
+}
+
+/// All knobs, in the order of the alphabet.
+pub(crate) fn knobs() -> &'static [Knob] {
+    static KNOBS: LazyLock<Vec<Knob>> = LazyLock::new(|| {
+        let mut knobs = find(&Value::from(schemars::schema_for!(TestSpec)));
+        knobs.sort_by(|a, b| a.name.cmp(&b.name));
+        knobs
+    });
+    &KNOBS
+}
+
+/// The knob of that name.
+///
+/// # Errors
+/// A text that goes behind the name: what was probably meant.
+pub(crate) fn knob(name: &str) -> Result<&'static Knob, String> {
+    if let Some(found) = knobs().iter().find(|knob| knob.name == name) {
+        return Ok(found);
+    }
+    if let Some(found) = knobs().iter().find(|knob| knob.key == name) {
+        return Err(format!("; write '{}', and the unit in its value", found.name));
+    }
+    Err(hint(name, knobs().iter().map(|knob| knob.name.as_str())))
+}
+
+/// The words that an enumeration of the schema takes.
+pub(crate) fn words(definition: &Value) -> Vec<String> {
+    let listed = definition["enum"].as_array().into_iter().flatten();
+    let single = definition["oneOf"].as_array().into_iter().flatten();
+    let single = single
+        .flat_map(|one| one.get("const").into_iter().chain(one["enum"].as_array().into_iter().flatten()));
+    listed.chain(single).filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn find(schema: &Value) -> Vec<Knob> {
+    let mut knobs = Vec::new();
+    for (group, table) in properties(schema) {
+        let Some(definition) = table["$ref"].as_str().and_then(|name| resolve(schema, name)) else {
+            continue;
+        };
+        for (key, property) in properties(definition) {
+            let name =
+                ["_bytes", "_bps", "_ns"].iter().find_map(|unit| key.strip_suffix(unit)).unwrap_or(key);
+            knobs.push(Knob {
+                name: name.to_owned(),
+                group: group.clone(),
+                key: key.clone(),
+                kind: kind(schema, property),
+                help: property["description"].as_str().unwrap_or_default().to_owned(),
+            });
+        }
+    }
+    knobs
+}
+
+fn properties(of: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    of["properties"].as_object().into_iter().flatten()
+}
+
+fn resolve<'s>(schema: &'s Value, reference: &str) -> Option<&'s Value> {
+    schema.pointer(reference.trim_start_matches('#'))
+}
+
+/// The kind of a property: by the quantity that it refers to, or by its type.
+fn kind(schema: &Value, property: &Value) -> Kind {
+    let optional = property["anyOf"].as_array().and_then(|shapes| shapes.first());
+    let property = optional.unwrap_or(property);
+    if let Some(reference) = property["$ref"].as_str() {
+        return match reference.rsplit('/').next() {
+            Some("Bytes") => Kind::Memory,
+            Some("Span") => Kind::Time,
+            Some("Bitrate") => Kind::Rate,
+            Some("Ratio") => Kind::Share,
+            _ => Kind::Words(resolve(schema, reference).map(words).unwrap_or_default()),
+        };
+    }
+    let names = &property["type"];
+    let is = |name: &str| {
+        names.as_str() == Some(name) || names.as_array().is_some_and(|all| all.iter().any(|one| one == name))
+    };
+    if is("boolean") {
+        Kind::Flag
+    } else if is("integer") {
+        let least = property["minimum"].as_u64().unwrap_or(0);
+        let format = property["format"].as_str();
+        let most = match format {
+            Some("uint8") => u64::from(u8::MAX),
+            Some("uint16") => u64::from(u16::MAX),
+            Some("uint32") => u64::from(u32::MAX),
+            _ => u64::MAX,
+        };
+        Kind::Whole(least, property["maximum"].as_u64().unwrap_or(most))
+    } else {
+        Kind::Text
+    }
+}
+
+/// The specification with these knobs set, later ones over earlier ones.
+///
+/// # Errors
+/// The name of a knob and what is wrong with its value.
+pub(crate) fn spec<'s>(
+    settings: impl IntoIterator<Item = (&'s str, &'s Setting)>,
+) -> Result<TestSpec, (String, String)> {
+    static DEFAULT: LazyLock<Value> =
+        LazyLock::new(|| serde_json::to_value(TestSpec::default()).unwrap_or_default());
+    let mut json = DEFAULT.clone();
+    let last: BTreeMap<&str, &Setting> = settings.into_iter().collect();
+    for (name, setting) in last {
+        let knob =
+            knob(name).map_err(|hint| (name.to_owned(), format!("there is no knob '{name}'{hint}")))?;
+        let Some(table) = json[&knob.group].as_object_mut() else { continue };
+        // What is not in the JSON has its default.
+        match setting.json() {
+            Some(value) => table.insert(knob.key.clone(), value),
+            None => table.remove(&knob.key),
+        };
+        // At once, so that the message can name the knob.
+        if matches!(knob.kind, Kind::Text) {
+            parse(&json).map_err(|text| (name.to_owned(), format!("{setting}: {text}")))?;
+        }
+    }
+    parse(&json).map_err(|text| (String::new(), text))
+}
+
+fn parse(json: &Value) -> Result<TestSpec, String> {
+    TestSpec::deserialize(json).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_units::{Bitrate, Bytes, Span};
+
+    #[test]
+    fn every_knob_has_one_name_a_kind_and_a_meaning() {
+        let names: Vec<&str> = knobs().iter().map(|knob| knob.name.as_str()).collect();
+        let mut once = names.clone();
+        once.dedup();
+        assert_eq!(names, once);
+        for knob in knobs() {
+            assert!(!knob.help.is_empty(), "{}", knob.name);
+            assert_ne!(knob.kind, Kind::Words(Vec::new()), "{}", knob.name);
+        }
+        let kind = |name: &str| knob(name).unwrap().kind.clone();
+        assert_eq!(kind("window"), Kind::Memory);
+        assert_eq!(kind("duration"), Kind::Time);
+        assert_eq!(kind("rate"), Kind::Rate);
+        assert_eq!(kind("until"), Kind::Share);
+        assert_eq!(kind("udp"), Kind::Flag);
+        assert_eq!(kind("streams"), Kind::Whole(0, u64::from(u32::MAX)));
+        assert_eq!(kind("tos"), Kind::Whole(0, 255));
+        assert_eq!(kind("congestion"), Kind::Text);
+        assert_eq!(kind("zerocopy"), Kind::Words(["splice", "sendfile", "msg"].map(str::to_owned).to_vec()));
+    }
+
+    /// Every knob of the specification can be set: the value arrives, and the default takes it away again.
+    #[test]
+    fn what_is_set_arrives_and_the_default_takes_it_away() {
+        for knob in knobs() {
+            let setting = match &knob.kind {
+                Kind::Flag => Setting::Flag(true),
+                Kind::Whole(..) => Setting::Whole(7),
+                Kind::Time => Setting::Time(Span::from_ms(7)),
+                Kind::Rate => Setting::Rate(Bitrate::from_bps(7.0).unwrap()),
+                Kind::Memory => Setting::Memory(Bytes::new(7)),
+                Kind::Share => Setting::Share("7%".parse().unwrap()),
+                Kind::Words(words) => Setting::Text(words[0].clone()),
+                _ => Setting::Text("192.0.2.1".to_owned()),
+            };
+            let set = spec([(knob.name.as_str(), &setting)]).unwrap();
+            let json = serde_json::to_value(&set).unwrap();
+            assert_eq!(Some(&json[&knob.group][&knob.key]), setting.json().as_ref(), "{}", knob.name);
+            let unset = spec([(knob.name.as_str(), &Setting::Default)]).unwrap();
+            assert_eq!(unset, TestSpec::default(), "{}", knob.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_knob_and_a_wrong_text_are_named() {
+        assert_eq!(knob("widnow").unwrap_err(), "; did you mean 'window'?");
+        assert_eq!(knob("window_bytes").unwrap_err(), "; write 'window', and the unit in its value");
+        let (name, text) = spec([("bind_address", &Setting::Text("here".to_owned()))]).unwrap_err();
+        assert_eq!(name, "bind_address");
+        assert!(text.contains("invalid IP address"), "{text}");
+    }
+}

@@ -1,0 +1,52 @@
+//! Plans: what shall be measured between which hosts, in which combinations, how often and in which order.
+//!
+//! [`read`] makes a checked [`Plan`] of a TOML file, or says everything that is wrong with it. A plan is a grid of points:
+//! [`Plan::point`] resolves one to what every flow, host and the lab are told, [`Plan::trials`] puts repeats in order,
+//! [`Plan::schedule`] says when the flows of a trial run and [`Plan::estimate`] how long all of it takes. [`judge`] holds
+//! assertions against results, [`Progress`] remembers what is done. The knobs that can be swept are found in the schema of
+//! `linerate_model::TestSpec`, so a new one needs nothing here. [`bundled`] plans come with the program.
+//!
+//! Nothing here runs anything: files, results and time are handed in.
+
+mod assertion;
+mod axis;
+mod bundled;
+mod error;
+mod include;
+mod keys;
+mod kind;
+mod knobs;
+mod order;
+mod plan;
+mod point;
+mod progress;
+mod range;
+mod read;
+mod reference;
+mod schedule;
+mod schema;
+mod search;
+mod sweep;
+
+pub use assertion::{
+    Assertion, Claim, Comparison, Dimension, Judgement, Measured, Outcome, QUANTITIES, Quantity, Results,
+    Scope, judge,
+};
+pub use axis::{Axis, AxisValue, Part, Target};
+pub use bundled::{Bundled, bundled};
+pub use error::{PlanError, PlanMistake, Source};
+pub use include::Surroundings;
+pub use kind::Setting;
+pub use order::{MOST_TRIALS, Trial};
+pub use plan::{Flow, Host, Lab, Order, Plan};
+pub use point::{Point, PointError, PointId, Test};
+pub use progress::{Done, Progress};
+pub use read::read;
+pub use reference::reference;
+pub use schedule::{Estimate, Slot, length};
+pub use schema::schema;
+pub use search::{Bisection, Search, Step};
+pub use sweep::{Grid, MOST_POINTS};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! Points: one combination of values each, resolved to what every flow, host and the lab are told.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use linerate_model::TestSpec;
+use linerate_units::Span;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use twox_hash::XxHash64;
+
+use crate::axis::Target;
+use crate::kind::Setting;
+use crate::knobs;
+use crate::plan::{Lab, Plan};
+
+/// The name of a point. It follows from the axes' names and values alone: reordering axes, values or points, and adding
+/// values, keep it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PointId(u64);
+
+impl fmt::Display for PointId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl FromStr for PointId {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        u64::from_str_radix(text, 16).map(Self)
+    }
+}
+
+impl Serialize for PointId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PointId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|_| serde::de::Error::custom(format!("'{text}' is no name of a point")))
+    }
+}
+
+/// A point, resolved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Its name.
+    pub id: PointId,
+    /// Its number in the plan, from 0.
+    pub number: usize,
+    /// Axes and labels of their values.
+    pub values: Vec<(String, String)>,
+    /// What each flow measures, in the order of the plan.
+    pub tests: Vec<Test>,
+    /// Settings by host; hosts without any are absent.
+    pub hosts: BTreeMap<String, BTreeMap<String, Setting>>,
+    /// The emulated network.
+    pub lab: Option<Lab>,
+    /// A digest of all that is measured and set here: what was measured under another one is another measurement.
+    pub content: u64,
+}
+
+/// One flow of a point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Test {
+    /// The flow.
+    pub flow: String,
+    /// Its client.
+    pub from: String,
+    /// Its server.
+    pub to: String,
+    /// True if it runs until the others have ended.
+    pub background: bool,
+    /// What it is told.
+    pub spec: TestSpec,
+}
+
+/// A point that no host could carry out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("flow {flow}: {text}")]
+pub struct PointError {
+    /// The flow.
+    pub flow: String,
+    /// The knob that is at fault, where one alone is.
+    pub knob: Option<String>,
+    /// What is wrong, and what to give instead.
+    pub text: String,
+}
+
+/// Knobs and their values, later ones over earlier ones.
+type Layers<'p> = Vec<(&'p str, &'p Setting)>;
+
+impl Plan {
+    /// The point of that number.
+    ///
+    /// # Errors
+    /// A flow whose knobs contradict each other there; also if there is no such point.
+    pub fn point(&self, number: usize) -> Result<Point, PointError> {
+        self.point_with(number, None)
+    }
+
+    /// The point with a value of what is searched; without one, with the largest.
+    ///
+    /// # Errors
+    /// As [`Plan::point`].
+    pub fn point_with(&self, number: usize, searched: Option<&Setting>) -> Result<Point, PointError> {
+        let choice = self.grid.choice(number).ok_or_else(|| PointError {
+            flow: String::new(),
+            knob: None,
+            text: format!("there is no point number {number}; the plan has {}", self.grid.len()),
+        })?;
+        let mut tests = Vec::new();
+        for (index, flow) in self.flows.iter().enumerate() {
+            let layers = self.layers(&choice, index, searched);
+            let spec = resolve(&layers).map_err(|(knob, text)| PointError {
+                flow: flow.name.clone(),
+                knob,
+                text: if self.axes.is_empty() {
+                    text
+                } else {
+                    format!("{text} (at {})", self.label(&choice))
+                },
+            })?;
+            tests.push(Test {
+                flow: flow.name.clone(),
+                from: flow.from.clone(),
+                to: flow.to.clone(),
+                background: flow.background,
+                spec,
+            });
+        }
+        let mut point = Point {
+            id: self.id(&choice),
+            number,
+            values: self.values(&choice).map(|(axis, label)| (axis.to_owned(), label.to_owned())).collect(),
+            tests,
+            hosts: self.host_settings(&choice, searched),
+            lab: self.lab_at(&choice, searched),
+            content: 0,
+        };
+        point.content = point.digest(self);
+        Ok(point)
+    }
+
+    /// The name of the point with these values, one of each axis.
+    pub(crate) fn id(&self, choice: &[usize]) -> PointId {
+        let mut parts: Vec<String> = self
+            .axes
+            .iter()
+            .zip(choice)
+            .filter_map(|(axis, value)| Some(format!("{}={}", axis.name, axis.values.get(*value)?.setting)))
+            .collect();
+        parts.sort();
+        PointId(XxHash64::oneshot(0, parts.join("\n").as_bytes()))
+    }
+
+    /// Axes and labels of these values, for a person.
+    #[must_use]
+    pub fn label(&self, choice: &[usize]) -> String {
+        let parts: Vec<String> = self.values(choice).map(|(axis, label)| format!("{axis}={label}")).collect();
+        if parts.is_empty() { "the only point".to_owned() } else { parts.join(" ") }
+    }
+
+    fn values<'p>(&'p self, choice: &'p [usize]) -> impl Iterator<Item = (&'p str, &'p str)> {
+        let chosen = self.axes.iter().zip(choice);
+        chosen.filter_map(|(axis, value)| Some((axis.name.as_str(), axis.values.get(*value)?.label.as_str())))
+    }
+
+    /// Everything that the axes, and the search, set at these values.
+    fn chosen<'p>(
+        &'p self,
+        choice: &'p [usize],
+        searched: Option<&'p Setting>,
+    ) -> impl Iterator<Item = (&'p Target, &'p Setting)> {
+        let swept = self.axes.iter().zip(choice).flat_map(|(axis, value)| {
+            let setting = axis.values.get(*value).map(|value| &value.setting);
+            axis.targets.iter().filter_map(move |target| Some((target, setting?)))
+        });
+        let search = self.search.iter().flat_map(move |search| {
+            let setting = searched.unwrap_or(&search.high);
+            search.targets.iter().map(move |target| (target, setting))
+        });
+        swept.chain(search)
+    }
+
+    /// The knobs of a flow: those of the plan, of its axes, of the flow, of axes over that flow.
+    fn layers<'p>(&'p self, choice: &'p [usize], flow: usize, searched: Option<&'p Setting>) -> Layers<'p> {
+        let Some(flow) = self.flows.get(flow) else { return Vec::new() };
+        let of_all = self.chosen(choice, searched).filter_map(|(target, setting)| match target {
+            Target::Test(knob) => Some((knob.as_str(), setting)),
+            _ => None,
+        });
+        let of_one = self.chosen(choice, searched).filter_map(|(target, setting)| match target {
+            Target::Flow { flow: name, knob } if *name == flow.name => Some((knob.as_str(), setting)),
+            _ => None,
+        });
+        let plan = self.test.iter().map(|(knob, setting)| (knob.as_str(), setting));
+        let own = flow.test.iter().map(|(knob, setting)| (knob.as_str(), setting));
+        plan.chain(of_all).chain(own).chain(of_one).collect()
+    }
+
+    fn host_settings(
+        &self,
+        choice: &[usize],
+        searched: Option<&Setting>,
+    ) -> BTreeMap<String, BTreeMap<String, Setting>> {
+        let mut hosts: BTreeMap<String, BTreeMap<String, Setting>> =
+            self.hosts.iter().map(|host| (host.name.clone(), host.settings.clone())).collect();
+        for (target, setting) in self.chosen(choice, searched) {
+            if let Target::Host { host, key } = target {
+                hosts.entry(host.clone()).or_default().insert(key.clone(), setting.clone());
+            }
+        }
+        // What shall stay as it is found is no setting.
+        for settings in hosts.values_mut() {
+            settings.retain(|_, setting| *setting != Setting::Default);
+        }
+        hosts.retain(|_, settings| !settings.is_empty());
+        hosts
+    }
+
+    fn lab_at(&self, choice: &[usize], searched: Option<&Setting>) -> Option<Lab> {
+        let mut lab = self.lab.clone()?;
+        for (target, setting) in self.chosen(choice, searched) {
+            match (target, setting) {
+                (Target::Lab(key), Setting::Default) => drop(lab.set.remove(key)),
+                (Target::Lab(key), setting) => drop(lab.set.insert(key.clone(), setting.to_string())),
+                _ => {}
+            }
+        }
+        Some(lab)
+    }
+}
+
+/// Makes a specification of knobs, or says which of them is at fault.
+fn resolve(layers: &Layers<'_>) -> Result<TestSpec, (Option<String>, String)> {
+    let spec = knobs::spec(layers.iter().copied()).map_err(|(knob, text)| (Some(knob), text))?;
+    let check = |spec: &TestSpec| spec.check().and_then(|()| spec.agree());
+    let Err(error) = check(&spec) else { return Ok(spec) };
+    // The knob that the message names; where it goes by another name here, the one without which all would be well.
+    let named = error.knob.trim_start_matches('-').replace('-', "_");
+    let set = || layers.iter().rev().map(|(knob, _)| *knob);
+    let guilty = set().find(|knob| *knob == named).or_else(|| {
+        set().find(|knob| {
+            let others = layers.iter().copied().filter(|(name, _)| name != knob);
+            knobs::spec(others).is_ok_and(|spec| check(&spec).is_ok())
+        })
+    });
+    Err((guilty.map(str::to_owned), error.to_string()))
+}
+
+impl Point {
+    /// Axes and labels, for a person.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let parts: Vec<String> = self.values.iter().map(|(axis, label)| format!("{axis}={label}")).collect();
+        if parts.is_empty() { "the only point".to_owned() } else { parts.join(" ") }
+    }
+
+    fn digest(&self, plan: &Plan) -> u64 {
+        let mut text = String::new();
+        for (test, flow) in self.tests.iter().zip(&plan.flows) {
+            // A specification always has a JSON form.
+            let spec = serde_json::to_string(&test.spec).unwrap_or_default();
+            let begins: (Span, &Vec<String>) = (flow.at, &flow.after);
+            text.push_str(&format!(
+                "{} {} {} {begins:?} {} {spec}\n",
+                test.flow, test.from, test.to, test.background
+            ));
+        }
+        text.push_str(&format!("{:?}\n{:?}\n", self.hosts, self.lab));
+        XxHash64::oneshot(0, text.as_bytes())
+    }
+}

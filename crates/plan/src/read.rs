@@ -1,0 +1,298 @@
+//! From the text of a plan to a checked plan.
+
+mod assertions;
+mod check;
+mod flows;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_document::{Content, Entry, Mistakes, Place, Table, check_name};
+use linerate_units::Span;
+
+use crate::axis::{Draft, Names};
+use crate::error::{PlanError, Source};
+use crate::include::{self, Surroundings};
+use crate::keys::{Fields, HEAD, HOST, LAB, SETTINGS, TABLES};
+use crate::kind::Setting;
+use crate::knobs::knob;
+use crate::plan::{Host, Lab, Order, Plan};
+use crate::sweep::Grid;
+
+/// The most hosts or flows of a plan.
+const MOST_OF_A_KIND: usize = 256;
+
+/// Reads a plan.
+///
+/// `settings` are those of the command line, as `test.duration=5s`; they hold over the file.
+///
+/// # Errors
+/// Everything that is wrong with it, each mistake with file, line and column, or with the setting that made it.
+pub fn read(plan: Source, settings: &[String], around: &dyn Surroundings) -> Result<Plan, PlanError> {
+    let mut mistakes = Mistakes::default();
+    let (document, sources) = include::load(plan, around, &mut mistakes);
+    let read = document.map(|mut document| {
+        let changed = include::apply(&mut document, settings, &mut mistakes);
+        Reader { document: &document, sources: &sources, around, changed, mistakes: &mut mistakes }.plan()
+    });
+    match read {
+        Some(plan) if mistakes.is_empty() => Ok(plan),
+        _ => Err(PlanError::new(mistakes.in_order(), &sources)),
+    }
+}
+
+struct Reader<'r> {
+    document: &'r Table,
+    pub(crate) sources: &'r [Source],
+    around: &'r dyn Surroundings,
+    /// Axes that settings of the command line have changed: what the file says of their values may be void.
+    pub(crate) changed: BTreeSet<String>,
+    pub(crate) mistakes: &'r mut Mistakes,
+}
+
+impl<'r> Reader<'r> {
+    fn plan(&mut self) -> Plan {
+        let head = Fields::read(self.document, "", &[HEAD], TABLES, self.mistakes);
+        let mut plan = Plan {
+            name: head.text("name").unwrap_or_else(|| self.name_of_file()),
+            about: head.text("about").unwrap_or_default(),
+            notes: self.notes(),
+            files: self.sources.iter().map(|source| source.name.clone()).collect(),
+            hosts: Vec::new(),
+            lab: self.lab(),
+            flows: Vec::new(),
+            test: self.test(),
+            axes: Vec::new(),
+            grid: Grid::default(),
+            search: None,
+            repeats: head.whole("repeats").unwrap_or(1) as u32,
+            order: match head.text("order").as_deref() {
+                Some("sequential") => Order::Sequential,
+                Some("shuffled") => Order::Shuffled,
+                _ => Order::Interleaved,
+            },
+            seed: head.whole("seed").unwrap_or(1),
+            pause: head.span("pause").unwrap_or(Span::from_secs(1)),
+            max_time: head.span("max_time"),
+            assertions: Vec::new(),
+            left_out: Vec::new(),
+        };
+        plan.hosts = self.hosts(plan.lab.as_ref());
+        plan.flows = self.flows(&plan.hosts);
+        let before = self.mistakes.len();
+        self.axes(&mut plan);
+        if self.mistakes.len() == before {
+            let entry = |key: &str| self.document.get(key);
+            plan.grid = Grid::read(&plan.axes, &self.changed, entry("zip"), entry("exclude"), self.mistakes);
+        }
+        if self.mistakes.len() == before && !plan.grid.is_empty() {
+            assertions::read(self, self.document.get("assert"), &mut plan);
+            self.check(&plan);
+        }
+        plan
+    }
+
+    fn name_of_file(&mut self) -> String {
+        let name = self.sources.first().map_or("", |source| source.name.as_str());
+        let name = name.rsplit('/').next().unwrap_or_default();
+        let name = name.strip_suffix(".toml").unwrap_or(name);
+        if check_name(name).is_err() {
+            let text = format!("the plan has no name, and '{name}' cannot be one; write name = \"my-plan\"");
+            self.mistakes.add(&Place::START, text);
+        }
+        name.to_owned()
+    }
+
+    /// The table at a key, noting it if something else is there.
+    fn table(&mut self, key: &str) -> Option<(&'r Entry, &'r Table)> {
+        let entry = self.document.get(key)?;
+        if let Content::Table(table) = &entry.value.content {
+            return Some((entry, table));
+        }
+        let what = entry.value.content.describe();
+        self.mistakes.add(&entry.value.at, format!("{key}: {what} is not a table; write [{key}]"));
+        None
+    }
+
+    /// The tables `[kind.NAME]`.
+    fn named(&mut self, kind: &str) -> Vec<(&'r Entry, &'r Table)> {
+        let Some((entry, tables)) = self.table(kind) else { return Vec::new() };
+        if tables.0.len() > MOST_OF_A_KIND {
+            let text = format!("{} of them; a plan has at most {MOST_OF_A_KIND}", tables.0.len());
+            self.mistakes.add(&entry.at, format!("{kind}: {text}"));
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for entry in &tables.0 {
+            if let Err(text) = check_name(&entry.key) {
+                self.mistakes.add(&entry.at, text);
+            }
+            match &entry.value.content {
+                Content::Table(table) => found.push((entry, table)),
+                other => {
+                    let what = other.describe();
+                    self.mistakes
+                        .add(&entry.at, format!("{kind}.{} is {what}; write [{kind}.NAME]", entry.key));
+                }
+            }
+        }
+        found
+    }
+
+    fn notes(&mut self) -> BTreeMap<String, String> {
+        let Some((_, table)) = self.table("notes") else { return BTreeMap::new() };
+        let mut notes = BTreeMap::new();
+        for entry in &table.0 {
+            match entry.value.text() {
+                Some(text) => drop(notes.insert(entry.key.clone(), text.to_owned())),
+                None => {
+                    let what = entry.value.content.describe();
+                    self.mistakes.add(&entry.value.at, format!("notes.{}: {what} is not a text", entry.key));
+                }
+            }
+        }
+        notes
+    }
+
+    fn lab(&mut self) -> Option<Lab> {
+        let (entry, table) = self.table("lab")?;
+        let fields = Fields::read(table, "lab.", &[LAB], &[], self.mistakes);
+        let Some(topology) = fields.text("topology") else {
+            if table.get("topology").is_none() {
+                self.mistakes
+                    .add(&entry.at, "the lab has no topology; add topology = \"pair\", or a file's name");
+            }
+            return None;
+        };
+        let mut set = BTreeMap::new();
+        if let Some(value) = fields.value("set") {
+            match &value.content {
+                Content::Table(table) => self.lab_settings(table, "", &mut set),
+                other => {
+                    let text = format!(
+                        "lab.set: {} is not a table such as {{ buffer = \"1MB\" }}",
+                        other.describe()
+                    );
+                    self.mistakes.add(&value.at, text);
+                }
+            }
+        }
+        Some(Lab { topology, set })
+    }
+
+    fn lab_settings(&mut self, table: &Table, prefix: &str, set: &mut BTreeMap<String, String>) {
+        for entry in &table.0 {
+            let key = format!("{prefix}{}", entry.key);
+            match &entry.value.content {
+                Content::Table(inner) => self.lab_settings(inner, &format!("{key}."), set),
+                Content::Flag(flag) => drop(set.insert(key, flag.to_string())),
+                other => match entry.value.text() {
+                    Some(text) => drop(set.insert(key, text.to_owned())),
+                    None => {
+                        let text = format!("lab.set.{key}: {} is not a value", other.describe());
+                        self.mistakes.add(&entry.value.at, text);
+                    }
+                },
+            }
+        }
+    }
+
+    fn hosts(&mut self, lab: Option<&Lab>) -> Vec<Host> {
+        let mut hosts = Vec::new();
+        for (entry, table) in self.named("host") {
+            let path = format!("host.{}.", entry.key);
+            let fields = Fields::read(table, &path, &[HOST, SETTINGS], &[], self.mistakes);
+            let settings = SETTINGS
+                .iter()
+                .filter_map(|key| Some((key.name.to_owned(), fields.setting(key.name)?.clone())));
+            hosts.push(Host {
+                name: entry.key.clone(),
+                address: fields.text("address"),
+                port: fields.whole("port").unwrap_or(5201) as u16,
+                interface: fields.text("interface"),
+                settings: settings.collect(),
+                in_lab: false,
+            });
+        }
+        for name in lab.map(|lab| self.lab_hosts(lab)).unwrap_or_default() {
+            match hosts.iter_mut().find(|host| host.name == name) {
+                Some(host) => host.in_lab = true,
+                None => hosts.push(Host {
+                    name,
+                    address: None,
+                    port: 5201,
+                    interface: None,
+                    settings: BTreeMap::new(),
+                    in_lab: true,
+                }),
+            }
+        }
+        hosts
+    }
+
+    /// The hosts of the lab's topology.
+    fn lab_hosts(&mut self, lab: &Lab) -> Vec<String> {
+        let set: Vec<(&str, &str)> =
+            lab.set.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let beside = self.sources.first().map_or("", |source| source.name.as_str());
+        match self.around.hosts(&lab.topology, &set, beside) {
+            Ok(hosts) => hosts,
+            Err(text) => {
+                let place = self.document.find("lab.topology").map_or(&Place::START, |entry| &entry.value.at);
+                self.mistakes.add(place, format!("lab: {text}"));
+                Vec::new()
+            }
+        }
+    }
+
+    fn test(&mut self) -> BTreeMap<String, Setting> {
+        let table = self.table("test");
+        table.map(|(_, table)| self.knobs(table, "test.")).unwrap_or_default()
+    }
+
+    fn knobs(&mut self, table: &Table, path: &str) -> BTreeMap<String, Setting> {
+        let mut settings = BTreeMap::new();
+        for entry in &table.0 {
+            match knob(&entry.key).map(|knob| knob.kind.read_or_default(&entry.value)) {
+                Ok(Ok(setting)) => drop(settings.insert(entry.key.clone(), setting)),
+                Ok(Err(text)) => self.mistakes.add(&entry.value.at, format!("{path}{}: {text}", entry.key)),
+                Err(hint) => {
+                    self.mistakes.add(&entry.at, format!("there is no knob {path}{}{hint}", entry.key))
+                }
+            }
+        }
+        settings
+    }
+
+    fn axes(&mut self, plan: &mut Plan) {
+        let Some((_, table)) = self.table("axis") else { return };
+        let names = Names {
+            hosts: plan.hosts.iter().map(|host| host.name.clone()).collect(),
+            flows: plan.flows.iter().map(|flow| flow.name.clone()).collect(),
+            lab: plan.lab.is_some(),
+        };
+        let mut taken: BTreeMap<_, String> = BTreeMap::new();
+        let mut searches = Vec::new();
+        for entry in &table.0 {
+            let Some(draft) = Draft::read(entry, &names, self.mistakes) else { continue };
+            for target in &draft.targets {
+                if let Some(other) = taken.insert(target.clone(), draft.name.clone()) {
+                    let text =
+                        format!("axis.{}: axis '{other}' sweeps that already; use one of them", draft.name);
+                    self.mistakes.add(&draft.at, text);
+                }
+            }
+            if draft.is_search() {
+                searches.push(draft);
+            } else {
+                plan.axes.extend(draft.into_axis(self.mistakes));
+            }
+        }
+        for (number, draft) in searches.into_iter().enumerate() {
+            if number > 0 {
+                let text = format!("axis.{}: a plan searches one axis; sweep the others", draft.name);
+                self.mistakes.add(&draft.at, text);
+            }
+            plan.search = assertions::search(self, &draft, &plan.axes);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Reading assertions, and axes that are searched.
+
+use std::collections::BTreeSet;
+
+use linerate_document::{Content, Entry, Mistakes, Place, Table, Value, hint};
+use linerate_model::Direction;
+use linerate_units::Ratio;
+
+use super::Reader;
+use crate::assertion::{Assertion, Claim, Fault, read as read_claim};
+use crate::axis::{Axis, Draft, Part};
+use crate::error::Source;
+use crate::keys::{ASSERT, Fields};
+use crate::kind::Setting;
+use crate::plan::Plan;
+use crate::range;
+use crate::search::Search;
+
+/// Reads the assertions of a plan whose axes and flows are known.
+pub(crate) fn read(reader: &mut Reader<'_>, entry: Option<&Entry>, plan: &mut Plan) {
+    let Some(entry) = entry else { return };
+    let one = std::slice::from_ref(&entry.value);
+    let values = if let Content::List(values) = &entry.value.content { values.as_slice() } else { one };
+    for value in values {
+        let before = std::mem::take(reader.mistakes);
+        let read = match &value.content {
+            Content::Table(table) => from_table(reader, table, value, plan),
+            _ => claim(reader.sources, value, "assert", &plan.axes, reader.mistakes).map(|(text, claim)| {
+                Assertion {
+                    name: text.clone(),
+                    text,
+                    points: Part::default(),
+                    flow: None,
+                    direction: None,
+                    claim,
+                }
+            }),
+        };
+        let found = std::mem::replace(reader.mistakes, before);
+        if found.is_empty() {
+            plan.assertions.extend(read);
+        } else if let Some(text) = about_a_changed_axis(&reader.changed, value) {
+            plan.left_out.push(text);
+        } else {
+            reader.mistakes.append(found);
+        }
+    }
+}
+
+/// The text of an assertion that speaks of values of an axis which the command line has changed.
+fn about_a_changed_axis(changed: &BTreeSet<String>, value: &Value) -> Option<String> {
+    let (text, at) = match &value.content {
+        Content::Table(table) => (table.get("that")?.value.text()?, table.table("at")),
+        _ => (value.text()?, None),
+    };
+    let at_one = at.is_some_and(|at| at.0.iter().any(|entry| changed.contains(&entry.key)));
+    let mut behind = text.split("point(").skip(1).filter_map(|rest| rest.split(')').next());
+    let names = |rest: &str| {
+        rest.split(',').filter_map(|part| part.split('=').next()).any(|name| changed.contains(name.trim()))
+    };
+    (at_one || behind.any(names)).then(|| text.to_owned())
+}
+
+fn from_table(reader: &mut Reader<'_>, table: &Table, value: &Value, plan: &Plan) -> Option<Assertion> {
+    let fields = Fields::read(table, "assert.", &[ASSERT], &[], reader.mistakes);
+    let Some(that) = fields.value("that") else {
+        if table.get("that").is_none() {
+            reader
+                .mistakes
+                .add(&value.at, "the assertion says nothing; add that = \"goodput >= 0.98 ceiling\"");
+        }
+        return None;
+    };
+    let before = reader.mistakes.len();
+    let points = match fields.value("at").map(|value| (value, &value.content)) {
+        Some((_, Content::Table(table))) => Part::read(table, &plan.axes, reader.mistakes),
+        Some((value, other)) => {
+            let text = format!("assert.at: {} is not a table such as {{ streams = 4 }}", other.describe());
+            reader.mistakes.add(&value.at, text);
+            return None;
+        }
+        None => Part::default(),
+    };
+    let holds = |number: usize| plan.grid.choice(number).is_some_and(|choice| points.holds(&choice));
+    if reader.mistakes.len() == before && !(0..plan.grid.len()).any(holds) {
+        let at = fields.value("at").map_or(&value.at, |value| &value.at);
+        reader
+            .mistakes
+            .add(at, "assert.at: no point of the plan is like this; correct the values, or leave it out");
+    }
+    let flow = fields.text("flow");
+    if let Some(name) = flow.as_deref().filter(|name| plan.flow(name).is_none()) {
+        let hint = hint(name, plan.flows.iter().map(|flow| flow.name.as_str()));
+        let at = fields.value("flow").map_or(&value.at, |value| &value.at);
+        reader.mistakes.add(at, format!("assert.flow: there is no flow '{name}'{hint}"));
+    }
+    let direction = fields.text("direction").map(|name| match name.as_str() {
+        "upload" => Direction::Upload,
+        _ => Direction::Download,
+    });
+    let (text, claim) = claim(reader.sources, that, "assert.that", &plan.axes, reader.mistakes)?;
+    let name = fields.text("name").unwrap_or_else(|| text.clone());
+    Some(Assertion { name, text, points, flow, direction, claim })
+}
+
+/// Reads the text of an assertion; what is wrong with it is noted at the letter where it shows.
+fn claim(
+    sources: &[Source],
+    value: &Value,
+    path: &str,
+    axes: &[Axis],
+    mistakes: &mut Mistakes,
+) -> Option<(String, Claim)> {
+    let (Content::Text(text) | Content::Typed(text)) = &value.content else {
+        let what = value.content.describe();
+        mistakes.add(
+            &value.at,
+            format!("{path}: {what} is not an assertion such as \"goodput >= 0.98 ceiling\""),
+        );
+        return None;
+    };
+    match read_claim(text, axes) {
+        Ok(claim) => Some((text.clone(), claim)),
+        Err(Fault { at, text: wrong }) => {
+            mistakes.add(&within(sources, value, text, at), format!("{path}: {wrong}"));
+            None
+        }
+    }
+}
+
+/// The place of a byte of a text that stands in a file; that of the text itself where it is written with escapes.
+fn within(sources: &[Source], value: &Value, text: &str, at: usize) -> Place {
+    let Place::File { file, line, column } = value.at else { return value.at.clone() };
+    let written = sources.get(file).and_then(|source| source.text.lines().nth(line.saturating_sub(1)));
+    let rest: String = written.unwrap_or_default().chars().skip(column.saturating_sub(1)).collect();
+    let plain = rest.strip_prefix(['"', '\'']).is_some_and(|rest| rest.starts_with(text));
+    if !plain {
+        return value.at.clone();
+    }
+    let letters = text.get(..at).unwrap_or_default().chars().count();
+    Place::File { file, line, column: column + 1 + letters }
+}
+
+/// Reads an axis that is searched.
+pub(crate) fn search(reader: &mut Reader<'_>, draft: &Draft<'_>, axes: &[Axis]) -> Option<Search> {
+    let fields = draft.fields.as_ref()?;
+    for key in ["values", "step", "factor", "points", "labels"] {
+        if let Some(value) = fields.value(key) {
+            let text =
+                format!("axis.{}.{key}: the axis is searched (pass), not swept; leave it out", draft.name);
+            reader.mistakes.add(&value.at, text);
+        }
+    }
+    let (low, high) = range::bounds(draft, fields, reader.mistakes)?;
+    if low == high {
+        let text = format!("axis.{}: from and to are the same, there is nothing to search", draft.name);
+        reader.mistakes.add(&draft.at, text);
+    }
+    let resolution = match fields.setting("resolution") {
+        Some(Setting::Share(share)) => *share,
+        _ => Ratio::new(0.01)?,
+    };
+    let pass = fields.value("pass")?;
+    let path = format!("axis.{}.pass", draft.name);
+    let (text, pass) = claim(reader.sources, pass, &path, axes, reader.mistakes)?;
+    Some(Search {
+        name: draft.name.clone(),
+        targets: draft.targets.clone(),
+        low,
+        high,
+        resolution,
+        confirm: fields.span("confirm"),
+        text,
+        pass,
+    })
+}

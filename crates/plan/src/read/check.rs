@@ -1,0 +1,105 @@
+//! What only shows when a plan is put together: its size, its points, its lab.
+
+use std::collections::BTreeSet;
+
+use linerate_document::Place;
+
+use super::Reader;
+use crate::axis::Target;
+use crate::order::MOST_TRIALS;
+use crate::plan::Plan;
+
+/// The most tests, one a flow at a point, that a plan may describe.
+const MOST_TESTS: usize = 100_000;
+
+impl Reader<'_> {
+    /// Looks at every point.
+    pub(super) fn check(&mut self, plan: &Plan) {
+        let points = plan.grid.len();
+        let trials = points.saturating_mul(plan.repeats as usize);
+        if trials > MOST_TRIALS {
+            let text = format!(
+                "{points} points, {} times each, are {trials} trials; at most are {MOST_TRIALS}",
+                plan.repeats
+            );
+            self.mistakes.add(&Place::START, text);
+        }
+        let tests = points.saturating_mul(plan.flows.len());
+        if tests > MOST_TESTS {
+            let text = format!(
+                "{points} points of {} flows are {tests} tests; at most are {MOST_TESTS}",
+                plan.flows.len()
+            );
+            self.mistakes.add(&Place::START, text);
+            return;
+        }
+        for number in 0..points {
+            if let Err(error) = plan.point(number) {
+                let place = self.place_of_knob(plan, &error.flow, error.knob.as_deref());
+                self.mistakes.add(&place, error.to_string());
+                // The others would say the same.
+                break;
+            }
+        }
+        self.check_effect(plan);
+        self.check_lab(plan);
+    }
+
+    /// An axis over a knob that every flow sets itself would measure the same again and again.
+    fn check_effect(&mut self, plan: &Plan) {
+        let search = plan.search.iter().map(|search| (&search.name, &search.targets));
+        for (name, targets) in plan.axes.iter().map(|axis| (&axis.name, &axis.targets)).chain(search) {
+            let set = |knob: &String| plan.flows.iter().all(|flow| flow.test.contains_key(knob));
+            let idle = targets.iter().all(|target| matches!(target, Target::Test(knob) if set(knob)));
+            if idle && let Some(entry) = self.document.find(&format!("axis.{name}")) {
+                let text = format!(
+                    "axis.{name}: it changes nothing, since every flow sets that itself; sweep flow.NAME.KNOB"
+                );
+                self.mistakes.add(&entry.at, text);
+            }
+        }
+    }
+
+    /// Where a knob of a flow is set: by an axis, by the flow, by the plan.
+    fn place_of_knob(&self, plan: &Plan, flow: &str, knob: Option<&str>) -> Place {
+        let knob = knob.unwrap_or_default();
+        let search = plan.search.iter().map(|search| (&search.name, &search.targets));
+        let axes = plan.axes.iter().map(|axis| (&axis.name, &axis.targets)).chain(search);
+        let sweeps = |targets: &[Target]| {
+            targets.iter().any(|target| match target {
+                Target::Test(name) => name == knob,
+                Target::Flow { flow: of, knob: name } => of == flow && name == knob,
+                _ => false,
+            })
+        };
+        let axis = axes.filter(|(_, targets)| sweeps(targets)).map(|(name, _)| format!("axis.{name}"));
+        let paths = axis.chain([format!("flow.{flow}.test.{knob}"), format!("test.{knob}")]);
+        let mut found = paths.filter_map(|path| self.document.find(&path));
+        found.next().map_or(Place::START, |entry| entry.at.clone())
+    }
+
+    /// Every value that an axis gives the lab must make a network.
+    fn check_lab(&mut self, plan: &Plan) {
+        let mut seen = BTreeSet::new();
+        for number in 0..plan.grid.len() {
+            let Some(lab) = plan.point(number).ok().and_then(|point| point.lab) else { return };
+            // What no axis changes was tried when the hosts were looked for.
+            if plan.lab.as_ref() == Some(&lab) || !seen.insert(lab.set.clone()) || seen.len() > 1000 {
+                continue;
+            }
+            let set: Vec<(&str, &str)> =
+                lab.set.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+            let beside = self.sources.first().map_or("", |source| source.name.as_str());
+            if let Err(text) = self.around.hosts(&lab.topology, &set, beside) {
+                let swept = |axis: &&crate::axis::Axis| {
+                    axis.targets.iter().any(|target| matches!(target, Target::Lab(_)))
+                };
+                let axis = plan.axes.iter().find(swept).map(|axis| format!("axis.{}", axis.name));
+                let entry = axis.and_then(|path| self.document.find(&path));
+                let place = entry.map_or(Place::START, |entry| entry.at.clone());
+                self.mistakes.add(&place, format!("the lab cannot be made with this: {text}"));
+                return;
+            }
+        }
+    }
+}

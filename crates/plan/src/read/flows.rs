@@ -1,0 +1,168 @@
+//! Reading flows, and whether each of them can begin and end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_document::{Content, Place, hint};
+use linerate_units::Span;
+
+use super::Reader;
+use crate::keys::{FLOW, Fields};
+use crate::kind::texts;
+use crate::plan::{Flow, Host};
+
+impl Reader<'_> {
+    /// The flows; a plan with two hosts needs none.
+    pub(super) fn flows(&mut self, hosts: &[Host]) -> Vec<Flow> {
+        let mut flows = Vec::new();
+        let tables = self.named("flow");
+        for (entry, table) in &tables {
+            let path = format!("flow.{}.", entry.key);
+            let fields = Fields::read(table, &path, &[FLOW], &[], self.mistakes);
+            let end = |reader: &mut Self, key: &str| {
+                let Some(value) = fields.value(key) else {
+                    if table.get(key).is_none() {
+                        reader.mistakes.add(&entry.at, format!("{path}{key} is missing; name a host"));
+                    }
+                    return String::new();
+                };
+                let name = fields.text(key).unwrap_or_default();
+                if !hosts.iter().any(|host| host.name == name) {
+                    let hint = hint(&name, hosts.iter().map(|host| host.name.as_str()));
+                    reader.mistakes.add(&value.at, format!("{path}{key}: there is no host '{name}'{hint}"));
+                }
+                name
+            };
+            let (from, to) = (end(self, "from"), end(self, "to"));
+            let after = fields.value("after").map(|value| (value, texts(value)));
+            let after = match after {
+                Some((value, Err(text))) => {
+                    self.mistakes.add(&value.at, format!("{path}after: {text}"));
+                    Vec::new()
+                }
+                Some((_, Ok(names))) => names,
+                None => Vec::new(),
+            };
+            let test = match fields.value("test").map(|value| (value, &value.content)) {
+                Some((_, Content::Table(table))) => self.knobs(table, &format!("{path}test.")),
+                Some((value, other)) => {
+                    self.mistakes
+                        .add(&value.at, format!("{path}test: {} is not a table of knobs", other.describe()));
+                    BTreeMap::new()
+                }
+                None => BTreeMap::new(),
+            };
+            flows.push(Flow {
+                name: entry.key.clone(),
+                from,
+                to,
+                at: fields.span("at").unwrap_or_default(),
+                after,
+                background: fields.flag("background"),
+                test,
+            });
+        }
+        if tables.is_empty() && self.document.get("flow").is_none() {
+            flows.extend(self.only_flow(hosts));
+        }
+        self.check_flows(&flows);
+        flows
+    }
+
+    /// A plan with two hosts needs no flow: from the first to the second.
+    fn only_flow(&mut self, hosts: &[Host]) -> Option<Flow> {
+        if let [from, to] = hosts {
+            return Some(Flow {
+                name: format!("{}-{}", from.name, to.name).chars().take(32).collect(),
+                from: from.name.clone(),
+                to: to.name.clone(),
+                at: Span::ZERO,
+                after: Vec::new(),
+                background: false,
+                test: BTreeMap::new(),
+            });
+        }
+        // A lab that could not be read has been named as the mistake already.
+        if self.mistakes.is_empty() {
+            let text = match hosts.len() {
+                0 => {
+                    "the plan names no hosts; add [host.NAME] with address = \"…\", or [lab] with topology = \"…\""
+                }
+                1 => "the plan has one host; add the other one",
+                _ => {
+                    "with more than two hosts, say what is measured; add [flow.NAME] with from = \"…\" and to = \"…\""
+                }
+            };
+            self.mistakes.add(&Place::START, text);
+        }
+        None
+    }
+
+    /// Flows that wait for each other, or for what never ends by itself.
+    fn check_flows(&mut self, flows: &[Flow]) {
+        let place = |name: &str, key: &str| {
+            let table = self.document.table("flow").and_then(|flows| flows.get(name));
+            let own = table.and_then(|entry| match &entry.value.content {
+                Content::Table(table) => table.get(key).map(|entry| entry.value.at.clone()),
+                _ => None,
+            });
+            own.or_else(|| table.map(|entry| entry.at.clone())).unwrap_or(Place::START)
+        };
+        let mut found = Vec::new();
+        for flow in flows {
+            if !flow.from.is_empty() && flow.from == flow.to {
+                let text = format!("flow.{}: it goes from a host to itself; name another one", flow.name);
+                found.push((place(&flow.name, "to"), text));
+            }
+            for name in &flow.after {
+                let path = format!("flow.{}.after", flow.name);
+                match flows.iter().find(|other| other.name == *name) {
+                    None => {
+                        let hint = hint(name, flows.iter().map(|flow| flow.name.as_str()));
+                        found.push((
+                            place(&flow.name, "after"),
+                            format!("{path}: there is no flow '{name}'{hint}"),
+                        ));
+                    }
+                    Some(other) if other.background => {
+                        let text = format!(
+                            "{path}: '{name}' runs in the background until the others have ended; wait for another one"
+                        );
+                        found.push((place(&flow.name, "after"), text));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        if let Some(flow) = in_a_circle(flows) {
+            let text =
+                format!("flow.{}.after: these flows wait for each other; let one of them begin", flow.name);
+            found.push((place(&flow.name, "after"), text));
+        }
+        if let Some(flow) = flows.first().filter(|_| flows.iter().all(|flow| flow.background)) {
+            let text =
+                "every flow runs in the background, so none of them ever ends; leave background out of one";
+            found.push((place(&flow.name, "background"), text.to_owned()));
+        }
+        for (place, text) in found {
+            self.mistakes.add(&place, text);
+        }
+    }
+}
+
+/// A flow that waits for itself, through others.
+fn in_a_circle(flows: &[Flow]) -> Option<&Flow> {
+    let mut placed: BTreeSet<&str> = BTreeSet::new();
+    loop {
+        let free = |flow: &&Flow| {
+            let waits = |name: &String| {
+                flows.iter().any(|other| other.name == *name) && !placed.contains(name.as_str())
+            };
+            !placed.contains(flow.name.as_str()) && !flow.after.iter().any(waits)
+        };
+        let next: Vec<&str> = flows.iter().filter(free).map(|flow| flow.name.as_str()).collect();
+        if next.is_empty() {
+            return flows.iter().find(|flow| !placed.contains(flow.name.as_str()));
+        }
+        placed.extend(next);
+    }
+}

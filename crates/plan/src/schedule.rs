@@ -1,0 +1,136 @@
+//! When the flows of a trial run, and how long a plan takes.
+
+use std::collections::BTreeMap;
+
+use linerate_model::{Limit, TestSpec};
+use linerate_units::{Bytes, Span};
+use serde::Serialize;
+
+use crate::plan::{Flow, Plan};
+use crate::point::{Point, PointError};
+
+/// Set-up and drain of one phase, as a server reckons it too.
+const PHASE: Span = Span::from_secs(2);
+/// Beginning and ending a trial: connections, settings of hosts or of the lab.
+const TRIAL: Span = Span::from_secs(1);
+
+/// When a flow runs within its trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    /// The flow.
+    pub flow: String,
+    /// When it begins, after the beginning of the trial.
+    pub start: Span,
+    /// When it ends; absent where that depends on the network.
+    pub end: Option<Span>,
+}
+
+/// How long a plan takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Estimate {
+    /// Trials, those of searches among them.
+    pub trials: u64,
+    /// All of it, pauses and overheads among it.
+    #[serde(rename = "time_ns")]
+    pub time: Span,
+    /// True if a flow ends when an amount is sent: then it takes longer than the estimate.
+    pub at_least: bool,
+    /// True if a flow may end early, or a search: then it takes no longer than the estimate.
+    pub at_most: bool,
+}
+
+/// How long a test takes from its first connection to its result; absent where that depends on the network.
+#[must_use]
+pub fn length(spec: &TestSpec) -> Option<Span> {
+    let traffic = &spec.traffic;
+    // The latency without load takes a fifth of the test, at most two seconds.
+    let idle = match traffic.no_latency {
+        true => Span::ZERO,
+        false => Span::from_ns(traffic.measured().as_ns() / 5).min(Span::from_secs(2)),
+    };
+    let block = traffic.length.unwrap_or(Bytes::new(0));
+    let phase = match traffic.limit(block) {
+        Limit::TimeNs(time) => time,
+        Limit::Bytes(bytes) if bytes > Bytes::new(0) => {
+            // All streams share the amount, and each offers the rate.
+            let all =
+                linerate_units::Bitrate::from_bps(traffic.offered()?.bps() * f64::from(traffic.streams))?;
+            all.time_for(bytes)?
+        }
+        Limit::Bytes(_) => return None,
+    };
+    let phases = traffic.phases().len() as u64;
+    Some(idle + (phase + PHASE).saturating_mul(phases))
+}
+
+impl Plan {
+    /// When each flow of a point runs, in the order of the plan.
+    #[must_use]
+    pub fn schedule(&self, point: &Point) -> Vec<Slot> {
+        let lengths: Vec<Option<Span>> = point.tests.iter().map(|test| length(&test.spec)).collect();
+        let mut slots: BTreeMap<&str, Slot> = BTreeMap::new();
+        // Each round places the flows whose predecessors have a place; reading a plan has refused circles.
+        for _ in 0..self.flows.len() {
+            for (flow, length) in self.flows.iter().zip(&lengths) {
+                if slots.contains_key(flow.name.as_str()) {
+                    continue;
+                }
+                let Some(before) = latest(flow, &slots) else { continue };
+                let start = before + flow.at;
+                let end = length.map(|length| start + length);
+                slots.insert(&flow.name, Slot { flow: flow.name.clone(), start, end });
+            }
+        }
+        let judged = || self.flows.iter().filter(|flow| !flow.background);
+        let ends = judged().map(|flow| slots.get(flow.name.as_str()).and_then(|slot| slot.end));
+        let last = ends.collect::<Option<Vec<Span>>>().and_then(|ends| ends.into_iter().max());
+        let background = |slot: &mut Slot| slot.end = last.map(|last| last.max(slot.start));
+        for flow in self.flows.iter().filter(|flow| flow.background) {
+            slots.get_mut(flow.name.as_str()).map(background);
+        }
+        self.flows.iter().filter_map(|flow| slots.get(flow.name.as_str()).cloned()).collect()
+    }
+
+    /// How long the plan takes.
+    ///
+    /// # Errors
+    /// A point that no host could carry out.
+    pub fn estimate(&self) -> Result<Estimate, PointError> {
+        let mut estimate = Estimate::default();
+        for number in 0..self.grid.len() {
+            let point = self.point(number)?;
+            let slots = self.schedule(&point);
+            let known = slots.iter().filter_map(|slot| slot.end).max();
+            estimate.at_least |= slots.iter().any(|slot| slot.end.is_none());
+            estimate.at_most |= point.tests.iter().any(|test| test.spec.traffic.until.is_some());
+            let steps = self.search.as_ref().map_or(1, |search| u64::from(search.trials()));
+            let each = known.unwrap_or_default() + TRIAL + self.pause;
+            let repeats = u64::from(self.repeats);
+            let mut time = each.saturating_mul(steps);
+            if let Some(search) = &self.search {
+                estimate.at_most = true;
+                // The trial that confirms is longer than the others, which are counted.
+                let measured = point.tests.iter().map(|test| test.spec.traffic.measured()).max();
+                let confirm = search.confirm.unwrap_or_default();
+                time = time + confirm.saturating_sub(measured.unwrap_or_default());
+            }
+            estimate.trials = estimate.trials.saturating_add(steps.saturating_mul(repeats));
+            let all = estimate.time.as_ns().saturating_add(time.saturating_mul(repeats).as_ns());
+            estimate.time = Span::from_ns(all);
+        }
+        // No pause behind the last trial.
+        estimate.time = estimate.time.saturating_sub(self.pause);
+        Ok(estimate)
+    }
+}
+
+/// The end of the last flow that this one waits for; absent while one of them has no place yet.
+fn latest(flow: &Flow, slots: &BTreeMap<&str, Slot>) -> Option<Span> {
+    let mut latest = Span::ZERO;
+    for name in &flow.after {
+        // An end that nobody knows is taken as the beginning: the estimate says that it is one.
+        let slot = slots.get(name.as_str())?;
+        latest = latest.max(slot.end.unwrap_or(slot.start));
+    }
+    Some(latest)
+}

@@ -1,0 +1,115 @@
+//! The JSON Schema of a plan, for editors that check TOML while it is written.
+
+use serde_json::{Map, Value, json};
+
+use crate::keys::{ASSERT, AXIS, FLOW, HEAD, HOST, Key, LAB, SETTINGS};
+use crate::kind::{DEFAULT, Kind};
+use crate::knobs::knobs;
+
+/// What is a name.
+const NAME: &str = "^[a-z0-9][a-z0-9-]{0,31}$";
+/// The name of an axis.
+const AXIS_NAME: &str = "^[a-z0-9][a-z0-9_]{0,31}$";
+/// A number as the quantities read it; a unit follows.
+const NUMBER: &str = r"^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *";
+
+/// The schema of a plan, JSON Schema draft 2020-12.
+#[must_use]
+pub fn schema() -> Value {
+    let named = |name: &str, pattern: &str, shape: Value, about: &str| {
+        json!({ "type": "object", "propertyNames": { "pattern": pattern }, "additionalProperties": shape,
+            "description": about, "title": name })
+    };
+    let reference = |name: &str| json!({ "$ref": format!("#/$defs/{name}") });
+    let mut top = properties(&[HEAD]);
+    let scalars = json!({ "type": "object", "additionalProperties": { "type": ["string", "number"] },
+        "description": "What the file says of itself, as the tester's name or the device." });
+    top.insert("notes".to_owned(), scalars);
+    top.insert("host".to_owned(), named("hosts", NAME, reference("host"), "The hosts."));
+    top.insert(
+        "flow".to_owned(),
+        named("flows", NAME, reference("flow"), "What is measured in every trial."),
+    );
+    let lists = json!({ "anyOf": [{ "type": "array", "minItems": 1 }, reference("axis")] });
+    top.insert("axis".to_owned(), named("axes", AXIS_NAME, lists, "What is swept or searched."));
+    top.insert("lab".to_owned(), reference("lab"));
+    top.insert("test".to_owned(), reference("test"));
+    let mut schema = object(&top);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("linerate plan");
+    schema["description"] = json!("What linerate shall measure: hosts, flows, axes, order and assertions.");
+    let mut lab = object(&properties(&[LAB]));
+    lab["required"] = json!(["topology"]);
+    let mut flow = object(&properties(&[FLOW]));
+    flow["required"] = json!(["from", "to"]);
+    let mut assertion = object(&properties(&[ASSERT]));
+    assertion["required"] = json!(["that"]);
+    schema["$defs"] = json!({
+        "host": object(&properties(&[HOST, SETTINGS])),
+        "lab": lab,
+        "flow": flow,
+        "axis": object(&properties(&[AXIS])),
+        "assertion": assertion,
+        "test": object(&test()),
+        "part": { "type": "object", "description": "Axes, and of each the value or the values that are meant." },
+    });
+    schema
+}
+
+fn object(properties: &Map<String, Value>) -> Value {
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+fn properties(tables: &[&[Key]]) -> Map<String, Value> {
+    let mut properties = Map::new();
+    for key in tables.iter().flat_map(|keys| keys.iter()) {
+        let mut property = shape(&key.kind);
+        property["description"] = json!(key.help);
+        if let Ok(default) = serde_json::from_str::<Value>(key.default) {
+            property["default"] = default;
+        }
+        properties.insert(key.name.to_owned(), property);
+    }
+    properties
+}
+
+/// The knobs: each takes its own kind of value, or the word for its default.
+fn test() -> Map<String, Value> {
+    let mut properties = Map::new();
+    for knob in knobs() {
+        let property =
+            json!({ "anyOf": [shape(&knob.kind), { "const": DEFAULT }], "description": knob.help });
+        properties.insert(knob.name.clone(), property);
+    }
+    properties
+}
+
+/// What a value of that kind looks like.
+fn shape(kind: &Kind) -> Value {
+    match kind {
+        Kind::Text | Kind::ThreeSizes => json!({ "type": "string" }),
+        Kind::Name => json!({ "type": "string", "pattern": NAME }),
+        Kind::Texts => {
+            json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })
+        }
+        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::Words(words) => json!({ "enum": words }),
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::Whole(from, u64::MAX) => json!({ "type": "integer", "minimum": from }),
+        Kind::Whole(from, to) => json!({ "type": "integer", "minimum": from, "maximum": to }),
+        Kind::Rate => quantity("([kKmMgGtT]?(b/s|bit/s|bits/s|bps|bit)?|([kKMG]B|[KMG]iB|B)/s)"),
+        Kind::Memory => quantity("([bB]|[kKmMgGtT]|[KMGT]i|[kKMGT]i?B)?"),
+        Kind::Time => quantity("(ns|us|µs|ms|s|sec|m|min|h)?"),
+        Kind::Share => quantity("%?"),
+        // The tables hold right JSON, which a test sees.
+        Kind::Special(_, shape) => serde_json::from_str(shape).unwrap_or_default(),
+    }
+}
+
+/// A number, or a text with a unit.
+fn quantity(unit: &str) -> Value {
+    json!({ "anyOf": [
+        { "type": "number", "minimum": 0 },
+        { "type": "string", "pattern": format!("{NUMBER}{unit}$") },
+    ] })
+}

@@ -1,0 +1,44 @@
+//! Plans as texts, and what becomes of them.
+
+mod bundled_plans;
+mod judging;
+mod laws;
+mod layers;
+mod mistakes;
+mod times;
+mod wrong_assertions;
+
+use crate::{Plan, PlanError, Source, Surroundings, read};
+
+/// Files that can be included, and a topology `two` with the hosts `a` and `b`, and with a parameter `buffer`.
+pub(crate) struct Around(pub(crate) &'static [(&'static str, &'static str)]);
+
+impl Surroundings for Around {
+    fn include(&self, name: &str, beside: &str) -> Result<Source, String> {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        let source = |text: &str| Source { name: name.to_owned(), text: text.to_owned() };
+        found.map(|(_, text)| source(text)).ok_or_else(|| format!("{name} is not there, beside {beside}"))
+    }
+
+    fn hosts(&self, topology: &str, set: &[(&str, &str)], _: &str) -> Result<Vec<String>, String> {
+        match set.iter().find(|(key, _)| *key != "buffer") {
+            _ if topology != "two" => Err(format!("there is no topology {topology}")),
+            Some((key, _)) => Err(format!("there is no parameter {key}")),
+            None => Ok(["a", "b"].map(str::to_owned).to_vec()),
+        }
+    }
+}
+
+pub(crate) fn source(text: &str) -> Source {
+    Source { name: "plan.toml".to_owned(), text: text.to_owned() }
+}
+
+/// Reads a plan of two hosts, which begins with this text.
+pub(crate) fn try_plan(text: &str, settings: &[&str]) -> Result<Plan, PlanError> {
+    let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+    read(source(&format!("{text}\n[host.a]\n[host.b]\n")), &settings, &Around(&[]))
+}
+
+pub(crate) fn plan(text: &str) -> Plan {
+    try_plan(text, &[]).unwrap_or_else(|error| panic!("{error}"))
+}

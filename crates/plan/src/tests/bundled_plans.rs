@@ -1,0 +1,82 @@
+//! The plans that come along.
+
+use crate::{Source, Surroundings, bundled, read, schema};
+
+/// The topologies of the bundled plans have these hosts; what is set in them is tried where topologies are known.
+struct Hosts;
+
+impl Surroundings for Hosts {
+    fn include(&self, name: &str, _: &str) -> Result<Source, String> {
+        Err(format!("no bundled plan includes {name}"))
+    }
+
+    fn hosts(&self, topology: &str, _: &[(&str, &str)], _: &str) -> Result<Vec<String>, String> {
+        let count = if ["gigabit-switch-4", "science-dmz"].contains(&topology) { 4 } else { 2 };
+        Ok(["a", "b", "c", "d"][..count].iter().map(|name| (*name).to_owned()).collect())
+    }
+}
+
+fn plans() -> impl Iterator<Item = crate::Plan> {
+    bundled().iter().map(|known| {
+        let source = Source { name: format!("{}.toml", known.name), text: known.text.to_owned() };
+        read(source, &[], &Hosts).unwrap_or_else(|error| panic!("{error}"))
+    })
+}
+
+#[test]
+fn every_bundled_plan_reads_and_says_what_the_list_says() {
+    for (plan, known) in plans().zip(bundled()) {
+        assert_eq!((plan.name.as_str(), plan.about.as_str()), (known.name, known.about));
+        assert!(known.text.starts_with('#') && known.text.contains("What to look for"), "{}", known.name);
+    }
+}
+
+/// Counted by hand from the comments of the files.
+#[test]
+fn bundled_plans_have_the_points_that_they_describe() {
+    let counts: Vec<(String, usize, u32)> =
+        plans().map(|plan| (plan.name.clone(), plan.grid.len(), plan.repeats)).collect();
+    let count = |name: &str| {
+        counts.iter().find(|(one, ..)| one == name).map(|(_, points, repeats)| (*points, *repeats))
+    };
+    assert_eq!(count("window-sweep"), Some((9, 6)));
+    assert_eq!(count("block-size"), Some((7 * 2, 6)));
+    assert_eq!(count("bufferbloat"), Some((2 * 2, 6)));
+    assert_eq!(count("switch-matrix"), Some((3 * 2 * 2, 3)));
+    assert_eq!(count("switch-buffer"), Some((3, 6)));
+    assert_eq!(count("nic-roundup"), Some((3 * 3, 7)));
+    assert_eq!(count("rfc6349"), Some((4 * 2 * 2, 3)));
+    assert_eq!(count("rfc2544"), Some((6, 1)));
+}
+
+/// Every key of a bundled plan stands in the schema, at its place.
+#[test]
+fn every_key_of_a_bundled_plan_is_in_the_schema() {
+    let schema = schema();
+    for known in bundled() {
+        let mut mistakes = linerate_document::Mistakes::default();
+        let document = linerate_document::parse(known.text, 0, &mut mistakes).unwrap();
+        for entry in &document.0 {
+            assert!(schema["properties"].get(&entry.key).is_some(), "{}.{}", known.name, entry.key);
+            let below = match entry.key.as_str() {
+                "flow" | "axis" | "host" => format!("/$defs/{}/properties", entry.key),
+                "test" | "lab" => format!("/$defs/{}/properties", entry.key),
+                _ => continue,
+            };
+            let known_keys = schema.pointer(&below).unwrap();
+            let linerate_document::Content::Table(table) = &entry.value.content else { continue };
+            for inner in &table.0 {
+                let keys: Vec<&str> = match &inner.value.content {
+                    linerate_document::Content::Table(keys) if entry.key != "lab" => {
+                        keys.0.iter().map(|key| key.key.as_str()).collect()
+                    }
+                    _ if entry.key == "axis" => Vec::new(),
+                    _ => vec![&inner.key],
+                };
+                for key in keys {
+                    assert!(known_keys.get(key).is_some(), "{}.{}.{key}", known.name, entry.key);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Every mistake has its place, and says what to do.
+
+use expect_test::{Expect, expect};
+
+use super::{Around, source, try_plan};
+use crate::read;
+
+#[expect(clippy::needless_pass_by_value, reason = "so that the expected text stands where it is compared")]
+pub(super) fn wrong(text: &str, expected: Expect) {
+    match try_plan(text, &[]) {
+        Ok(_) => panic!("this should be wrong:\n{text}"),
+        Err(error) => expected.assert_eq(&error.to_string()),
+    }
+}
+
+#[test]
+fn keys_and_knobs() {
+    wrong(
+        "repaets = 3",
+        expect![[r#"
+        plan.toml:1:1: unknown key repaets; did you mean 'repeats'?
+            repaets = 3
+            ^"#]],
+    );
+    wrong(
+        "[test]\nwidnow = \"64K\"",
+        expect![[r#"
+        plan.toml:2:1: there is no knob test.widnow; did you mean 'window'?
+            widnow = "64K"
+            ^"#]],
+    );
+    wrong(
+        "test.window_bytes = 65536",
+        expect![[r#"
+        plan.toml:1:6: there is no knob test.window_bytes; write 'window', and the unit in its value
+            test.window_bytes = 65536
+                 ^"#]],
+    );
+    wrong(
+        "[flow.x]\nfrom = \"a\"\nto = \"c\"\nafer = \"y\"",
+        expect![[r#"
+        plan.toml:3:6: flow.x.to: there is no host 'c'; known are a, b
+            to = "c"
+                 ^
+        plan.toml:4:1: unknown key flow.x.afer; did you mean 'after'?
+            afer = "y"
+            ^"#]],
+    );
+    wrong(
+        "[host.c]\nmut = 9000",
+        expect![[r#"
+        plan.toml:2:1: unknown key host.c.mut; did you mean 'mtu'?
+            mut = 9000
+            ^"#]],
+    );
+}
+
+#[test]
+fn values() {
+    wrong(
+        "[test]\nwindow = \"64 furlongs\"\nduration = \"-3s\"\nudp = 1",
+        expect![[r#"
+        plan.toml:2:10: test.window: unknown unit 'furlongs' in '64 furlongs'; known are K M G T (binary), KiB MiB GiB TiB (binary), kB MB GB TB (decimal), B (example: 64K or 64KiB (65536 bytes), 1MB (1000000 bytes))
+            window = "64 furlongs"
+                     ^
+        plan.toml:3:12: test.duration: '-3s' is negative (example: 10 or 10s, 250ms, 2m, 1h)
+            duration = "-3s"
+                       ^
+        plan.toml:4:7: test.udp: 1 is not true or false
+            udp = 1
+                  ^"#]],
+    );
+    wrong(
+        "order = \"shufled\"\nrepeats = 0\npause = true",
+        expect![[r#"
+        plan.toml:1:9: order: 'shufled' is unknown; did you mean 'shuffled'?
+            order = "shufled"
+                    ^
+        plan.toml:2:11: repeats: 0 is not a whole number from 1 to 1000
+            repeats = 0
+                      ^
+        plan.toml:3:9: pause: true is not a time such as "25ms"
+            pause = true
+                    ^"#]],
+    );
+    wrong(
+        "host.c.tcp_rmem = \"1 2\"",
+        expect![[r#"
+        plan.toml:1:19: host.c.tcp_rmem: '1 2' is not least, default and largest size in bytes, as "4096 131072 33554432"
+            host.c.tcp_rmem = "1 2"
+                              ^"#]],
+    );
+    wrong(
+        "test.bind_address = \"here\"",
+        expect![[r#"
+        plan.toml:1:6: flow a-b: here: invalid IP address syntax
+            test.bind_address = "here"
+                 ^"#]],
+    );
+    wrong(
+        "name = \"My Plan\"",
+        expect![[r#"
+        plan.toml:1:8: name: 'My Plan' cannot be a name; use small letters, digits and hyphens, and no hyphen first
+            name = "My Plan"
+                   ^"#]],
+    );
+}
+
+#[test]
+fn axes() {
+    wrong(
+        "axis.speed = [1]",
+        expect![[r#"
+        plan.toml:1:6: axis 'speed' names no knob; known are affinity, bidir, bind_address, bind_device, blocks, bytes, congestion, download, dscp, duration, fq_rate, interval, ipv4, ipv6, length, link, mptcp, mss, no_delay, no_latency, omit, rate, read_rate, server_affinity, skip_rx_copy, source_port, streams, tos, udp, until, upload, window, zerocopy; or say what it sweeps with key = "…"
+            axis.speed = [1]
+                 ^"#]],
+    );
+    wrong(
+        "axis.window = [\"64K\", 65536]",
+        expect![[r#"
+        plan.toml:1:15: axis.window: '64K' and '65536' are the same; leave one out
+            axis.window = ["64K", 65536]
+                          ^"#]],
+    );
+    wrong(
+        "axis.window = []",
+        expect![[r#"
+        plan.toml:1:6: axis.window: no values; give at least one
+            axis.window = []
+                 ^"#]],
+    );
+}
+
+#[test]
+fn ranges() {
+    wrong(
+        "axis.window = { from = \"1M\", to = \"1K\", factor = 2 }",
+        expect![[r#"
+        plan.toml:1:24: axis.window.from: 1MiB is above 1KiB; give the smaller one first
+            axis.window = { from = "1M", to = "1K", factor = 2 }
+                                   ^"#]],
+    );
+    wrong(
+        "axis.window = { from = \"1K\", to = \"1M\" }",
+        expect![[r#"
+        plan.toml:1:6: axis.window: a range needs one of step, factor and points
+            axis.window = { from = "1K", to = "1M" }
+                 ^"#]],
+    );
+    wrong(
+        "axis.window = { from = 0, to = \"1M\", factor = 2 }",
+        expect![[r#"
+        plan.toml:1:47: axis.window: 0 times 2 is 0; begin above 0
+            axis.window = { from = 0, to = "1M", factor = 2 }
+                                                          ^"#]],
+    );
+    wrong(
+        "axis.congestion = { from = 1, to = 2, step = 1 }",
+        expect![[r#"
+        plan.toml:1:6: axis.congestion: there is no range of such values; list them with values = […]
+            axis.congestion = { from = 1, to = 2, step = 1 }
+                 ^"#]],
+    );
+}
+
+#[test]
+fn what_axes_sweep() {
+    wrong(
+        "axis.mtu = { key = \"host.c.mtu\", values = [1500] }",
+        expect![[r#"
+        plan.toml:1:20: axis.mtu.key: 'host.c.mtu' cannot be swept; there is no host 'c'; known are a, b
+            axis.mtu = { key = "host.c.mtu", values = [1500] }
+                               ^"#]],
+    );
+    wrong(
+        "axis.buffer = { key = \"lab.buffer\", values = [1] }",
+        expect![[r#"
+        plan.toml:1:23: axis.buffer.key: 'lab.buffer' cannot be swept; the plan has no lab, add [lab] with topology = "…"
+            axis.buffer = { key = "lab.buffer", values = [1] }
+                                  ^"#]],
+    );
+    wrong(
+        "axis.window = [1000]\naxis.w = { key = \"test.window\", values = [1] }",
+        expect![[r#"
+        plan.toml:2:6: axis.w: axis 'window' sweeps that already; use one of them
+            axis.w = { key = "test.window", values = [1] }
+                 ^"#]],
+    );
+    wrong(
+        "axis.window = { values = [1000, 2000], labels = [\"one\"] }",
+        expect![[r#"
+        plan.toml:1:49: axis.window.labels: 1 labels for 2 values; give each value one
+            axis.window = { values = [1000, 2000], labels = ["one"] }
+                                                            ^"#]],
+    );
+}
+
+#[test]
+fn an_axis_that_changes_nothing() {
+    wrong(
+        "axis.streams = [1, 2]\n[flow.x]\nfrom = \"a\"\nto = \"b\"\ntest.streams = 4",
+        expect![[r#"
+            plan.toml:1:6: axis.streams: it changes nothing, since every flow sets that itself; sweep flow.NAME.KNOB
+                axis.streams = [1, 2]
+                     ^"#]],
+    );
+}
+
+#[test]
+fn combinations() {
+    let axes = "axis.window = [1000, 2000]\naxis.streams = [1, 2, 3]\n";
+    wrong(
+        &format!("zip = [[\"window\", \"streams\"]]\n{axes}"),
+        expect![[r#"
+        plan.toml:1:8: zip: window has 2, streams has 3 values; axes that advance together have equally many
+            zip = [["window", "streams"]]
+                   ^"#]],
+    );
+    wrong(
+        &format!("zip = [[\"window\", \"stream\"]]\n{axes}"),
+        expect![[r#"
+        plan.toml:1:8: zip: there is no axis 'stream'; did you mean 'streams'?
+            zip = [["window", "stream"]]
+                   ^"#]],
+    );
+    wrong(
+        &format!("exclude = [{{ window = 3000 }}, {{ widow = 1000 }}]\n{axes}"),
+        expect![[r#"
+        plan.toml:1:23: 3000 is no value of axis 'window'; its values are 1000, 2000
+            exclude = [{ window = 3000 }, { widow = 1000 }]
+                                  ^
+        plan.toml:1:33: there is no axis 'widow'; did you mean 'window'?
+            exclude = [{ window = 3000 }, { widow = 1000 }]
+                                            ^"#]],
+    );
+    wrong(
+        &format!("exclude = [{{ streams = [1, 2, 3] }}]\n{axes}"),
+        expect![[r#"
+        plan.toml:1:1: exclude: every point is left out; keep at least one
+            exclude = [{ streams = [1, 2, 3] }]
+            ^"#]],
+    );
+    wrong(
+        &format!("exclude = [{{ window = 1000 }}, {{ window = 1000, streams = 2 }}]\n{axes}"),
+        expect![[r#"
+        plan.toml:1:31: exclude: no point is left out by this; remove it, or correct its values
+            exclude = [{ window = 1000 }, { window = 1000, streams = 2 }]
+                                          ^"#]],
+    );
+}
+
+#[test]
+fn flows_and_hosts() {
+    let flow = |name: &str, rest: &str| format!("[flow.{name}]\nfrom = \"a\"\nto = \"b\"\n{rest}\n");
+    wrong(
+        &(flow("x", "after = \"y\"") + &flow("y", "after = \"x\"")),
+        expect![[r#"
+        plan.toml:4:9: flow.x.after: these flows wait for each other; let one of them begin
+            after = "y"
+                    ^"#]],
+    );
+    wrong(
+        &(flow("x", "background = true") + &flow("y", "after = \"x\"")),
+        expect![[r#"
+        plan.toml:8:9: flow.y.after: 'x' runs in the background until the others have ended; wait for another one
+            after = "x"
+                    ^"#]],
+    );
+    wrong(
+        &flow("x", "background = true"),
+        expect![[r#"
+        plan.toml:4:14: every flow runs in the background, so none of them ever ends; leave background out of one
+            background = true
+                         ^"#]],
+    );
+    wrong(
+        "[flow.x]\nfrom = \"a\"\nto = \"a\"\n[flow.y]\nto = \"b\"",
+        expect![[r#"
+        plan.toml:3:6: flow.x: it goes from a host to itself; name another one
+            to = "a"
+                 ^
+        plan.toml:4:7: flow.y.from is missing; name a host
+            [flow.y]
+                  ^"#]],
+    );
+    wrong(
+        "[host.c]",
+        expect![[r#"
+        plan.toml:1:1: with more than two hosts, say what is measured; add [flow.NAME] with from = "…" and to = "…"
+            [host.c]
+            ^"#]],
+    );
+    wrong(
+        "[lab]\ntopology = \"tow\"",
+        expect![[r#"
+        plan.toml:2:12: lab: there is no topology tow
+            topology = "tow"
+                       ^"#]],
+    );
+    wrong(
+        "[lab]\ntopology = \"two\"\n[axis.rate]\nkey = \"lab.rate\"\nvalues = [\"1G\"]",
+        expect![[r#"
+        plan.toml:3:7: the lab cannot be made with this: there is no parameter rate
+            [axis.rate]
+                  ^"#]],
+    );
+}
+
+#[test]
+fn knobs_that_do_not_go_together() {
+    wrong(
+        "test.udp = true\naxis.length = [100, 70000]",
+        expect![[r#"
+        plan.toml:2:6: flow a-b: --length: the length is out of range; give 32 to 65507 bytes for a datagram (at length=70000)
+            axis.length = [100, 70000]
+                 ^"#]],
+    );
+    wrong(
+        "[test]\nudp = true\ncongestion = \"reno\"",
+        expect![[r#"
+        plan.toml:3:1: flow a-b: --congestion: it belongs to TCP and the test is UDP; leave it or -u out
+            congestion = "reno"
+            ^"#]],
+    );
+    wrong(
+        "[test]\nbytes = \"1M\"\nduration = 3",
+        expect![[r#"
+        plan.toml:3:1: flow a-b: --time: it does not go together with --bytes; leave one of them out
+            duration = 3
+            ^"#]],
+    );
+}
+
+#[test]
+fn the_command_line() {
+    let set = |settings: &[&str]| try_plan("axis.window = [1, 2]", settings).unwrap_err().to_string();
+    expect![[r#"
+        --set host.c.mtu=9000: the plan has no host 'c'; known are a, b
+        --set nonsense: it is not of the form key=value, as test.duration=5s
+        --set repeat=3: a plan has no key 'repeat'; did you mean 'repeats'?
+        --set test.duraton=3s: there is no knob test.duraton; did you mean 'duration'?
+        --set test.window=x: test.window: 'x' does not start with a number (example: 64K or 64KiB (65536 bytes), 1MB (1000000 bytes))"#]].assert_eq(&set(&["repeat=3", "test.duraton=3s", "host.c.mtu=9000", "nonsense", "test.window=x"]));
+}
+
+#[test]
+fn included_files() {
+    let around = Around(&[
+        ("wrong.toml", "pause = 1\n\n[test]\nwindw = 3\n"),
+        ("broken.toml", "a = = 1\n"),
+        ("circle.toml", "include = \"circle.toml\"\n"),
+    ]);
+    let read = |text: &str| {
+        let text = format!("{text}\n[host.a]\n[host.b]\n");
+        read(source(&text), &[], &around).unwrap_err().to_string()
+    };
+    expect![[r#"
+        wrong.toml:4:1: there is no knob test.windw; did you mean 'window'?
+            windw = 3
+            ^"#]]
+    .assert_eq(&read("include = \"wrong.toml\""));
+    expect![[r#"
+        plan.toml:1:11: include: missing.toml is not there, beside plan.toml
+            include = ["missing.toml", "broken.toml"]
+                      ^
+        broken.toml:1:5: not TOML: extra `=`, expected nothing; see toml.io for the syntax
+            a = = 1
+                ^
+        broken.toml:1:7: not TOML: unexpected key or value, expected newline, `#`; see toml.io for the syntax
+            a = = 1
+                  ^"#]]
+    .assert_eq(&read("include = [\"missing.toml\", \"broken.toml\"]"));
+    expect![[r#"
+        circle.toml:1:11: include: deeper than 8 files; does one include itself?
+            include = "circle.toml"
+                      ^"#]]
+    .assert_eq(&read("include = \"circle.toml\""));
+}

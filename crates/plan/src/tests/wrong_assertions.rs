@@ -1,0 +1,174 @@
+//! Mistakes in assertions are shown at the letter where they begin.
+
+use expect_test::expect;
+
+use super::mistakes::wrong;
+
+/// A plan with this assertion on its fourth line.
+fn with(claim: &str) -> String {
+    format!("axis.streams = [1, 4]\nassert = [\n    \"loss <= 1\",\n    \"{claim}\",\n]")
+}
+
+#[test]
+fn assertions() {
+    let with =
+        |claim: &str| format!("axis.streams = [1, 4]\nassert = [\n    \"loss <= 1\",\n    \"{claim}\",\n]");
+    wrong(
+        &with("goodput >= 0.98 celing"),
+        expect![[r#"
+        plan.toml:4:22: assert: there is no quantity 'celing'; did you mean 'ceiling'?
+                "goodput >= 0.98 celing",
+                                 ^"#]],
+    );
+    wrong(
+        &with("goodput"),
+        expect![[r#"
+        plan.toml:4:13: assert: nothing is compared; write a comparison such as goodput >= 0.98 ceiling
+                "goodput",
+                        ^"#]],
+    );
+    wrong(
+        &with("goodput >= 5ms"),
+        expect![[r#"
+        plan.toml:4:17: assert: unknown unit 'ms' in '5ms'; known are k M G T with or without b/s, bit/s or bps (decimal), MB/s (8 x 10^6 bit/s), MiB/s (example: 100M, 2.5Gb/s, 80k (decimal: 1M is 1000000 bit/s))
+                "goodput >= 5ms",
+                            ^"#]],
+    );
+    wrong(
+        &with("goodput >= rtt"),
+        expect![[r#"
+        plan.toml:4:17: assert: a rate is compared with a time; compare like with like
+                "goodput >= rtt",
+                            ^"#]],
+    );
+    wrong(
+        &with("goodput + rtt > 1"),
+        expect![[r#"
+        plan.toml:4:16: assert: a rate and a time cannot be added or subtracted
+                "goodput + rtt > 1",
+                           ^"#]],
+    );
+}
+
+#[test]
+fn words_in_assertions() {
+    wrong(
+        &with("verdict != unknwon"),
+        expect![[r#"
+        plan.toml:4:17: assert: there is no such word as 'unknwon'; did you mean 'unknown'?
+                "verdict != unknwon",
+                            ^"#]],
+    );
+    wrong(
+        &with("verdict > link"),
+        expect![[r#"
+        plan.toml:4:6: assert: words have no order; compare them with == or !=
+                "verdict > link",
+                 ^"#]],
+    );
+    wrong(
+        &with("1 < 2"),
+        expect![[r#"
+        plan.toml:4:6: assert: nothing measured is compared; name a quantity such as goodput
+                "1 < 2",
+                 ^"#]],
+    );
+}
+
+#[test]
+fn other_points_and_runs() {
+    wrong(
+        &with("goodput >= point(streams=3).goodput"),
+        expect![[r#"
+        plan.toml:4:23: assert: '3' is no value of axis 'streams'; its values are 1, 4
+                "goodput >= point(streams=3).goodput",
+                                  ^"#]],
+    );
+    wrong(
+        &with("goodput >= point(stream=1).goodput"),
+        expect![[r#"
+        plan.toml:4:23: assert: there is no axis 'stream'; did you mean 'streams'?
+                "goodput >= point(stream=1).goodput",
+                                  ^"#]],
+    );
+    wrong(
+        &with("goodput >= run(old).goodput"),
+        expect![[r#"
+        plan.toml:4:21: assert: the name of a run is missing here, as in run("baseline")
+                "goodput >= run(old).goodput",
+                                ^"#]],
+    );
+    wrong(
+        &with("loss <= 1 and rtt < 5ms"),
+        expect![[r#"
+        plan.toml:4:20: assert: the assertion should end here; write one assertion for each comparison
+                "loss <= 1 and rtt < 5ms",
+                               ^"#]],
+    );
+    wrong(
+        &with("loss ~ 1"),
+        expect![[r#"
+        plan.toml:4:11: assert: '~' means nothing here; write a comparison such as goodput >= 0.98 ceiling
+                "loss ~ 1",
+                      ^"#]],
+    );
+}
+
+#[test]
+fn assertions_in_tables() {
+    let axes = "axis.streams = [1, 4]\naxis.window = [1000, 2000]\n";
+    wrong(
+        &format!("{axes}assert = [{{ that = \"loss < 1\", at = {{ streams = 3 }}, flow = \"x\" }}]"),
+        expect![[r#"
+        plan.toml:3:49: 3 is no value of axis 'streams'; its values are 1, 4
+            assert = [{ that = "loss < 1", at = { streams = 3 }, flow = "x" }]
+                                                            ^
+        plan.toml:3:61: assert.flow: there is no flow 'x'; known are a-b
+            assert = [{ that = "loss < 1", at = { streams = 3 }, flow = "x" }]
+                                                                        ^"#]],
+    );
+    wrong(
+        &format!("{axes}assert = [{{ at = {{ streams = 4 }} }}, 5]"),
+        expect![[r#"
+        plan.toml:3:11: the assertion says nothing; add that = "goodput >= 0.98 ceiling"
+            assert = [{ at = { streams = 4 } }, 5]
+                      ^
+        plan.toml:3:37: assert: 5 is not an assertion such as "goodput >= 0.98 ceiling"
+            assert = [{ at = { streams = 4 } }, 5]
+                                                ^"#]],
+    );
+    let excluded = format!("exclude = [{{ streams = 1, window = 1000 }}]\n{axes}");
+    wrong(
+        &format!("{excluded}assert = [{{ that = \"loss < 1\", at = {{ streams = 1, window = 1000 }} }}]"),
+        expect![[r#"
+            plan.toml:4:37: assert.at: no point of the plan is like this; correct the values, or leave it out
+                assert = [{ that = "loss < 1", at = { streams = 1, window = 1000 } }]
+                                                    ^"#]],
+    );
+}
+
+#[test]
+fn searches() {
+    let search = |rest: &str| format!("test.udp = true\n[axis.rate]\nfrom = 0\nto = \"1G\"\n{rest}");
+    wrong(
+        &search("pass = \"loss = 0\""),
+        expect![[r#"
+        plan.toml:5:14: axis.rate.pass: write == to compare
+            pass = "loss = 0"
+                         ^"#]],
+    );
+    wrong(
+        &search("pass = \"loss == 0\"\nvalues = [1]"),
+        expect![[r#"
+        plan.toml:6:10: axis.rate.values: the axis is searched (pass), not swept; leave it out
+            values = [1]
+                     ^"#]],
+    );
+    wrong(
+        &search("pass = \"loss == 0\"\n[axis.length]\nfrom = 40\nto = 80\npass = \"loss == 0\""),
+        expect![[r#"
+        plan.toml:6:7: axis.length: a plan searches one axis; sweep the others
+            [axis.length]
+                  ^"#]],
+    );
+}

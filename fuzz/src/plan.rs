@@ -1,0 +1,75 @@
+//! A plan file, and what follows from it.
+
+use linerate_emu::topology::{self, Override};
+use linerate_plan::{Measured, Quantity, Results, Scope, Source, Surroundings, bundled, judge, read};
+
+/// No other file, and the topologies that come along.
+struct Around;
+
+impl Surroundings for Around {
+    fn include(&self, name: &str, _: &str) -> Result<Source, String> {
+        Err(format!("there is no file {name}"))
+    }
+
+    fn hosts(&self, name: &str, set: &[(&str, &str)], _: &str) -> Result<Vec<String>, String> {
+        let known = topology::bundled().iter().find(|known| known.name == name);
+        let text = known.ok_or_else(|| format!("there is no topology {name}"))?.text;
+        let settings: Result<Vec<Override>, _> =
+            set.iter().map(|(key, value)| format!("{key}={value}").parse()).collect();
+        let settings = settings.map_err(|error| error.to_string())?;
+        let network = topology::read(text, name, &settings).map_err(|error| error.to_string())?;
+        Ok(network.hosts.into_iter().map(|host| host.name).collect())
+    }
+}
+
+/// Results that are there for every second point.
+struct Every;
+
+impl Results for Every {
+    fn measured(&self, scope: Scope<'_>, quantity: &Quantity) -> Option<Measured> {
+        let there = scope.point.to_string().ends_with(['0', '2', '4', '6', '8', 'a', 'c', 'e']);
+        let word = quantity.words().into_iter().next();
+        there.then(|| word.map_or(Measured::Number(1e9), Measured::Word))
+    }
+}
+
+/// Reads a plan; what is accepted must expand as it says.
+pub fn plan(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let source = Source { name: "fuzz.toml".to_owned(), text };
+    let plan = match read(source, &[], &Around) {
+        Ok(plan) => plan,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    assert_eq!(plan.trials().len(), plan.grid.len() * plan.repeats as usize);
+    // A plan of any size is right, but not in any time.
+    if plan.grid.len() > 500 {
+        return;
+    }
+    for number in 0..plan.grid.len() {
+        let point = plan.point(number).expect("a plan that was read has sound points");
+        let choice = plan.grid.choice(number).unwrap_or_default();
+        assert_eq!(plan.grid.find(&choice), Some(number));
+        assert_eq!(plan.schedule(&point).len(), plan.flows.len());
+    }
+    assert!(plan.estimate().is_ok());
+    let _ = judge(&plan, &Every);
+    if let Some(search) = &plan.search {
+        let mut bisection = search.begin();
+        for round in 0..search.trials() {
+            bisection.passed(round % 3 == 0);
+        }
+    }
+}
+
+/// The plans that come along, and one with what they have not.
+pub(crate) fn seeds() -> Vec<Vec<u8>> {
+    let odd = "zip = [[\"window\", \"length\"]]\nexclude = [{ streams = 2, window = [1000] }]\norder = \"shuffled\"\n\
+        assert = [\"goodput >= 0.9 point(streams=1).goodput\", \"verdict != unknown\", \"rtt <= 2 run('x').rtt_idle\"]\n\
+        [host.a]\n[host.b]\nmtu = 9000\n[flow.x]\nfrom = \"a\"\nto = \"b\"\n[flow.y]\nfrom = \"b\"\nto = \"a\"\nafter = \"x\"\nat = 1\n\
+        [axis]\nwindow = [1000, 2000]\nlength = [10, 20]\nstreams = { from = 1, to = 4, factor = 2 }\n";
+    bundled().iter().map(|known| known.text).chain([odd]).map(|text| text.as_bytes().to_vec()).collect()
+}
