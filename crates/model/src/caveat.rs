@@ -64,4 +64,6 @@ pub enum CaveatKind {
     LabGone,
     /// The other end is a program of others: its counters were not read, only what it says of itself.
     ForeignPeer,
+    /// Nothing was measured here: the figures are those that another program wrote into a file.
+    Imported,
 }

@@ -23,6 +23,7 @@ mod brief;
 mod client;
 mod options;
 mod plan;
+pub(crate) mod read;
 mod report;
 mod results;
 mod server;
