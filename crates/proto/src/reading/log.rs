@@ -393,3 +393,79 @@ fn readings(claim: &Claim) -> Readings {
     readings.put_some(loss::OUT_OF_ORDER, count(Quantity::OutOfOrder));
     readings
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reading::read;
+    use linerate_model::{Event, RunRecord};
+
+    fn record(file: &str) -> RunRecord {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/results");
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        let reading = read(&text, None).unwrap().remove(0);
+        let from = Imported { file: file.into(), file_time: "2026-01-01T00:00:00Z".into(), linerate: "9".into() };
+        let bodies = bodies(&reading, &reading.tests[0], &from);
+        let event = |(seq, (at, body))| Event { run: "r".into(), host: 0, seq, at, body };
+        let events: Vec<Event> = (0..).zip(bodies).map(event).collect();
+        assert!(events.windows(2).all(|pair| pair[0].at <= pair[1].at || pair[1].at == Timestamp::START));
+        RunRecord::fold(&events)
+    }
+
+    #[test]
+    fn a_run_has_the_totals_of_the_file_by_direction_and_side() {
+        let record = record("iperf3/v321-tcp-bidir-P2.json");
+        let names: Vec<&str> = record.flows.iter().map(|flow| flow.plan.name.as_str()).collect();
+        assert_eq!(names, ["upload", "download"]);
+        let download = &record.flows[1];
+        assert_eq!(download.plan.streams, 2);
+        assert_eq!(download.receiver.as_ref().unwrap().bytes.get(), 50_069_504);
+        assert_eq!(download.sender.as_ref().unwrap().retransmits, Some(0));
+        // Two intervals, of the sum and not of each stream again.
+        assert_eq!(download.samples.len(), 2);
+        assert_eq!(download.samples[0].bytes().get(), 25_165_824);
+        assert_eq!(record.outcome, Some(Outcome::Completed));
+        assert_eq!(record.start.as_ref().unwrap().started_at, "2026-11-21T19:05:56Z");
+        let kinds: Vec<_> = download.caveats.iter().map(|caveat| caveat.kind).collect();
+        assert_eq!(kinds, [CaveatKind::Imported]);
+    }
+
+    #[test]
+    fn the_receiver_of_datagrams_counts_those_that_came() {
+        let record = record("iperf3/v321-udp-loss.json");
+        let receiver = record.flows[0].receiver.as_ref().unwrap();
+        let udp = receiver.udp.as_ref().unwrap();
+        // 2002 sent, 80 of them lost.
+        assert_eq!((udp.packets, udp.lost), (1922, 80));
+        assert_eq!(record.flows[0].sender.as_ref().unwrap().udp.as_ref().unwrap().packets, 2002);
+    }
+
+    #[test]
+    fn what_only_a_sender_tells_is_no_result() {
+        let record = record("ttcp/pcattcp-transmit.txt");
+        let flow = &record.flows[0];
+        assert_eq!((flow.bitrate(), flow.sender.as_ref().unwrap().bytes.get()), (None, 16_777_216));
+        assert!(flow.caveats.iter().any(|caveat| caveat.text.contains("what arrived is not known")));
+        assert_eq!(record.start.as_ref().unwrap().started_at, "2026-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn streams_without_a_sum_are_added_and_an_error_is_a_failed_run() {
+        let record = record("iperf2/v218-udp-pps-P2.txt");
+        assert_eq!(record.flows[0].plan.streams, 2);
+        let failed = super::tests::record("iperf3/v321-busy.json");
+        assert_eq!((failed.flows.len(), failed.outcome), (0, Some(Outcome::Failed)));
+        assert!(failed.reason.unwrap().contains("busy"));
+        assert_eq!(failed.caveats[0].kind, CaveatKind::Imported);
+    }
+
+    #[test]
+    fn the_largest_rate_stands_for_a_series_of_sizes() {
+        let record = record("netpipe/np-bidir.out");
+        let flow = &record.flows[0];
+        // The largest of the second column.
+        assert_eq!(flow.bitrate(), Bitrate::from_bps(187.976_136 * 1_048_576.0));
+        assert_eq!(flow.receiver.as_ref().unwrap().bytes.get(), 76_800);
+        assert!(flow.caveats.iter().any(|caveat| caveat.text.contains("23 message sizes")));
+    }
+}
