@@ -28,8 +28,8 @@ const BUDGETS: &[(&str, usize)] = &[
 const KNOB: usize = 6;
 /// The same, and also: read back from the kernel, kept as granted, shown in two formats, judged by rules.
 const READ_BACK_KNOB: usize = 12;
-/// The same, and: asked of the links of stand-ins, and told to them once a link is open.
-const LINK_KNOB: usize = READ_BACK_KNOB + 2;
+/// The same, and: asked of the links of stand-ins, told to them once a link is open, and a figure in the results of other programs.
+const LINK_KNOB: usize = READ_BACK_KNOB + 3;
 /// As a knob that is read back, and: an argument and an answer of `envelope`, a judgement of `doctor`, and a statistic of that name.
 const CALCULATED_KNOB: usize = 17;
 /// Catalogue entry, probe, and one rule that uses it.

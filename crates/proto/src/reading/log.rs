@@ -5,10 +5,10 @@
 use std::fmt::Write as _;
 
 use linerate_model::metrics::{flow, loss, tcp};
-use linerate_model::reading::{Claim, End, Figure, ForeignTest, Quantity, Reading, Scope};
+use linerate_model::reading::{Claim, End, ForeignTest, Quantity, Reading, Scope};
 use linerate_model::{
-    Body, Caveat, CaveatKind, Direction, EVENT_SCHEMA, Effective, FlowPlan, Outcome, Readings, RunStart,
-    Sample, Side, SideSettings, Tally, UdpTally, World,
+    Body, Caveat, CaveatKind, Direction, EVENT_SCHEMA, FlowPlan, Outcome, Readings, RunStart, Sample, Side,
+    SideSettings, Tally, UdpTally, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use sha1::{Digest as _, Sha1};
@@ -207,22 +207,7 @@ impl<'a> Flow<'a> {
         let client = self.test.written_by? == End::Client;
         let side =
             if client == (self.direction() == Direction::Upload) { Side::Sender } else { Side::Receiver };
-        let effective =
-            |quantity| self.test.effective.iter().find(|figure: &&Figure| figure.quantity == quantity);
-        let bytes = |quantity| effective(quantity).map(|figure| Bytes::new(figure.value as u64));
-        let socket = &self.test.spec.socket;
-        let settings = SideSettings {
-            window: socket.window,
-            snd_buf: bytes(Quantity::SendBuffer),
-            rcv_buf: bytes(Quantity::ReceiveBuffer),
-            mss: Effective {
-                asked: socket.mss,
-                effective: effective(Quantity::Mss).map(|mss| mss.value as u32),
-            },
-            tos: Effective { asked: socket.tos, effective: None },
-            length,
-            ..SideSettings::default()
-        };
+        let settings = SideSettings::told(&self.test.spec.socket, length, &self.test.effective);
         Some(Body::FlowOpened { flow: self.number, side, settings })
     }
 

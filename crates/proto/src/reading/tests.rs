@@ -113,7 +113,7 @@ fn what_was_asked_and_when_is_told() {
     let error = first(&one(&fixture("iperf3/v321-busy.json"))).error.clone();
     assert_eq!(error.as_deref(), Some("the server is busy running a test. try again later"));
     let test = &one(&fixture("nuttcp/v612-tx-verbose.txt")).tests[0];
-    assert_eq!(test.spec.traffic.length.map(|length| length.get()), Some(65_536));
+    assert_eq!(test.spec.traffic.length.map(linerate_units::Bytes::get), Some(65_536));
     let mss = test.effective.iter().find(|figure| figure.quantity == Quantity::Mss);
     assert_eq!(mss.map(|mss| mss.value), Some(1448.0));
 }

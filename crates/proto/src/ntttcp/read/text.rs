@@ -12,7 +12,7 @@ use crate::reading::line::Line;
 #[derive(Debug)]
 pub(crate) struct Text {
     book: Book,
-    xml: Option<Xml>,
+    xml: Option<Box<Xml>>,
     sends: Option<bool>,
     /// The totals of a test, which have a line for each figure.
     totals: Option<Claim>,
@@ -51,7 +51,7 @@ impl Text {
         if let Some(begun) = Xml::begins(line, &mut self.book) {
             self.end_xml(false);
             self.close();
-            self.xml = Some(begun);
+            self.xml = Some(Box::new(begun));
         }
         if let Some(mut xml) = self.xml.take() {
             let ends = xml.take(line, &mut self.book);
@@ -182,7 +182,7 @@ impl Text {
         }
     }
 
-    /// `0	 2.00	 190.16Mbps` of the table of threads.
+    /// `0 2.00 190.16Mbps` of the table of threads.
     fn thread(&mut self, line: Line<'_>, text: &str) {
         let words: Vec<&str> = text.split_whitespace().collect();
         let [index, time, rate] = words.as_slice() else { return };
