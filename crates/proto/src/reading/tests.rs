@@ -119,6 +119,40 @@ fn what_was_asked_and_when_is_told() {
 }
 
 #[test]
+fn what_the_writer_cannot_know_is_not_read_as_0() {
+    let at = |reading: &Reading, line: u32, quantity| {
+        let claims = reading.tests.iter().flat_map(|test| &test.claims).filter(|claim| claim.line == line);
+        claims.filter_map(|claim| claim.figure(quantity)).count()
+    };
+    // A client writes 0 losses and no jitter beside what it sent.
+    let client = one(&fixture("iperf3/v312-udp-server-output.txt"));
+    assert_eq!((at(&client, 8, Quantity::Packets), at(&client, 9, Quantity::Lost)), (1, 1));
+    assert_eq!((at(&client, 8, Quantity::Lost), at(&client, 8, Quantity::Jitter)), (0, 0));
+    // A server writes 0 for everything that the client counted.
+    for (name, line) in [("iperf3/v312-server-tcp.json", 82), ("iperf3/v312-server-udp.json", 97)] {
+        let server = one(&fixture(name));
+        assert_eq!(at(&server, line, Quantity::Bytes), 0, "{name}");
+        let claims = &first(&server).claims;
+        assert!(claims.iter().all(|claim| claim.figure(Quantity::CpuRemote).is_none()), "{name}");
+    }
+}
+
+#[test]
+fn documents_of_old_versions_tell_who_sends_by_what_was_asked() {
+    for name in ["iperf3/v321-tcp.json", "iperf3/v321-tcp-reverse.json", "iperf3/v312-server-tcp.json"] {
+        let text = fixture(name);
+        // Until 3.6 no record says who sends.
+        let old = text.replace("\"sender\":\ttrue", "\"x\":\t1").replace("\"sender\":\tfalse", "\"x\":\t0");
+        assert_ne!(old, text);
+        let ways = |text: &str| -> Vec<_> {
+            first(&one(text)).claims.iter().map(|claim| (claim.direction, claim.side)).collect()
+        };
+        assert!(ways(&text).len() > 3);
+        assert_eq!(ways(&old), ways(&text), "{name}");
+    }
+}
+
+#[test]
 fn a_cut_document_keeps_its_intervals_and_names_the_place() {
     let text = fixture("iperf3/v321-tcp.json");
     let whole = first(&one(&text)).claims.len();
