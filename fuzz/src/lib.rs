@@ -16,6 +16,7 @@ mod ntttcp;
 mod nuttcp;
 mod plan;
 mod quantities;
+mod results;
 mod seeds;
 mod tool;
 mod topology;
@@ -31,6 +32,7 @@ pub use ntttcp::ntttcp;
 pub use nuttcp::{nuttcp_argv, nuttcp_client, nuttcp_lines, nuttcp_server};
 pub use plan::plan;
 pub use quantities::units;
+pub use results::foreign_results;
 pub use tool::{iperf2, iperf2_argv, iperf2_wire, ttcp, ttcp_argv};
 pub use topology::topology;
 
@@ -75,5 +77,6 @@ pub const TARGETS: &[Target] = &[
     Target { name: "nuttcp_argv", run: nuttcp_argv, seeds: nuttcp::argv_seeds },
     Target { name: "nuttcp_client", run: nuttcp_client, seeds: nuttcp::client_seeds },
     Target { name: "nuttcp_server", run: nuttcp_server, seeds: nuttcp::server_seeds },
+    Target { name: "foreign_results", run: foreign_results, seeds: results::seeds },
     Target { name: "units", run: units, seeds: seeds::quantities },
 ];

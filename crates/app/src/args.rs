@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Nuttcp(ToolArgs),
     /// Make links to this program that have the names of the tools it stands in for
     InstallLinks(crate::cmd::InstallLinksArgs),
+    /// Keep results of other programs as runs: iperf3, iperf 2, ttcp, nuttcp, NTttcp, NetPIPE, and our own
+    Import(ImportArgs),
     /// List archived runs
     History(HistoryArgs),
     /// Show an archived run again
@@ -190,6 +192,21 @@ pub(crate) struct ToolArgs {
     /// The tool's own options; with --help it lists them
     #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Files with results, as JSON, XML, CSV or text, also several in one file; - is stdin
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Read only results of this program
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(linerate_proto::reading::TOOLS))]
+    pub(crate) tool: Option<String>,
+    /// Print as JSON what was imported
+    #[arg(short = 'J', long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
 }
 
 #[derive(Debug, Args)]

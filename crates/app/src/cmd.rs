@@ -5,6 +5,7 @@ mod check;
 mod doctor;
 mod envelope;
 mod format;
+mod import;
 mod lab;
 mod page;
 mod path_values;
@@ -42,6 +43,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Netpipe(given) => stand_in::run("NPtcp", &given),
         Command::Ntttcp(given) => stand_in::run("ntttcp", &given),
         Command::InstallLinks(args) => stand_in::install(&args),
+        Command::Import(args) => import::run(&args),
         Command::History(args) => archived::history(&args),
         Command::Show(args) => archived::show(&args),
         Command::Export(args) => archived::export(&args),

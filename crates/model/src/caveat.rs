@@ -64,4 +64,7 @@ pub enum CaveatKind {
     LabGone,
     /// The other end is a program of others: its counters were not read, only what it says of itself.
     ForeignPeer,
+    /// Nothing was measured here: the figures are those that another program wrote into a file. Counts that it did not
+    /// tell are 0 in the log.
+    Imported,
 }

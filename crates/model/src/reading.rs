@@ -154,6 +154,10 @@ pub enum Quantity {
     CpuLocal,
     /// The same of the other end.
     CpuRemote,
+    /// The busy share of the CPUs of the end that sends, where the program tells it by that.
+    CpuSender,
+    /// The same of the end that receives.
+    CpuReceiver,
     /// Processor cycles for each byte.
     CyclesPerByte,
     /// Packets for each interrupt.

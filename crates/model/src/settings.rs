@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use linerate_units::{Bitrate, Bytes};
 use serde::{Deserialize, Serialize};
 
+use crate::reading::{Figure, Quantity};
+use crate::spec::SocketKnobs;
+
 /// A setting as asked and as it took effect.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -67,4 +70,22 @@ pub struct SideSettings {
     /// Settings of a peer that this version does not know.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub other: BTreeMap<String, String>,
+}
+
+impl SideSettings {
+    /// What the result of another program says of the sockets of one end.
+    #[must_use]
+    pub fn told(asked: &SocketKnobs, length: Bytes, effective: &[Figure]) -> Self {
+        let find = |quantity| effective.iter().find(|figure| figure.quantity == quantity);
+        let bytes = |quantity| find(quantity).map(|figure| Bytes::new(figure.value as u64));
+        Self {
+            window: asked.window,
+            snd_buf: bytes(Quantity::SendBuffer),
+            rcv_buf: bytes(Quantity::ReceiveBuffer),
+            mss: Effective { asked: asked.mss, effective: find(Quantity::Mss).map(|mss| mss.value as u32) },
+            tos: Effective { asked: asked.tos, effective: None },
+            length,
+            ..Self::default()
+        }
+    }
 }

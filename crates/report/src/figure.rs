@@ -34,6 +34,11 @@ impl Figure {
     }
 }
 
+/// Whether a flow comes from the file of another program: what that did not tell is 0 in its tallies.
+pub(crate) fn imported(flow: &FlowRecord) -> bool {
+    flow.caveats.iter().any(|caveat| caveat.kind == CaveatKind::Imported)
+}
+
 /// The caveats of a flow, with `partial` among them whenever the receiver's count is not a finished one.
 pub(crate) fn caveats(flow: &FlowRecord) -> Vec<Caveat> {
     let mut caveats = flow.caveats.clone();

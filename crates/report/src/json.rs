@@ -15,7 +15,7 @@ pub use self::sections::{
     ProbeSection, ReceiverSection, ResultDocument, RunSection, SenderSection, SettingsSection, UdpSection,
     WindowSetting,
 };
-use crate::figure::{Figure, caveats, datagrams};
+use crate::figure::{Figure, caveats, datagrams, imported};
 use crate::intervals;
 use crate::ports::PortTotals;
 
@@ -97,16 +97,18 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
 
 fn receiver_section(figure: Figure, flow: &FlowRecord) -> ReceiverSection {
     let tally = flow.receiver.as_ref();
+    // Other programs do not tell where their bytes lie beside the window.
+    let placed = tally.filter(|_| !imported(flow));
     ReceiverSection {
         bytes: figure.bytes,
         seconds: figure.elapsed.as_secs_f64(),
         bitrate_bps: figure.bitrate,
         impossible: figure.impossible,
-        first_read_bytes: tally.map(|t| t.first_read_bytes),
-        first_read_ns: flow.first_read,
-        omitted_bytes: tally.map(|t| t.omitted_bytes),
-        tail_bytes: tally.map(|t| t.tail_bytes),
-        total_bytes: tally.map(|t| t.total_bytes),
+        first_read_bytes: placed.map(|t| t.first_read_bytes),
+        first_read_ns: flow.first_read.filter(|_| !imported(flow)),
+        omitted_bytes: placed.map(|t| t.omitted_bytes),
+        tail_bytes: placed.map(|t| t.tail_bytes),
+        total_bytes: placed.map(|t| t.total_bytes),
     }
 }
 
@@ -127,8 +129,8 @@ fn udp_section(flow: &FlowRecord) -> Option<UdpSection> {
     Some(UdpSection {
         packets,
         lost: udp.lost,
-        out_of_order: udp.out_of_order,
-        duplicates: udp.duplicates,
+        out_of_order: Some(udp.out_of_order).filter(|late| *late > 0 || !imported(flow)),
+        duplicates: Some(udp.duplicates).filter(|_| !imported(flow)),
         loss_ratio,
         jitter_ns: udp.jitter,
         socket_drops: udp.socket_drops,
@@ -181,11 +183,12 @@ fn cpu_section(flow: &FlowRecord) -> Option<CpuSection> {
     let (sender, receiver) = (flow.sender.as_ref(), flow.receiver.as_ref());
     sender.or(receiver)?;
     Some(CpuSection {
-        sender_seconds: sender.map(|t| t.cpu_seconds),
-        receiver_seconds: receiver.map(|t| t.cpu_seconds),
+        sender_seconds: sender.filter(|_| !imported(flow)).map(|t| t.cpu_seconds),
+        receiver_seconds: receiver.filter(|_| !imported(flow)).map(|t| t.cpu_seconds),
         sender_host_busy: sender.and_then(|t| t.host_busy),
         receiver_host_busy: receiver.and_then(|t| t.host_busy),
     })
+    .filter(|cpu| !imported(flow) || cpu.sender_host_busy.is_some() || cpu.receiver_host_busy.is_some())
 }
 
 /// The JSON Schema of [`ResultDocument`].

@@ -8,7 +8,7 @@ use linerate_model::{
 };
 use linerate_units::{Ratio, Span};
 
-use crate::figure::{Figure, caveats, datagrams};
+use crate::figure::{Figure, caveats, datagrams, imported};
 use crate::layout::{Ink, View, flow_pieces, harmless, wrap};
 use crate::ports;
 use crate::quantity::{ABSENT, nominal, or_absent, percent};
@@ -52,6 +52,9 @@ pub(crate) fn heading(record: &RunRecord) -> Vec<String> {
     let start = record.start.as_ref();
     let mut pieces =
         vec![start.map_or("linerate".to_owned(), |s| format!("linerate {}", harmless(&s.linerate)))];
+    if record.flows.iter().any(imported) {
+        pieces[0].insert_str(0, "imported by ");
+    }
     pieces.push(match (record.hosts.first(), record.hosts.get(1)) {
         (Some(client), Some(server)) => format!("{} -> {}", host(client), host(server)),
         _ => start.map(|s| harmless(&s.target)).unwrap_or_default(),

@@ -3,7 +3,7 @@
 use linerate_model::{Confidence, Finding, FlowRecord, SideSettings, Transport};
 use linerate_units::{Bitrate, Bytes, Ratio};
 
-use crate::figure::Figure;
+use crate::figure::{Figure, imported};
 use crate::layout::{Ink, View, harmless, wrap};
 use crate::quantity::{named, or_absent, percent};
 use crate::text::{LABEL, labelled};
@@ -15,6 +15,7 @@ const INNER: usize = 10;
 pub(crate) fn verdict(flow: &FlowRecord, view: &View) -> Vec<String> {
     let said = match &flow.verdict {
         Some(verdict) => verdict.text.as_str(),
+        None if imported(flow) => "not judged: it was not measured here.",
         None => "not judged: the flow ended before there was enough to judge by.",
     };
     let mut lines = labelled(&harmless(&flow.plan.name), said, ink_of(flow), view);
@@ -42,6 +43,7 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
             "impossible: it exceeds what the path can carry, or the sender's own count.".to_owned(),
         ));
     }
+    details.extend(sent(flow).map(|text| ("sender", text)));
     if let Some(verdict) = &flow.verdict {
         details.push(("cause", cause(verdict)));
         details.extend(evidence(verdict).map(|text| ("evidence", text)));
@@ -54,6 +56,13 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
     details.extend(settings(flow).map(|text| ("settings", text)));
     details.extend(books(flow).map(|text| ("books", text)));
     details
+}
+
+/// The count of a sender whose receiver is not in the file.
+fn sent(flow: &FlowRecord) -> Option<String> {
+    let sender = flow.sender.as_ref().filter(|_| imported(flow) && flow.receiver.is_none())?;
+    let (bytes, seconds) = (sender.bytes, sender.elapsed.as_secs_f64());
+    Some(format!("{} sent, {bytes} in {seconds:.2} s by its own count", sender.bitrate))
 }
 
 fn detail(label: &str, text: &str, view: &View) -> Vec<String> {

@@ -11,14 +11,14 @@ use crate::args::{ArchiveArgs, ExportArgs, FormatName, HistoryArgs, ShowArgs};
 use crate::exit::Exit;
 use crate::{say, terminal};
 
-fn archive(args: &ArchiveArgs) -> Result<SqliteArchive, ArchiveError> {
+pub(super) fn archive(args: &ArchiveArgs) -> Result<SqliteArchive, ArchiveError> {
     match &args.archive {
         Some(location) => open(location),
         None => default_path().and_then(|path| SqliteArchive::open(&path)),
     }
 }
 
-fn failed(error: &ArchiveError) -> Exit {
+pub(super) fn failed(error: &ArchiveError) -> Exit {
     match std::error::Error::source(error) {
         Some(source) => say::error(format!("{error} ({source})")),
         None => say::error(error),

@@ -18,6 +18,7 @@ mod desk;
 mod half;
 mod load;
 mod numbers;
+pub(crate) mod read;
 mod report;
 mod run;
 mod server;

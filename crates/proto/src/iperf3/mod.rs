@@ -17,6 +17,7 @@ mod measure;
 pub mod numbers;
 pub mod params;
 mod plan;
+pub(crate) mod read;
 pub mod report;
 pub mod results;
 pub mod server;

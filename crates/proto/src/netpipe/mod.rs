@@ -10,6 +10,7 @@
 //! to close), these two end with a message or connect again.
 
 mod argv;
+pub(crate) mod read;
 mod receiver;
 mod report;
 mod series;

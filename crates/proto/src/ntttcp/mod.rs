@@ -12,6 +12,7 @@ mod argv;
 mod console;
 mod meter;
 mod options;
+pub(crate) mod read;
 mod receiver;
 mod report;
 mod run;

@@ -23,6 +23,7 @@ mod client;
 mod marks;
 mod options;
 mod plan;
+pub(crate) mod read;
 mod report;
 mod results;
 mod server;

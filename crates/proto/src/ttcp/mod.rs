@@ -11,6 +11,7 @@
 mod argv;
 mod count;
 mod pipe;
+pub(crate) mod read;
 mod report;
 mod settings;
 #[cfg(test)]

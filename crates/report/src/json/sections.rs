@@ -222,9 +222,11 @@ section! {
         /// Datagrams that were sent and never read.
         lost: u64,
         /// Datagrams that came after a later one.
-        out_of_order: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        out_of_order: Option<u64>,
         /// Datagrams that came more than once.
-        duplicates: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        duplicates: Option<u64>,
         /// `lost / packets` (RFC 7680).
         #[serde(skip_serializing_if = "Option::is_none")]
         loss_ratio: Option<Ratio>,

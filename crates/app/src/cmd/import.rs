@@ -1,0 +1,193 @@
+//! `linerate import`: results of other programs into the archive.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use linerate_archive::{ArchiveError, SqliteArchive, Store};
+use linerate_model::reading::{Reading, Unread};
+use linerate_model::{Event, RunRecord};
+use linerate_proto::reading::{Imported, bodies, name, read, text};
+use serde_json::json;
+
+use super::archived::{archive, failed};
+use crate::args::ImportArgs;
+use crate::exit::Exit;
+use crate::{naming, say};
+
+/// A run out of a file.
+struct Found {
+    /// The program that measured it.
+    tool: String,
+    version: Option<String>,
+    file: String,
+    events: Vec<Event>,
+    /// Whether the archive has it already.
+    known: bool,
+}
+
+pub(crate) fn run(args: &ImportArgs) -> Exit {
+    let mut archive = match archive(&args.archive) {
+        Ok(archive) => archive,
+        Err(error) => return failed(&error),
+    };
+    let (mut runs, mut remarks, mut silent) = (Vec::new(), Vec::new(), false);
+    for path in &args.files {
+        let file = path.display().to_string();
+        match of_file(path, &file, args.tool.as_deref()) {
+            Ok((found, unread)) => {
+                runs.extend(found);
+                remarks.extend(unread.into_iter().map(|unread| (file.clone(), unread)));
+            }
+            Err(why) => {
+                say::error(format!("{file}: {why}"));
+                silent = true;
+            }
+        }
+    }
+    for (file, unread) in &remarks {
+        let column = unread.column.map(|column| format!(", column {column}")).unwrap_or_default();
+        say::warning(format!("{file}: line {}{column}: {}", unread.line, unread.why));
+    }
+    for found in &mut runs {
+        if let Err(error) = keep(found, &mut archive) {
+            return failed(&error);
+        }
+    }
+    let printed = if args.json { document(&runs, &remarks) } else { lines(&runs, &archive) };
+    match printed {
+        Err(error) => return failed(&error),
+        Ok(text) => {
+            let _ = io::stdout().lock().write_all(text.as_bytes());
+        }
+    }
+    if silent { Exit::Failed } else { Exit::Done }
+}
+
+/// The runs of a file, and what could not be read in it.
+fn of_file(path: &Path, file: &str, tool: Option<&str>) -> Result<(Vec<Found>, Vec<Unread>), String> {
+    let (bytes, time) = contents(path).map_err(|error| format!("it cannot be read: {error}"))?;
+    let text = text(&bytes);
+    let readings = read(&text, tool).map_err(|error| error.to_string())?;
+    let from =
+        Imported { file: file.to_owned(), file_time: time, linerate: env!("CARGO_PKG_VERSION").to_owned() };
+    let mut runs = Vec::new();
+    let mut twins = BTreeMap::new();
+    let mut logs = false;
+    for reading in &readings {
+        if reading.tool == "linerate" && !std::mem::replace(&mut logs, true) {
+            runs.extend(own_logs(&text, file));
+        }
+        runs.extend(of_reading(reading, &from, &mut twins, &runs));
+    }
+    Ok((runs, readings.into_iter().flat_map(|reading| reading.unread).collect()))
+}
+
+fn of_reading(
+    reading: &Reading,
+    from: &Imported,
+    twins: &mut BTreeMap<String, u32>,
+    logs: &[Found],
+) -> Vec<Found> {
+    // The tests of our own logs are there as they were measured.
+    let mine = reading.tool == "linerate" && logs.iter().any(|found| found.tool == "linerate");
+    let tests = reading.tests.iter().filter(|_| !mine);
+    let runs = tests.map(|test| {
+        let twin = twins.entry(name(reading, test, 0)).or_default();
+        let run = name(reading, test, *twin);
+        *twin += 1;
+        let bodies = (0..).zip(bodies(reading, test, from));
+        let event = |(seq, (at, body))| Event { run: run.clone(), host: 0, seq, at, body };
+        Found {
+            tool: reading.tool.clone(),
+            version: reading.version.clone(),
+            file: from.file.clone(),
+            events: bodies.map(event).collect(),
+            known: false,
+        }
+    });
+    runs.collect()
+}
+
+/// The runs of event logs, as they were measured.
+fn own_logs(text: &str, file: &str) -> Vec<Found> {
+    let mut logs: Vec<Found> = Vec::new();
+    for event in text.lines().filter_map(|line| serde_json::from_str::<Event>(line.trim()).ok()) {
+        match logs.iter_mut().find(|log| log.events[0].run == event.run) {
+            Some(log) => log.events.push(event),
+            None => logs.push(Found {
+                tool: "linerate".to_owned(),
+                version: None,
+                file: file.to_owned(),
+                events: vec![event],
+                known: false,
+            }),
+        }
+    }
+    logs
+}
+
+/// What is in a file, and its time.
+fn contents(path: &Path) -> io::Result<(Vec<u8>, String)> {
+    let mut bytes = Vec::new();
+    if path.as_os_str() == "-" {
+        io::stdin().lock().read_to_end(&mut bytes)?;
+        return Ok((bytes, naming::now()));
+    }
+    let mut file = std::fs::File::open(path)?;
+    let changed = file.metadata()?.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
+    let time = changed.and_then(|time| time.round(jiff::Unit::Second).ok()).map(|time| time.to_string());
+    file.read_to_end(&mut bytes)?;
+    Ok((bytes, time.unwrap_or_else(naming::now)))
+}
+
+/// Writes a run, unless it is there.
+fn keep(found: &mut Found, archive: &mut SqliteArchive) -> Result<(), ArchiveError> {
+    let run = &found.events[0].run;
+    found.known = archive.find(run).is_ok_and(|known| known == *run);
+    if found.known { Ok(()) } else { archive.append(&found.events) }
+}
+
+/// One line for each run.
+fn lines(runs: &[Found], archive: &SqliteArchive) -> Result<String, ArchiveError> {
+    let mut text = String::new();
+    for found in runs {
+        let record = RunRecord::fold(&found.events);
+        let kept = archive.short_name(&found.events[0].run)?;
+        let how = if found.known { "was there already as" } else { "imported as" };
+        let version = found.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+        text += &format!("{}: {}{version} {how} {kept}: {}\n", found.file, found.tool, figures(&record));
+    }
+    Ok(text)
+}
+
+/// The rates of a run in words.
+fn figures(record: &RunRecord) -> String {
+    let flows: Vec<String> = record
+        .flows
+        .iter()
+        .map(|flow| {
+            let sent = flow.sender.as_ref().map(|tally| format!("{} sent", tally.bitrate));
+            let rate = flow.bitrate().map(|rate| rate.to_string()).or(sent);
+            format!("{} {}", flow.plan.name, rate.unwrap_or_else(|| "without a figure".to_owned()))
+        })
+        .collect();
+    match (&record.reason, flows.is_empty()) {
+        (Some(reason), true) => reason.clone(),
+        (None, true) => "no figure".to_owned(),
+        (_, false) => flows.join(", "),
+    }
+}
+
+fn document(runs: &[Found], remarks: &[(String, Unread)]) -> Result<String, ArchiveError> {
+    let run = |found: &Found| {
+        json!({
+            "id": found.events[0].run, "tool": found.tool, "version": found.version, "file": found.file,
+            "new": !found.known,
+        })
+    };
+    let runs: Vec<_> = runs.iter().map(run).collect();
+    let remark = |(file, unread): &(String, Unread)| json!({ "file": file, "line": unread.line, "column": unread.column, "why": unread.why });
+    let unread: Vec<_> = remarks.iter().map(remark).collect();
+    Ok(format!("{}\n", json!({ "schema": "linerate.import/1", "runs": runs, "unread": unread })))
+}

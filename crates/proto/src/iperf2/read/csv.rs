@@ -1,0 +1,132 @@
+//! `-y C`: one line for each interval, comma between the values.
+
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, Quantity, Reading};
+use linerate_units::Span;
+
+use super::Totals;
+use crate::reading::book::{Book, figure, of_line};
+use crate::reading::line::Line;
+use crate::reading::number::{is_no_number, number};
+
+/// Reads lines of values.
+#[derive(Debug)]
+pub(crate) struct Csv {
+    book: Book,
+    totals: Totals<String>,
+    /// Ends of the connection of the line before.
+    ends: Option<String>,
+}
+
+impl Default for Csv {
+    fn default() -> Self {
+        Self { book: Book::new("iperf2"), totals: Totals::default(), ends: None }
+    }
+}
+
+/// Values of a line about a stream, and of one about datagrams.
+const PLAIN: usize = 9;
+const DATAGRAMS: usize = 14;
+
+impl Csv {
+    /// Takes a line; false when it is none of these.
+    pub(crate) fn take(&mut self, line: Line<'_>) -> bool {
+        let text = line.text.rsplit(char::is_whitespace).next().unwrap_or_default();
+        let fields: Vec<&str> = text.split(',').take(DATAGRAMS + 8).collect();
+        let stamp = fields[0].split('.').next().unwrap_or_default();
+        if stamp.len() != 14 || !stamp.bytes().all(|byte| byte.is_ascii_digit()) || fields.len() < PLAIN {
+            return false;
+        }
+        if ![PLAIN, DATAGRAMS].contains(&fields.len()) || !fields[6].contains('-') {
+            let why = "9 or 14 values were expected; a locale with decimal commas makes others of them";
+            self.book.unread(line.number, None, why);
+            return true;
+        }
+        self.row(line, &fields);
+        true
+    }
+
+    /// Everything that was read since the last time.
+    pub(crate) fn finish(&mut self) -> Option<Reading> {
+        let reading = self.book.finish();
+        *self = Self::default();
+        reading
+    }
+
+    /// The test is over.
+    pub(crate) fn close(&mut self) {
+        self.book.close();
+        self.totals = Totals::default();
+        self.ends = None;
+    }
+
+    fn row(&mut self, line: Line<'_>, fields: &[&str]) {
+        let interval = fields[6].split_once('-').map(|(from, to)| (number(from, false), number(to, false)));
+        let Some((Ok(from), Ok(to))) = interval else {
+            self.book.unread(
+                line.number,
+                line.column(fields[6]),
+                "begin and end of an interval were expected",
+            );
+            return;
+        };
+        // The sum names no ports of its own; a new connection after a total is a new test.
+        let ends = fields[1..5].join(",");
+        let sum = fields[5].starts_with('-');
+        let parallel = self.ends.as_ref().is_none_or(|known| *known == ends) || sum;
+        let begun = self.book.current().is_some_and(|test| {
+            test.claims.last().is_some_and(|last| last.start == Some(Span::ZERO) && from.value == 0.0)
+        });
+        if !parallel && !begun {
+            self.close();
+        }
+        let other = fields[3];
+        let test = self.book.test();
+        test.target.get_or_insert_with(|| other.to_owned());
+        test.spec.traffic.udp = fields.len() == DATAGRAMS;
+        let at = test.claims.len();
+        let key = format!("{ends},{}", fields[5]);
+        let scope = self.totals.scope(test, key, from.value, at);
+        self.ends = Some(ends);
+        let mut claim = Claim {
+            scope,
+            stream: fields[5].parse().ok(),
+            start: Span::from_secs_f64(from.value),
+            end: Span::from_secs_f64(to.value),
+            ..of_line(line)
+        };
+        let mut values = vec![(7, Quantity::Bytes, 1.0), (8, Quantity::Bitrate, 1.0)];
+        if fields.len() == DATAGRAMS {
+            values.extend([
+                (9, Quantity::Jitter, 1e-3),
+                (10, Quantity::Lost, 1.0),
+                (11, Quantity::Packets, 1.0),
+                (12, Quantity::LossRatio, 0.01),
+                (13, Quantity::OutOfOrder, 1.0),
+            ]);
+        }
+        // The client writes a total of -1: it has no word of the receiver.
+        let sender = fields.get(11).is_some_and(|total| total.starts_with('-'));
+        for (at, quantity, factor) in values {
+            let text = fields[at];
+            let unknown = sender && at >= 9 || is_no_number(text);
+            if unknown {
+                continue;
+            }
+            if let Some(value) = self.book.number(line, text, true) {
+                let value = if quantity == Quantity::Bitrate { value } else { value.exact() };
+                claim.figures.push(figure(quantity, value.times(factor), text));
+            }
+        }
+        if fields.len() == DATAGRAMS {
+            claim.side = Some(if sender { Side::Sender } else { Side::Receiver });
+        }
+        if to.value > from.value && from.decimals == to.decimals {
+            let mut length = to;
+            length.value -= from.value;
+            length.step *= if from.value == 0.0 { 1.0 } else { 2.0 };
+            claim.figures.insert(0, figure(Quantity::Seconds, length, fields[6]));
+        }
+        self.book.claim(claim);
+    }
+}

@@ -1,0 +1,293 @@
+//! The text of iperf 2. A client's part of a file is one test; a server's is one for each client.
+
+use std::collections::BTreeMap;
+
+use linerate_model::Direction;
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, End, Quantity, Reading, Scope};
+use linerate_units::Bytes;
+
+use super::{Totals, notes};
+use crate::reading::book::{Book, figure, of_line};
+use crate::reading::bracket::{Bracket, datagrams, find};
+use crate::reading::line::Line;
+use crate::reading::number::is_no_number;
+
+/// A line of a stream: its number, whether backwards, and whether the other end reports.
+type Key = (Option<u32>, bool, bool);
+
+/// Reads text line by line.
+#[derive(Debug)]
+pub(crate) struct Text {
+    book: Book,
+    /// Port at which the last banner listens.
+    listens: Option<String>,
+    /// The test has a banner of a client.
+    connects: bool,
+    /// Connections by number: which way their data flow; absent when both ways by turns.
+    ways: BTreeMap<(u32, bool), Option<Direction>>,
+    /// The next line of this stream is what the other end counted.
+    report: Option<u32>,
+    totals: Totals<Key>,
+    /// A whole test has been claimed.
+    complete: bool,
+    enhanced_sender: bool,
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self {
+            book: Book::new("iperf2"),
+            listens: None,
+            connects: false,
+            ways: BTreeMap::new(),
+            report: None,
+            totals: Totals::default(),
+            complete: false,
+            enhanced_sender: false,
+        }
+    }
+}
+
+impl Text {
+    /// Takes a line; false when it is none of this program. `mine`: the lines before it were.
+    pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
+        if self.banner(line) || self.connection(line) || self.header(line) {
+            return true;
+        }
+        if let Some(bracket) = Bracket::of(line)
+            && bracket.version().is_none_or(|version| version == 2)
+        {
+            self.figures(line, &bracket);
+            return true;
+        }
+        mine && (self.remark(line) || self.failed(line) || self.boilerplate(line))
+    }
+
+    /// Everything that was read since the last time.
+    pub(crate) fn finish(&mut self) -> Option<Reading> {
+        let reading = self.book.finish();
+        *self = Self::default();
+        reading
+    }
+
+    /// The test is over; what follows is another one of the same end, or a new file.
+    pub(crate) fn close(&mut self) {
+        let end = self.book.current().and_then(|test| test.written_by);
+        self.book.close();
+        self.ways.clear();
+        self.totals = Totals::default();
+        (self.report, self.complete) = (None, false);
+        if end == Some(End::Server) {
+            self.book.test().written_by = end;
+        } else {
+            (self.connects, self.listens) = (false, None);
+        }
+    }
+
+    /// A new program starts to write.
+    pub(crate) fn restart(&mut self) {
+        self.close();
+        self.book.close();
+        *self = Self { book: std::mem::take(&mut self.book), ..Self::default() };
+    }
+
+    fn banner(&mut self, line: Line<'_>) -> bool {
+        if let Some(rest) = line.after("Client connecting to ") {
+            if self.connects || (self.book.has_claims() && self.server() != Some(true)) {
+                self.restart();
+            }
+            let (host, rest) = rest.split_once(", ").unwrap_or((rest, ""));
+            // A server that connects back belongs to the test of its client.
+            if self.server() != Some(true) {
+                self.connects = true;
+                let test = self.book.test();
+                test.written_by = Some(End::Client);
+                test.target = Some(host.trim().to_owned());
+                test.spec.traffic.udp = rest.starts_with("UDP");
+            }
+            return true;
+        }
+        let Some(rest) = line.after("Server listening on ") else { return self.size(line) };
+        if self.book.has_claims() {
+            self.restart();
+        }
+        self.listens = rest.split_whitespace().nth(2).map(str::to_owned);
+        self.book.test().spec.traffic.udp = rest.starts_with("UDP");
+        true
+    }
+
+    /// Whether a server wrote this; absent before the first connection.
+    fn server(&self) -> Option<bool> {
+        self.book.current()?.written_by.map(|end| end == End::Server)
+    }
+
+    fn size(&mut self, line: Line<'_>) -> bool {
+        let quantity = if self.connects { Quantity::SendBuffer } else { Quantity::ReceiveBuffer };
+        if let Some(rest) = line.after("window size:").or_else(|| line.after("buffer size:")) {
+            if let Some(found) = notes::window(rest, quantity).filter(|_| !line.text.contains("ead buffer")) {
+                let effective = &mut self.book.test().effective;
+                effective.retain(|known| known.quantity != quantity);
+                effective.push(found);
+            }
+            return true;
+        }
+        let length = line.after("Sending ").filter(|rest| rest.contains(" byte datagrams"));
+        if let Some(length) = length.and_then(|rest| rest.split(' ').next()?.parse().ok()) {
+            self.book.test().spec.traffic.length = Some(Bytes::new(length));
+            return true;
+        }
+        line.text.trim_start().starts_with("tcp connect failed: ") && self.failed(line)
+    }
+
+    fn failed(&mut self, line: Line<'_>) -> bool {
+        let steps = ["connect failed: ", "write failed: ", "read failed: ", "bind failed: "];
+        let Some(step) = steps.iter().find(|step| line.text.contains(**step)) else { return false };
+        let reason = line.after(step).unwrap_or_default().trim();
+        self.book.test().error = Some(format!("{step}{reason}"));
+        true
+    }
+
+    /// `[  1] local A port P connected with B port Q (notes)`.
+    fn connection(&mut self, line: Line<'_>) -> bool {
+        let found = find(line, |id, star, rest| {
+            let rest = rest.trim_start().strip_prefix("local ")?;
+            let (local, remote) = rest.split_once(" connected with ")?;
+            Some((id?, star, local, remote))
+        });
+        let Some((id, star, local, remote)) = found else { return false };
+        let port = local.split_whitespace().next_back().map(str::to_owned);
+        let incoming = port.is_some() && port == self.listens;
+        if !self.connects && !incoming && !star && self.server().is_none() && self.listens.is_some() {
+            // Its own connection comes first: a client that also listens, before it says so.
+            self.book.test().written_by = Some(End::Client);
+        }
+        if !self.connects && incoming && self.server() != Some(false) {
+            if self.complete {
+                self.close();
+            }
+            let test = self.book.test();
+            test.written_by = Some(End::Server);
+            test.target.get_or_insert_with(|| remote.split(' ').next().unwrap_or_default().to_owned());
+        }
+        let server = self.server() == Some(true);
+        let backwards =
+            star || remote.contains("(reverse)") || (server != incoming && self.listens.is_some());
+        let way = if backwards { Direction::Download } else { Direction::Upload };
+        // A bounce goes both ways.
+        let way = (!remote.contains("(bb ")).then_some(way);
+        self.ways.insert((id, star), way);
+        if remote.contains("(full-duplex)") || (remote.contains("(reverse)") && !server) {
+            self.ways.insert((id, true), Some(Direction::Download));
+        }
+        let test = self.book.test();
+        let started = notes::started(line);
+        test.started_at = test.started_at.take().or(started);
+        for found in notes::first_window(line) {
+            if !test.effective.iter().any(|known| known.quantity == found.quantity) {
+                test.effective.push(found);
+            }
+        }
+        true
+    }
+
+    fn header(&mut self, line: Line<'_>) -> bool {
+        let Some(head) = line.after("[ ID] Interval  ") else { return false };
+        if head.starts_with("         Transfer") || !head.contains("andwidth") {
+            return false;
+        }
+        self.enhanced_sender = head.contains("Rtry") && !head.contains("BB cnt");
+        self.book.test();
+        true
+    }
+
+    /// Lines about a stream that have no interval.
+    fn remark(&mut self, line: Line<'_>) -> bool {
+        let found = find(line, |id, _, rest| {
+            let rest = rest.trim();
+            (rest == "Server Report:" || rest.ends_with(" datagrams")).then_some((id, rest))
+        });
+        let Some((id, rest)) = found else { return false };
+        if rest == "Server Report:" {
+            self.report = id;
+        } else if let Some(count) = rest.strip_prefix("Sent ").and_then(|rest| rest.split(' ').next()) {
+            // Who writes it has sent them.
+            let sent = |server: bool| if server { Direction::Download } else { Direction::Upload };
+            let direction = id.and(self.server()).map(sent).or_else(|| self.only_way());
+            let mut claim = Claim { stream: id, direction, side: Some(Side::Sender), ..of_line(line) };
+            if let Some(printed) = self.book.number(line, count, false) {
+                claim.figures.push(figure(Quantity::Packets, printed.exact(), rest));
+            }
+            self.book.claim(claim);
+        }
+        true
+    }
+
+    fn boilerplate(&self, line: Line<'_>) -> bool {
+        let words =
+            ["Write buffer size", "TOS ", "Bursting", "ounce-back", "ounceback", "Isochronous", "MSS req"];
+        let more = ["Waiting for server", "WARNING", "TCP congestion control", "-PDF:"];
+        words.iter().chain(&more).any(|word| line.text.contains(word))
+    }
+
+    /// Which way the data of a stream went, and whose count a line of the writer is.
+    fn way(&self, id: Option<u32>, star: bool) -> (Option<Direction>, Option<Side>) {
+        let direction = match id {
+            Some(id) => match self.ways.get(&(id, star)) {
+                Some(known) => *known,
+                None if star => Some(Direction::Download),
+                None => self.ways.get(&(id, true)).copied().flatten().or_else(|| self.only_way()),
+            },
+            None => self.only_way(),
+        };
+        let server = self.server();
+        let side = direction.zip(server).map(|(direction, server)| {
+            if (direction == Direction::Upload) == server { Side::Receiver } else { Side::Sender }
+        });
+        (direction, side)
+    }
+
+    /// The direction of every connection, if it is the same.
+    fn only_way(&self) -> Option<Direction> {
+        let mut ways = self.ways.values();
+        let first = *ways.next()?;
+        ways.all(|way| *way == first).then_some(first).flatten()
+    }
+
+    fn figures(&mut self, line: Line<'_>, bracket: &Bracket<'_>) {
+        let reported = bracket.id.is_some() && self.report == bracket.id;
+        let (direction, side) = self.way(bracket.id, bracket.star);
+        let side = if reported { Some(Side::Receiver) } else { side };
+        if let Some((count, _)) = bracket.rest.split_once(" datagrams received out-of-order") {
+            let mut claim = Claim { stream: bracket.id, direction, ..of_line(line) };
+            claim.side = Some(Side::Receiver);
+            // It follows the line of its interval.
+            let test = self.book.test();
+            claim.scope = test.claims.last().map_or(Scope::Total, |last| last.scope);
+            if let Some(count) = self.book.number(line, count.trim(), false) {
+                claim.figures.push(figure(Quantity::OutOfOrder, count.exact(), bracket.rest.trim()));
+            }
+            self.book.claim(claim);
+            return;
+        }
+        let Some((mut claim, tail)) = bracket.claim(line, &mut self.book) else { return };
+        (claim.direction, claim.side) = (direction, side);
+        let test = self.book.test();
+        let at = test.claims.len();
+        let key = (bracket.id, bracket.star, reported);
+        claim.scope = self.totals.scope(test, key, bracket.from.value, at);
+        self.complete |= claim.scope == Scope::Total;
+        if self.enhanced_sender && tail.contains('/') && !tail.contains(" ms ") {
+            claim.figures.extend(notes::tcp_sender(tail));
+        } else if tail.contains("%)") {
+            claim.figures.extend(datagrams(line, tail, &mut self.book));
+            self.book.test().spec.traffic.udp = true;
+        }
+        claim.figures.extend(notes::packet_rate(tail));
+        claim.figures.retain(|figure| !is_no_number(&figure.printed));
+        self.book.claim(claim);
+        if reported {
+            self.report = None;
+        }
+    }
+}

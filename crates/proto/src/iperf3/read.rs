@@ -1,0 +1,10 @@
+//! What iperf3 wrote, read again: JSON (`-J`, `--json-stream`) and the text of both ends, 3.1 to 3.21.
+
+mod document;
+mod record;
+mod stream;
+mod text;
+
+pub(crate) use document::{is_document, read};
+pub(crate) use stream::Stream;
+pub(crate) use text::Text;

@@ -1,0 +1,255 @@
+//! The JSON object of a test (`-J`).
+
+use linerate_model::Direction;
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, End, ForeignTest, Quantity, Scope};
+use linerate_units::{Bitrate, Bytes, Span};
+
+use super::record::{Place, claim, read as read_figure};
+use crate::reading::book::Book;
+use crate::reading::date::rfc3339;
+use crate::reading::json::Node;
+use crate::reading::number::number;
+
+/// Whether a JSON object is a result of iperf3.
+pub(crate) fn is_document(root: &Node) -> bool {
+    let has = |key| root.get(key).is_some();
+    has("start") && (has("intervals") || has("end") || has("error"))
+        || root.get("start").is_some_and(|start| start.get("version").is_some())
+}
+
+/// Who sends what, as the beginning of the object tells.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Roles {
+    end: Option<End>,
+    reverse: bool,
+    bidir: bool,
+    udp: bool,
+}
+
+impl Roles {
+    /// Whether the local end sends: as the record says, or else as the test was asked for.
+    fn local_sends(self, record: &Node) -> Option<bool> {
+        let said = record.get("sender").and_then(Node::flag);
+        said.or_else(|| self.end.map(|end| (end == End::Client) != self.reverse))
+    }
+
+    fn direction(self, local_sends: Option<bool>) -> Option<Direction> {
+        let client_sends = (self.end? == End::Client) == local_sends?;
+        Some(if client_sends { Direction::Upload } else { Direction::Download })
+    }
+}
+
+/// Reads one object into the book, as a test of its own.
+pub(crate) fn read(root: &Node, book: &mut Book) {
+    let mut test = ForeignTest::default();
+    let mut roles = Roles::default();
+    if let Some(start) = root.get("start") {
+        roles = begin(start, &mut test, book);
+    }
+    for (number, interval) in root.get("intervals").map_or(&[][..], Node::items).iter().enumerate() {
+        test.claims.extend(interval_claims(interval, &format!("intervals[{number}]"), roles, book));
+    }
+    if let Some(end) = root.get("end") {
+        test.claims.extend(end_claims(end, roles, book));
+    }
+    test.error = root.get("error").and_then(Node::text).map(str::to_owned);
+    book.add(test);
+    if let Some(inner) = root.get("server_output_json").filter(|inner| is_document(inner)) {
+        read_inner(inner, book);
+    }
+}
+
+/// The server's own object inside the client's; it holds none itself.
+fn read_inner(root: &Node, book: &mut Book) {
+    if root.get("server_output_json").is_none() {
+        read(root, book);
+    }
+}
+
+/// The `start` object.
+pub(super) fn begin(start: &Node, test: &mut ForeignTest, book: &mut Book) -> Roles {
+    if let Some(version) = start.get("version").and_then(Node::text) {
+        book.version(version.strip_prefix("iperf ").unwrap_or(version));
+    }
+    let mut roles = Roles::default();
+    for (key, end) in [("connecting_to", End::Client), ("accepted_connection", End::Server)] {
+        if let Some(other) = start.get(key) {
+            roles.end = Some(end);
+            test.target = other.get("host").and_then(Node::text).map(str::to_owned);
+        }
+    }
+    test.written_by = roles.end;
+    let stamp = start.get("timestamp").and_then(|stamp| stamp.get("timesecs"));
+    test.started_at = stamp.and_then(Node::count).and_then(rfc3339);
+    let positive = |node: &Node, key: &str| node.get(key).and_then(Node::count).filter(|count| *count > 0);
+    if let Some(asked) = start.get("test_start") {
+        let flag = |key| asked.get(key).and_then(Node::flag).unwrap_or(false);
+        let traffic = &mut test.spec.traffic;
+        roles.udp = asked.get("protocol").and_then(Node::text) == Some("UDP");
+        (roles.reverse, roles.bidir) = (flag("reverse"), flag("bidir"));
+        (traffic.udp, traffic.bidir) = (roles.udp, roles.bidir);
+        traffic.download = roles.reverse && !roles.bidir;
+        traffic.upload = !roles.reverse && !roles.bidir;
+        let streams = positive(asked, "num_streams").and_then(|streams| u32::try_from(streams).ok());
+        traffic.streams = streams.unwrap_or(1);
+        traffic.length = positive(asked, "blksize").map(Bytes::new);
+        traffic.bytes = positive(asked, "bytes").map(Bytes::new);
+        traffic.blocks = positive(asked, "blocks");
+        traffic.omit = positive(asked, "omit").map(Span::from_secs);
+        traffic.duration = positive(asked, "duration").map(Span::from_secs);
+        let rate = positive(asked, "target_bitrate").or_else(|| positive(start, "target_bitrate"));
+        traffic.rate = rate.and_then(|rate| Bitrate::from_bps(rate as f64));
+        traffic.fq_rate = positive(asked, "fqrate").and_then(|rate| Bitrate::from_bps(rate as f64));
+        let interval = asked.get("interval").and_then(Node::written).and_then(|text| number(text, true).ok());
+        let interval = interval.and_then(|seconds| Span::from_secs_f64(seconds.value));
+        traffic.interval = interval.filter(|span| *span > Span::ZERO).unwrap_or(traffic.interval);
+        test.spec.socket.tos = positive(asked, "tos").and_then(|tos| u8::try_from(tos).ok());
+    }
+    test.spec.socket.mss = positive(start, "tcp_mss").and_then(|mss| u32::try_from(mss).ok());
+    test.spec.socket.window = positive(start, "sock_bufsize").map(Bytes::new);
+    for (key, quantity) in [
+        ("tcp_mss_default", Quantity::Mss),
+        ("sndbuf_actual", Quantity::SendBuffer),
+        ("rcvbuf_actual", Quantity::ReceiveBuffer),
+    ] {
+        let figure = start.get(key).and_then(|node| read_figure(node, key, quantity, 1.0, book));
+        test.effective.extend(figure.filter(|figure| figure.value > 0.0));
+    }
+    roles
+}
+
+/// One element of `intervals`.
+pub(super) fn interval_claims(interval: &Node, path: &str, roles: Roles, book: &mut Book) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    let mut note = |node: &Node, path: &str, book: &mut Book| {
+        let sends = roles.local_sends(node);
+        let side = sends.map(|sends| if sends { Side::Sender } else { Side::Receiver });
+        let direction = roles.direction(sends);
+        claims.push(claim(node, Place { path, scope: Scope::Interval, direction, side, only: None }, book));
+    };
+    for (number, stream) in interval.get("streams").map_or(&[][..], Node::items).iter().enumerate() {
+        note(stream, &format!("{path}.streams[{number}]"), book);
+    }
+    for key in ["sum", "sum_bidir_reverse"] {
+        if let Some(sum) = interval.get(key) {
+            note(sum, &format!("{path}.{key}"), book);
+        }
+    }
+    claims.retain(|claim| !claim.figures.is_empty());
+    claims
+}
+
+/// What the sender knows of datagrams.
+const SENT: &[Quantity] =
+    &[Quantity::Seconds, Quantity::Bytes, Quantity::Bitrate, Quantity::Packets, Quantity::Retransmits];
+/// Sent bytes and rate beside times of the receiver: they do not go together.
+const SENT_WITHOUT_TIME: &[Quantity] = &[Quantity::Bytes, Quantity::Bitrate];
+/// What the receiver knows, where bytes and rate are the sender's.
+const FATE: &[Quantity] =
+    &[Quantity::Jitter, Quantity::Lost, Quantity::Packets, Quantity::LossRatio, Quantity::OutOfOrder];
+
+/// The `end` object.
+pub(super) fn end_claims(end: &Node, roles: Roles, book: &mut Book) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    let mut note = |node: &Node, path: &str, side, only, book: &mut Book| {
+        let direction = roles.direction(roles.local_sends(node));
+        let found = claim(node, Place { path, scope: Scope::Total, direction, side: Some(side), only }, book);
+        // A server reports before it hears of the other half, and writes 0 for it.
+        let remote = roles.local_sends(node).is_some_and(|sends| sends != (side == Side::Sender));
+        let bytes = found.figure(Quantity::Bytes).map(|bytes| bytes.value);
+        if !(roles.end == Some(End::Server) && remote && bytes == Some(0.0)) {
+            claims.push(found);
+        }
+    };
+    for (number, stream) in end.get("streams").map_or(&[][..], Node::items).iter().enumerate() {
+        for (key, side) in [("sender", Side::Sender), ("receiver", Side::Receiver)] {
+            if let Some(half) = stream.get(key) {
+                note(half, &format!("end.streams[{number}].{key}"), side, None, book);
+            }
+        }
+        if let Some(udp) = stream.get("udp") {
+            let path = format!("end.streams[{number}].udp");
+            note(udp, &path, Side::Sender, Some(SENT_WITHOUT_TIME), book);
+            note(udp, &path, Side::Receiver, Some(FATE), book);
+        }
+    }
+    for reverse in ["", "_bidir_reverse"] {
+        let (sent, received) = (format!("sum_sent{reverse}"), format!("sum_received{reverse}"));
+        let only = if roles.udp { Some(SENT) } else { None };
+        for (key, side, only) in [(&sent, Side::Sender, only), (&received, Side::Receiver, None)] {
+            // In the sums of datagrams the flag says which half it is, not who wrote it.
+            let Some(sum) = end.get(key) else { continue };
+            if roles.udp {
+                let mut found = udp_sum(sum, key, side, only, roles, !reverse.is_empty(), book);
+                if !(found.figure(Quantity::Bytes).is_some_and(|bytes| bytes.value == 0.0)
+                    && roles.end == Some(End::Server))
+                {
+                    found.figures.retain(|figure| figure.value >= 0.0);
+                    claims.push(found);
+                }
+                continue;
+            }
+            note_sum(sum, key, side, roles, &mut claims, book);
+        }
+    }
+    if end.get("sum_sent").is_none()
+        && let Some(sum) = end.get("sum")
+    {
+        let direction = roles.direction(roles.local_sends(sum));
+        for (side, only) in [(Side::Sender, SENT_WITHOUT_TIME), (Side::Receiver, FATE)] {
+            let place =
+                Place { path: "end.sum", scope: Scope::Total, direction, side: Some(side), only: Some(only) };
+            claims.push(claim(sum, place, book));
+        }
+    }
+    claims.extend(cpu(end, roles, book));
+    claims.retain(|claim| !claim.figures.is_empty());
+    claims
+}
+
+fn note_sum(sum: &Node, key: &str, side: Side, roles: Roles, claims: &mut Vec<Claim>, book: &mut Book) {
+    let sends = roles.local_sends(sum);
+    let path = format!("end.{key}");
+    let place = Place {
+        path: &path,
+        scope: Scope::Total,
+        direction: roles.direction(sends),
+        side: Some(side),
+        only: None,
+    };
+    let found = claim(sum, place, book);
+    let remote = sends.is_some_and(|sends| sends != (side == Side::Sender));
+    let nothing = found.figure(Quantity::Bytes).is_some_and(|bytes| bytes.value == 0.0);
+    if !(roles.end == Some(End::Server) && remote && nothing) {
+        claims.push(found);
+    }
+}
+
+fn udp_sum(
+    sum: &Node,
+    key: &str,
+    side: Side,
+    only: Option<&[Quantity]>,
+    roles: Roles,
+    backwards: bool,
+    book: &mut Book,
+) -> Claim {
+    let download = if roles.bidir { backwards } else { roles.reverse };
+    let direction = Some(if download { Direction::Download } else { Direction::Upload });
+    let path = format!("end.{key}");
+    claim(sum, Place { path: &path, scope: Scope::Total, direction, side: Some(side), only }, book)
+}
+
+/// Shares of CPU time; a server prints those of the client before it has heard of them, as 0.
+fn cpu(end: &Node, roles: Roles, book: &mut Book) -> Option<Claim> {
+    let shares = end.get("cpu_utilization_percent")?;
+    let mut found =
+        Claim { line: shares.line, quote: "end.cpu_utilization_percent".to_owned(), ..Claim::default() };
+    for (key, quantity) in [("host_total", Quantity::CpuLocal), ("remote_total", Quantity::CpuRemote)] {
+        let figure = shares.get(key).and_then(|node| read_figure(node, key, quantity, 0.01, book));
+        let unheard = quantity == Quantity::CpuRemote && roles.end == Some(End::Server);
+        found.figures.extend(figure.filter(|figure| !(unheard && figure.value == 0.0)));
+    }
+    (!found.figures.is_empty()).then_some(found)
+}

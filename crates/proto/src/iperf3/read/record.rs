@@ -1,0 +1,96 @@
+//! One record of the JSON: a stream or a sum, over an interval or the whole test.
+
+use linerate_model::Direction;
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, Figure, Quantity, Scope};
+use linerate_units::Span;
+
+use crate::reading::book::{Book, figure};
+use crate::reading::json::{Node, Value};
+use crate::reading::number::number;
+
+/// What a record is about, as its place in the document says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) path: &'a str,
+    pub(super) scope: Scope,
+    pub(super) direction: Option<Direction>,
+    pub(super) side: Option<Side>,
+    /// The figures that count there; a record repeats zeros for what the other end knows.
+    pub(super) only: Option<&'a [Quantity]>,
+}
+
+/// The keys, what they are, and how many of our unit one of theirs is.
+const KEYS: &[(&str, Quantity, f64)] = &[
+    ("seconds", Quantity::Seconds, 1.0),
+    ("bytes", Quantity::Bytes, 1.0),
+    ("bits_per_second", Quantity::Bitrate, 1.0),
+    ("retransmits", Quantity::Retransmits, 1.0),
+    ("snd_cwnd", Quantity::CongestionWindow, 1.0),
+    ("rtt", Quantity::RoundTrip, 1e-6),
+    ("mean_rtt", Quantity::RoundTrip, 1e-6),
+    ("rttvar", Quantity::RoundTripVariation, 1e-6),
+    ("pmtu", Quantity::Mtu, 1.0),
+    ("jitter_ms", Quantity::Jitter, 1e-3),
+    ("lost_packets", Quantity::Lost, 1.0),
+    ("packets", Quantity::Packets, 1.0),
+    ("lost_percent", Quantity::LossRatio, 0.01),
+    ("out_of_order", Quantity::OutOfOrder, 1.0),
+];
+
+/// Figures that a sender whose system has no such counter writes as 0 or -1.
+const UNKNOWN_AS_ZERO: &[Quantity] =
+    &[Quantity::RoundTrip, Quantity::RoundTripVariation, Quantity::CongestionWindow, Quantity::Mtu];
+
+/// The claim of a record; without figures when nothing in it could be read.
+pub(super) fn claim(node: &Node, place: Place<'_>, book: &mut Book) -> Claim {
+    let mut claim = Claim {
+        line: node.line,
+        quote: place.path.to_owned(),
+        scope: place.scope,
+        stream: node.get("socket").and_then(Node::count).and_then(|socket| u32::try_from(socket).ok()),
+        direction: place.direction,
+        side: place.side,
+        start: span(node, "start"),
+        end: span(node, "end"),
+        omitted: node.get("omitted").and_then(Node::flag).unwrap_or(false),
+        figures: Vec::new(),
+    };
+    for (key, quantity, factor) in KEYS {
+        if place.only.is_some_and(|only| !only.contains(quantity)) || claim.figure(*quantity).is_some() {
+            continue;
+        }
+        if let Some(found) = node.get(key).and_then(|value| read(value, key, *quantity, *factor, book)) {
+            claim.figures.push(found);
+        }
+    }
+    claim
+}
+
+fn span(node: &Node, key: &str) -> Option<Span> {
+    let printed = number(node.get(key)?.written()?, true).ok()?;
+    Span::from_secs_f64(printed.value)
+}
+
+/// One figure; what is there and is no number is noted.
+pub(super) fn read(
+    node: &Node,
+    key: &str,
+    quantity: Quantity,
+    factor: f64,
+    book: &mut Book,
+) -> Option<Figure> {
+    let Value::Number(written) = &node.value else {
+        book.unread(node.line, None, format!("{key} is not a number"));
+        return None;
+    };
+    let printed = match number(written, true) {
+        Ok(printed) => printed.exact().times(factor),
+        Err(why) => {
+            book.unread(node.line, None, format!("{key}: {why}"));
+            return None;
+        }
+    };
+    let unknown = printed.value < 0.0 || (printed.value == 0.0 && UNKNOWN_AS_ZERO.contains(&quantity));
+    (!unknown).then(|| figure(quantity, printed, format!("{key} {written}")))
+}

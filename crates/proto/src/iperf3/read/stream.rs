@@ -1,0 +1,52 @@
+//! JSON line by line (`--json-stream`).
+
+use linerate_model::reading::ForeignTest;
+
+use super::document::{Roles, begin, end_claims, interval_claims};
+use crate::reading::book::Book;
+use crate::reading::json::Node;
+
+/// A test while its lines come in.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    open: Option<(ForeignTest, Roles)>,
+    intervals: u32,
+}
+
+impl Stream {
+    /// Takes one object; `line` is the one in which it stands.
+    pub(crate) fn take(&mut self, event: &Node, book: &mut Book) {
+        let (Some(name), Some(data)) = (event.get("event").and_then(Node::text), event.get("data")) else {
+            return;
+        };
+        if name == "start" {
+            self.close(book);
+            let mut test = ForeignTest::default();
+            let roles = begin(data, &mut test, book);
+            self.open = Some((test, roles));
+            return;
+        }
+        let (test, roles) = self.open.get_or_insert_default();
+        match name {
+            "interval" => {
+                let path = format!("interval {}", self.intervals);
+                self.intervals += 1;
+                test.claims.extend(interval_claims(data, &path, *roles, book));
+            }
+            "error" => test.error = data.text().map(str::to_owned),
+            "end" => {
+                test.claims.extend(end_claims(data, *roles, book));
+                self.close(book);
+            }
+            _ => {}
+        }
+    }
+
+    /// The test is over, with or without its end.
+    pub(crate) fn close(&mut self, book: &mut Book) {
+        self.intervals = 0;
+        if let Some((test, _)) = self.open.take() {
+            book.add(test);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! What NTttcp wrote, read again: the text of the Linux program, the tables of the Windows one, XML and JSON.
+//!
+//! KB and MB are decimal on Linux and binary on Windows.
+
+mod document;
+mod text;
+mod windows;
+mod xml;
+
+pub(crate) use document::{is_document, read};
+pub(crate) use text::Text;
+
+use linerate_model::Direction;
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, End, ForeignTest};
+
+/// What the role of the writer says of a test: the sender connects.
+fn describe(test: &mut ForeignTest, side: Side) {
+    test.written_by = Some(if side == Side::Sender { End::Client } else { End::Server });
+    test.spec.traffic.upload = true;
+    for claim in &mut test.claims {
+        claim.side = Some(side);
+        claim.direction = Some(Direction::Upload);
+    }
+}
+
+/// Notes a claim that has figures.
+fn put(test: &mut ForeignTest, claim: Claim) {
+    if !claim.figures.is_empty() {
+        test.claims.push(claim);
+    }
+}

@@ -1,0 +1,120 @@
+//! The JSON object of `-j`, in which every number is a text.
+
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, ForeignTest, Quantity};
+use linerate_units::Span;
+
+use super::{describe, put};
+use crate::reading::book::{Book, figure};
+use crate::reading::json::Node;
+use crate::reading::number::number;
+
+/// Whether a JSON object is a result of NTttcp.
+pub(crate) fn is_document(root: &Node) -> bool {
+    root.get("ntttcps").is_some() || root.get("ntttcpr").is_some()
+}
+
+/// Reads one object into the book.
+pub(crate) fn read(root: &Node, book: &mut Book) {
+    for (key, side) in [("ntttcps", Side::Sender), ("ntttcpr", Side::Receiver)] {
+        if let Some(inner) = root.get(key) {
+            let test = one(inner, side, book);
+            book.add(test);
+        }
+    }
+}
+
+fn one(root: &Node, side: Side, book: &mut Book) -> ForeignTest {
+    let mut test = ForeignTest::default();
+    let version = root.get("version").and_then(Node::text).unwrap_or_default();
+    book.version(version);
+    let kilo = kilo(version);
+    if let Some(asked) = root.get("parameters") {
+        let count = |key: &str| asked.get(key).and_then(Node::count).filter(|count| *count > 0);
+        test.spec.traffic.udp = asked.get("udp").and_then(Node::text) == Some("True");
+        test.spec.traffic.duration = count("runTime").map(Span::from_secs);
+        test.spec.traffic.omit = count("warmupTime").map(Span::from_secs);
+    }
+    for (number, thread) in root.get("threads").map_or(&[][..], Node::items).iter().enumerate() {
+        let mut claim = Claim {
+            line: thread.line,
+            quote: format!("threads[{number}]"),
+            stream: thread.get("index").and_then(Node::count).and_then(|index| u32::try_from(index).ok()),
+            ..Claim::default()
+        };
+        rates(thread, kilo, &mut claim, book);
+        put(&mut test, claim);
+    }
+    let mut claim = Claim { line: root.line, quote: "totals".to_owned(), ..Claim::default() };
+    if let Some(total) = root.get("totalBytes") {
+        claim.line = total.line;
+        value(total, Quantity::Bytes, kilo * kilo, &mut claim, book);
+    }
+    rates(root, kilo, &mut claim, book);
+    for (key, quantity, factor) in [
+        ("cycles", Quantity::CyclesPerByte, 1.0),
+        ("avgPacketsPerInterrupt", Quantity::PacketsPerInterrupt, 1.0),
+        ("tcpAverageRtt metric", Quantity::RoundTrip, 1e-6),
+    ] {
+        if let Some(node) = root.get(key) {
+            value(node, quantity, factor, &mut claim, book);
+        }
+    }
+    let again = root.get("tcp_retransmits").map_or(&[][..], Node::items);
+    if let Some(segments) = again.iter().find(|node| metric(node) == Some("retrans_segs")) {
+        value(segments, Quantity::Retransmits, 1.0, &mut claim, book);
+    }
+    put(&mut test, claim);
+    describe(&mut test, side);
+    test
+}
+
+/// Bytes in a KB of the program of that version.
+pub(super) fn kilo(version: &str) -> f64 {
+    if version.ends_with("-linux") { 1000.0 } else { 1024.0 }
+}
+
+/// Bits per second in one of a unit, with so many bytes in a KB.
+pub(super) fn rate(metric: &str, kilo: f64) -> Option<f64> {
+    Some(match metric {
+        "Bps" => 8.0,
+        "KB/s" => 8.0 * kilo,
+        "MB/s" => 8.0 * kilo * kilo,
+        "mbps" => 1e6,
+        _ => return None,
+    })
+}
+
+fn metric(node: &Node) -> Option<&str> {
+    node.get("metric").and_then(Node::text)
+}
+
+/// Time and every form of the rate.
+fn rates(node: &Node, kilo: f64, claim: &mut Claim, book: &mut Book) {
+    if let Some(time) = node.get("realTime") {
+        value(time, Quantity::Seconds, 1.0, claim, book);
+    }
+    // The rate comes in several units; the last that is known is the finest.
+    let forms = node.get("throughputs").map_or(&[][..], Node::items);
+    for form in forms.iter().rev() {
+        if let Some(factor) = metric(form).and_then(|metric| rate(metric, kilo)) {
+            value(form, Quantity::Bitrate, factor, claim, book);
+            return;
+        }
+    }
+}
+
+fn value(node: &Node, quantity: Quantity, factor: f64, claim: &mut Claim, book: &mut Book) {
+    let Some(text) = node.get("value").and_then(Node::written) else { return };
+    // One of them ends in a unit that it does not have.
+    let amount = text.split_whitespace().next().unwrap_or_default();
+    match number(amount, true) {
+        Ok(printed) => {
+            let count = quantity == Quantity::Retransmits;
+            let printed = if count { printed.exact() } else { printed.times(factor) };
+            let unit = metric(node).unwrap_or_default();
+            claim.figures.push(figure(quantity, printed, format!("{amount} {unit}").trim_end()));
+        }
+        Err(why) => book.unread(node.line, None, why),
+    }
+}

@@ -1,0 +1,223 @@
+//! What the programs print while they run; documents of XML are handed on line by line.
+
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, Quantity, Reading, Scope};
+
+use super::xml::Xml;
+use super::{describe, windows};
+use crate::reading::book::{Book, figure, of_line};
+use crate::reading::line::Line;
+
+/// Reads text line by line.
+#[derive(Debug)]
+pub(crate) struct Text {
+    book: Book,
+    xml: Option<Box<Xml>>,
+    sends: Option<bool>,
+    /// The totals of a test, which have a line for each figure.
+    totals: Option<Claim>,
+    complete: bool,
+    /// Table of the Windows program whose head has come.
+    table: Option<usize>,
+    threads: bool,
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self {
+            book: Book::new("ntttcp"),
+            xml: None,
+            sends: None,
+            totals: None,
+            complete: false,
+            table: None,
+            threads: false,
+        }
+    }
+}
+
+/// What stands behind the time and the level of a line.
+fn message(text: &str) -> Option<(&str, &str)> {
+    ["INFO: ", "ERR : ", "DBG : "].into_iter().find_map(|level| {
+        let (before, rest) = text.split_once(level)?;
+        let time = before.trim_end().rsplit(' ').next()?;
+        (time.len() == 8 && time.as_bytes().get(2) == Some(&b':')).then_some((level, rest))
+    })
+}
+
+impl Text {
+    /// Takes a line; false when it is none of this program. `mine`: the lines before it were.
+    pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
+        if let Some(begun) = Xml::begins(line, &mut self.book) {
+            self.end_xml(false);
+            self.close();
+            self.xml = Some(Box::new(begun));
+        }
+        if let Some(mut xml) = self.xml.take() {
+            let ends = xml.take(line, &mut self.book);
+            self.xml = Some(xml);
+            if ends {
+                self.end_xml(true);
+            }
+            return true;
+        }
+        if let Some(version) = line.after("NTTTCP for Linux ") {
+            self.close();
+            self.book.version(version.trim());
+            return true;
+        }
+        if let Some((level, text)) = message(line.text) {
+            self.message(line, level, text);
+            return true;
+        }
+        if let Some(rate) = line.after("Real-time throughput: ") {
+            let mut claim = Claim { scope: Scope::Interval, ..of_line(line) };
+            self.rate(line, rate.trim(), &mut claim);
+            self.book.claim(claim);
+            return true;
+        }
+        self.windows(line, mine) || (mine && (line.text.contains(" role") || line.text.contains("protocol:")))
+    }
+
+    /// Everything that was read since the last time.
+    pub(crate) fn finish(&mut self) -> Option<Reading> {
+        self.end_xml(false);
+        self.close();
+        let reading = self.book.finish();
+        *self = Self::default();
+        reading
+    }
+
+    fn end_xml(&mut self, whole: bool) {
+        if let Some(xml) = self.xml.take() {
+            xml.finish(whole, &mut self.book);
+        }
+    }
+
+    /// The test is over; what follows is another one.
+    pub(crate) fn close(&mut self) {
+        if let Some(totals) = self.totals.take() {
+            self.book.claim(totals);
+        }
+        if self.book.current().is_some()
+            && let Some(sends) = self.sends
+        {
+            describe(self.book.test(), if sends { Side::Sender } else { Side::Receiver });
+        }
+        self.book.close();
+        (self.sends, self.complete, self.table, self.threads) = (None, false, None, false);
+    }
+
+    fn message(&mut self, line: Line<'_>, level: &str, text: &str) {
+        let text = text.trim();
+        if self.complete && (text.contains("threads created") || text.contains("progressing")) {
+            self.close();
+        }
+        if level == "ERR : " {
+            self.book.test().error = Some(text.to_owned());
+            return;
+        }
+        if text.contains("connections created in") || text.contains("connections tested") {
+            self.sends = Some(true);
+        } else if text.contains("Network activity progressing") && self.sends.is_none() {
+            self.sends = Some(false);
+        }
+        if text.contains("#####  Totals:  #####") {
+            self.totals = Some(of_line(line));
+            self.complete = true;
+            return;
+        }
+        let Some((name, value)) = text.split_once("\t:").or_else(|| text.split_once(" :")) else {
+            self.thread(line, text);
+            return;
+        };
+        self.total(line, name.trim(), value.trim());
+    }
+
+    fn total(&mut self, line: Line<'_>, name: &str, value: &str) {
+        let Some(mut claim) = self.totals.take() else { return };
+        let amount = value.split_whitespace().next().unwrap_or_default().trim_end_matches('%');
+        let (quantity, factor) = match name {
+            "throughput" => {
+                (claim.line, claim.quote) = (line.number, line.quote());
+                self.rate(line, value, &mut claim);
+                self.totals = Some(claim);
+                return;
+            }
+            "test duration" => (Quantity::Seconds, 1.0),
+            "total bytes" => (Quantity::Bytes, 1.0),
+            "retrans segs" => (Quantity::Retransmits, 1.0),
+            "cycles/byte" => (Quantity::CyclesPerByte, 1.0),
+            "pkts/interrupt" => (Quantity::PacketsPerInterrupt, 1.0),
+            "tcpi rtt" => (Quantity::RoundTrip, 1e-6),
+            "idle" => (Quantity::CpuLocal, 0.01),
+            _ => {
+                self.totals = Some(claim);
+                return;
+            }
+        };
+        if let Some(mut printed) = self.book.number(line, amount, false) {
+            if matches!(quantity, Quantity::Bytes | Quantity::Retransmits) {
+                printed = printed.exact();
+            }
+            if quantity == Quantity::CpuLocal {
+                printed.value = 100.0 - printed.value;
+            }
+            let words =
+                if quantity == Quantity::CpuLocal { format!("idle {value}") } else { value.to_owned() };
+            claim.figures.push(figure(quantity, printed.times(factor), words));
+        }
+        self.totals = Some(claim);
+    }
+
+    /// `190.27Mbps`, with decimal prefixes.
+    fn rate(&mut self, line: Line<'_>, value: &str, claim: &mut Claim) {
+        let end = value.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(value.len());
+        let (amount, unit) = value.split_at(end);
+        let Some(prefix) = unit.trim().strip_suffix("bps") else { return };
+        let Some(power) = ["", "K", "M", "G", "T"].iter().position(|known| *known == prefix) else { return };
+        if let Some(printed) = self.book.number(line, amount.trim(), false) {
+            let printed = printed.times(1000_f64.powi(power as i32));
+            claim.figures.push(figure(Quantity::Bitrate, printed, value));
+        }
+    }
+
+    /// `0 2.00 190.16Mbps` of the table of threads.
+    fn thread(&mut self, line: Line<'_>, text: &str) {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [index, time, rate] = words.as_slice() else { return };
+        let (Ok(index), true) = (index.parse(), rate.ends_with("bps")) else { return };
+        let mut claim = Claim { stream: Some(index), ..of_line(line) };
+        if let Some(printed) = self.book.number(line, time, false) {
+            claim.figures.push(figure(Quantity::Seconds, printed, *time));
+        }
+        self.rate(line, rate, &mut claim);
+        self.book.claim(claim);
+    }
+
+    fn windows(&mut self, line: Line<'_>, mine: bool) -> bool {
+        if windows::threads(line) {
+            self.close();
+            self.threads = true;
+            return true;
+        }
+        if let Some(table) = windows::head(line) {
+            (self.table, self.threads) = (Some(table), false);
+            return true;
+        }
+        if line.text.trim().is_empty() || line.text.contains("=====") || line.text.contains("#####") {
+            return mine;
+        }
+        let claim = match self.table {
+            Some(table) => windows::row(line, table, &mut self.book),
+            None if self.threads => windows::thread(line, &mut self.book),
+            None => None,
+        };
+        self.table = None;
+        let known = claim.is_some();
+        if let Some(claim) = claim {
+            self.book.claim(claim);
+        }
+        known
+    }
+}

@@ -1,0 +1,72 @@
+//! The tables of the Windows program: a head, a rule, and a row of numbers.
+
+use linerate_model::reading::{Claim, Quantity};
+
+use crate::reading::book::{Book, figure, of_line};
+use crate::reading::line::Line;
+
+/// A column: what it holds, and how many of our unit one of its unit is.
+type Column = Option<(Quantity, f64)>;
+
+/// KB and MB are binary here.
+const KILO: f64 = 1024.0;
+
+/// The tables, by the beginning of their heads.
+const TABLES: &[(&str, &[Column])] = &[
+    (
+        "Bytes(MEG)    realtime(s)",
+        &[
+            Some((Quantity::Bytes, KILO * KILO)),
+            Some((Quantity::Seconds, 1.0)),
+            None,
+            Some((Quantity::Bitrate, KILO * KILO * 8.0)),
+        ],
+    ),
+    ("Throughput(Buffers/s) Cycles/Byte", &[None, Some((Quantity::CyclesPerByte, 1.0)), None]),
+    ("DPCs(count/s) Pkts(num/DPC)", &[None, None, None, Some((Quantity::PacketsPerInterrupt, 1.0))]),
+    (
+        "Packets Sent Packets Received",
+        &[None, None, Some((Quantity::Retransmits, 1.0)), None, Some((Quantity::CpuLocal, 0.01))],
+    ),
+];
+
+/// Which table a head begins.
+pub(super) fn head(line: Line<'_>) -> Option<usize> {
+    TABLES.iter().position(|(head, _)| line.text.contains(head))
+}
+
+/// The head of the table of threads.
+pub(super) fn threads(line: Line<'_>) -> bool {
+    line.text.contains("Thread  Time(s) Throughput(KB/s)")
+}
+
+/// A row below a head.
+pub(super) fn row(line: Line<'_>, table: usize, book: &mut Book) -> Option<Claim> {
+    let (_, columns) = TABLES.get(table)?;
+    let words: Vec<&str> = line.text.split_whitespace().collect();
+    if words.len() != columns.len() {
+        return None;
+    }
+    let mut claim = of_line(line);
+    for (word, column) in words.iter().zip(*columns) {
+        let Some((quantity, factor)) = column else { continue };
+        if let Some(printed) = book.number(line, word, true) {
+            let printed = if *quantity == Quantity::Retransmits { printed.exact() } else { printed };
+            claim.figures.push(figure(*quantity, printed.times(*factor), *word));
+        }
+    }
+    Some(claim)
+}
+
+/// A row of the table of threads: number, time, KB/s, bytes of a completion.
+pub(super) fn thread(line: Line<'_>, book: &mut Book) -> Option<Claim> {
+    let words: Vec<&str> = line.text.split_whitespace().collect();
+    let [index, time, rate, _] = words.as_slice() else { return None };
+    let mut claim = Claim { stream: Some(index.parse().ok()?), ..of_line(line) };
+    for (word, quantity, factor) in [(time, Quantity::Seconds, 1.0), (rate, Quantity::Bitrate, KILO * 8.0)] {
+        if let Some(printed) = book.number(line, word, true) {
+            claim.figures.push(figure(quantity, printed.times(factor), *word));
+        }
+    }
+    Some(claim)
+}

@@ -1,0 +1,126 @@
+//! The XML of `-x`: elements without depth but for the threads, each on a line of its own.
+
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, ForeignTest, Quantity};
+use linerate_units::Span;
+
+use super::document::{kilo, rate};
+use super::{describe, put};
+use crate::reading::book::{Book, figure};
+use crate::reading::line::Line;
+
+/// A document while its lines come in.
+#[derive(Debug)]
+pub(super) struct Xml {
+    side: Side,
+    kilo: f64,
+    test: ForeignTest,
+    /// What is being filled: a thread, or the totals.
+    claim: Claim,
+    totals: Claim,
+    first_line: u32,
+}
+
+/// The value of an attribute.
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    tag.split_once(&format!("{name}=\""))?.1.split('"').next()
+}
+
+impl Xml {
+    /// A document that begins in this line.
+    pub(super) fn begins(line: Line<'_>, book: &mut Book) -> Option<Self> {
+        let (side, rest) = match (line.after("<ntttcps "), line.after("<ntttcpr ")) {
+            (Some(rest), _) => (Side::Sender, rest),
+            (None, Some(rest)) => (Side::Receiver, rest),
+            (None, None) => return None,
+        };
+        let version = attribute(rest, "version").unwrap_or_default();
+        book.version(version);
+        Some(Self {
+            side,
+            kilo: kilo(version),
+            test: ForeignTest::default(),
+            claim: Claim::default(),
+            totals: Claim { line: line.number, quote: "totals".to_owned(), ..Claim::default() },
+            first_line: line.number,
+        })
+    }
+
+    /// Takes the elements of a line; whether it was the last one.
+    pub(super) fn take(&mut self, line: Line<'_>, book: &mut Book) -> bool {
+        let mut rest = line.text;
+        while let Some((_, from)) = rest.split_once('<') {
+            let Some((tag, after)) = from.split_once('>') else {
+                book.unread(line.number, line.column(from), "an element without its end");
+                return false;
+            };
+            let (text, _) = after.split_once('<').unwrap_or((after, ""));
+            if tag.starts_with("/ntttcp") {
+                return true;
+            }
+            self.element(line, tag, text, book);
+            rest = after;
+        }
+        false
+    }
+
+    fn element(&mut self, line: Line<'_>, tag: &str, text: &str, book: &mut Book) {
+        let name = tag.split_whitespace().next().unwrap_or_default();
+        let metric = attribute(tag, "metric").unwrap_or_default();
+        match name {
+            "thread" => {
+                let stream = attribute(tag, "index").and_then(|index| index.parse().ok());
+                let quote = format!("thread {}", attribute(tag, "index").unwrap_or_default());
+                self.claim = Claim { line: line.number, quote, stream, ..Claim::default() };
+                return;
+            }
+            "/thread" => {
+                let thread = std::mem::take(&mut self.claim);
+                put(&mut self.test, thread);
+                return;
+            }
+            "udp" => self.test.spec.traffic.udp = text == "True",
+            "run_time" => self.test.spec.traffic.duration = seconds(text),
+            "warmup_time" => self.test.spec.traffic.omit = seconds(text),
+            _ => {}
+        }
+        let mega = self.kilo * self.kilo;
+        let found = match (name, metric) {
+            ("total_bytes", "MB") => Some((Quantity::Bytes, mega)),
+            ("realtime", "s") => Some((Quantity::Seconds, 1.0)),
+            ("throughput", metric) => rate(metric, self.kilo).map(|factor| (Quantity::Bitrate, factor)),
+            ("avg_packets_per_interrupt", _) => Some((Quantity::PacketsPerInterrupt, 1.0)),
+            ("tcp_retransmits", "retrans_segs") => Some((Quantity::Retransmits, 1.0)),
+            ("cycles_per_byte" | "cycles", _) => Some((Quantity::CyclesPerByte, 1.0)),
+            ("tcp_average_rtt", "us") => Some((Quantity::RoundTrip, 1e-6)),
+            _ => None,
+        };
+        let Some((quantity, factor)) = found else { return };
+        let Some(printed) = book.number(line, text, true) else { return };
+        let claim = if self.claim.line > 0 { &mut self.claim } else { &mut self.totals };
+        if quantity == Quantity::Bytes {
+            claim.line = line.number;
+        }
+        let printed = if quantity == Quantity::Retransmits { printed.exact() } else { printed.times(factor) };
+        // The rate comes in several units, the finest last.
+        claim.figures.retain(|known| known.quantity != quantity);
+        claim.figures.push(figure(quantity, printed, format!("{text} {metric}").trim_end()));
+    }
+
+    /// The test, whether whole or not.
+    pub(super) fn finish(mut self, whole: bool, book: &mut Book) {
+        if !whole {
+            let why = "the document that begins here breaks off before its end";
+            book.unread(self.first_line, None, why);
+        }
+        for claim in [std::mem::take(&mut self.claim), std::mem::take(&mut self.totals)] {
+            put(&mut self.test, claim);
+        }
+        describe(&mut self.test, self.side);
+        book.add(self.test);
+    }
+}
+
+fn seconds(text: &str) -> Option<Span> {
+    text.parse().ok().filter(|count| *count > 0).map(Span::from_secs)
+}

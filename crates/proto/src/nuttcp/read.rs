@@ -1,0 +1,265 @@
+//! What nuttcp wrote, read again: the one line, intervals, `-fparse` and the blocks of `-v`, 6.1.2 to 8.2.2.
+
+use linerate_model::Direction;
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, End, Figure, Quantity, Reading, Scope};
+use linerate_units::Bytes;
+
+use crate::reading::book::{Book, figure, of_line};
+use crate::reading::classic::{after, before, calls, usage};
+use crate::reading::line::Line;
+
+const MEGA: f64 = 1_048_576.0;
+
+/// Reads text line by line.
+#[derive(Debug)]
+pub(crate) struct Text {
+    book: Book,
+    /// Roles of the ends that have reported in blocks, the client's first.
+    blocks: Vec<Side>,
+    /// It went on without a server, as a plain ttcp transmitter.
+    classic: bool,
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self { book: Book::new("nuttcp"), blocks: Vec::new(), classic: false }
+    }
+}
+
+fn named(text: &str) -> Option<(Side, &str)> {
+    let (_, rest) = text.split_once("nuttcp-")?;
+    let side = match rest.as_bytes().first()? {
+        b't' => Side::Sender,
+        b'r' => Side::Receiver,
+        _ => return None,
+    };
+    let (name, rest) = rest.split_once(": ")?;
+    (name.len() < 64).then_some((side, rest))
+}
+
+impl Text {
+    /// Takes a line; false when it is none of this program. `mine`: the lines before it were.
+    pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
+        if let Some((side, text)) = named(line.text) {
+            self.block(line, side, text);
+            return true;
+        }
+        if line.text.contains(" MB / ") && line.text.contains(" sec = ") {
+            self.brief(line);
+            return true;
+        }
+        if line.text.contains("megabytes=") && line.text.contains("rate_Mbps=") {
+            self.parsed(line);
+            return true;
+        }
+        if let Some(reason) = line.after("connect failed: ").filter(|_| mine) {
+            self.book.test().error = Some(reason.trim().to_owned());
+            return true;
+        }
+        if line.text.contains(" only supported for client/server mode") {
+            self.book.test().error = Some(line.quote());
+            return true;
+        }
+        mine && line.text.contains("errno=")
+    }
+
+    /// Everything that was read since the last time.
+    pub(crate) fn finish(&mut self) -> Option<Reading> {
+        self.close();
+        let reading = self.book.finish();
+        *self = Self::default();
+        reading
+    }
+
+    /// The test is over; what follows is another one.
+    pub(crate) fn close(&mut self) {
+        if self.book.current().is_some() {
+            let upload = self.blocks.first().map(|side| *side == Side::Sender);
+            let upload = upload.or(self.classic.then_some(true));
+            let test = self.book.test();
+            test.written_by = Some(End::Client);
+            if let Some(upload) = upload {
+                let direction = if upload { Direction::Upload } else { Direction::Download };
+                (test.spec.traffic.upload, test.spec.traffic.download) = (upload, !upload);
+                test.claims.iter_mut().for_each(|claim| claim.direction = Some(direction));
+            }
+        }
+        self.book.close();
+        self.blocks.clear();
+        self.classic = false;
+    }
+
+    /// A line of `-v`, or an error.
+    fn block(&mut self, line: Line<'_>, side: Side, text: &str) {
+        if text.ends_with(": socket") && self.blocks.contains(&side) {
+            self.close();
+        }
+        if let Some(version) = text.strip_prefix('v').and_then(|rest| rest.split_once(": ")) {
+            self.book.version(version.0);
+        }
+        self.classic |= text.contains("\"classic\" mode");
+        if let Some((_, reason)) = text.split_once("Error: ") {
+            self.book.test().error = Some(reason.trim().to_owned());
+            return;
+        }
+        if text.ends_with(": socket") || (text.contains("eal") && text.contains("rate_Mbps=")) {
+            self.note_block(side);
+        }
+        self.setup(line, text);
+        let book = &mut self.book;
+        let mut figures = Vec::new();
+        if text.contains(" MB in ") && text.contains(" real seconds = ") {
+            figures.push(before(line, text, " MB in ", Quantity::Bytes, MEGA, book));
+            figures.push(before(line, text, " real seconds", Quantity::Seconds, 1.0, book));
+            figures.push(before(line, text, " Mbps", Quantity::Bitrate, 1e6, book));
+        } else if text.contains("real_seconds=") {
+            figures.extend(words(line, text, book).into_iter().map(Some));
+        } else if text.contains("retrans") {
+            let word = if text.contains("retrans = ") { "retrans = " } else { "retrans=" };
+            figures.push(after(line, text, word, Quantity::Retransmits, 1.0, book));
+            let word = if text.contains("cwnd = ") { "cwnd = " } else { "cwnd=" };
+            figures.push(after(line, text, word, Quantity::CongestionWindow, 1024.0, book));
+        } else if let Some(found) = usage(line, text, book) {
+            let quantity = cpu_of(side);
+            figures.push(Some(Figure { quantity, ..found }));
+        } else {
+            figures.extend(calls(line, text, book).into_iter().map(Some));
+        }
+        let figures = figures.into_iter().flatten().collect();
+        self.book.claim(Claim { side: Some(side), figures, ..of_line(line) });
+    }
+
+    fn note_block(&mut self, side: Side) {
+        if !self.blocks.contains(&side) {
+            self.blocks.push(side);
+        }
+    }
+
+    fn setup(&mut self, line: Line<'_>, text: &str) {
+        let book = &mut self.book;
+        let length = after(line, text, "buflen=", Quantity::MessageSize, 1.0, book);
+        let streams = after(line, text, "nstream=", Quantity::MessageSize, 1.0, book);
+        let mss = after(line, text, "mss=", Quantity::Mss, 1.0, book);
+        let rtt = after(line, text, "RTT=", Quantity::RoundTrip, 1e-3, book)
+            .or_else(|| after(line, text, "rtt_ms=", Quantity::RoundTrip, 1e-3, book));
+        let test = book.test();
+        if let Some(length) = length {
+            test.spec.traffic.length = Some(Bytes::new(length.value as u64));
+            test.spec.traffic.udp |= text.contains(" udp") || text.contains("mode=udp");
+        }
+        if let Some(streams) = streams {
+            test.spec.traffic.streams = streams.value as u32;
+        }
+        let host =
+            text.split_once(" -> ").map(|(_, host)| host).or_else(|| Some(text.split_once(" host=")?.1));
+        if let Some(host) = host.and_then(|host| host.split_whitespace().next()) {
+            test.target = Some(host.to_owned());
+        }
+        for mut found in mss.into_iter().chain(rtt) {
+            if found.quantity == Quantity::Mss {
+                found.step = 0.0;
+            }
+            test.effective.push(found);
+        }
+    }
+
+    /// `68.8905 MB / 3.06 sec = 188.9408 Mbps 0 %TX 8 %RX …`; an interval has no shares of CPU time.
+    fn brief(&mut self, line: Line<'_>) {
+        // What a running total and the transmitter add are figures of their own.
+        let cut = line.text.find(" Tot:").or_else(|| line.text.find(" Trans:")).unwrap_or(line.text.len());
+        let (text, more) = line.text.split_at(cut);
+        let total = text.contains("%TX") || text.contains("%RX");
+        let mut claim = Claim { scope: scope(total), ..of_line(line) };
+        // Both directions print what the receiver counted; a plain ttcp transmitter knows no receiver.
+        claim.side = Some(if self.classic { Side::Sender } else { Side::Receiver });
+        let book = &mut self.book;
+        let mut found = vec![
+            before(line, text, " MB / ", Quantity::Bytes, MEGA, book),
+            before(line, text, " sec = ", Quantity::Seconds, 1.0, book),
+            before(line, text, " Mbps", Quantity::Bitrate, 1e6, book),
+        ];
+        let words = [
+            (" %TX", Quantity::CpuSender, 0.01),
+            (" %RX", Quantity::CpuReceiver, 0.01),
+            (" retrans", Quantity::Retransmits, 1.0),
+            (" host-retrans", Quantity::Retransmits, 1.0),
+            (" KB-cwnd", Quantity::CongestionWindow, 1024.0),
+            (" msRTT", Quantity::RoundTrip, 1e-3),
+            (" msAvgOWD", Quantity::OneWay, 1e-3),
+            (" %loss", Quantity::LossRatio, 0.01),
+            (" ~%loss", Quantity::LossRatio, 0.01),
+            (" drop/pkt", Quantity::Packets, 1.0),
+            (" ~drop/pkt", Quantity::Packets, 1.0),
+        ];
+        for (word, quantity, factor) in words {
+            if text.contains(word) {
+                found.push(before(line, text, word, quantity, factor, book));
+            }
+        }
+        let drops = text.split_once(" drop/pkt").or_else(|| text.split_once(" ~drop/pkt"));
+        if let Some((front, _)) = drops {
+            let front = front.rsplit_once(" / ").map_or("", |(front, _)| front);
+            if let Some(amount) = front.split_whitespace().next_back()
+                && let Some(lost) = book.number(line, amount, false)
+            {
+                found.push(Some(figure(Quantity::Lost, lost.exact(), amount)));
+            }
+            book.test().spec.traffic.udp = true;
+        }
+        claim.figures = found.into_iter().flatten().collect();
+        self.book.claim(claim);
+        if let Some(sent) = more.rsplit_once("Trans:").map(|(_, rest)| rest).filter(|_| total) {
+            let found = before(line, sent, " MB", Quantity::Bytes, MEGA, &mut self.book);
+            let figures = found.into_iter().collect();
+            self.book.claim(Claim { side: Some(Side::Sender), figures, ..of_line(line) });
+        }
+        if total {
+            self.close();
+        }
+    }
+
+    /// `megabytes=46.4048 real_seconds=2.06 rate_Mbps=188.8920 …`.
+    fn parsed(&mut self, line: Line<'_>) {
+        let total = line.text.contains("real_seconds=");
+        let figures = words(line, line.text, &mut self.book);
+        self.book.test().spec.traffic.udp |= line.text.contains("data_loss=");
+        self.book.claim(Claim { scope: scope(total), side: Some(Side::Receiver), figures, ..of_line(line) });
+        if total {
+            self.close();
+        }
+    }
+}
+
+const fn scope(total: bool) -> Scope {
+    if total { Scope::Total } else { Scope::Interval }
+}
+
+const fn cpu_of(side: Side) -> Quantity {
+    match side {
+        Side::Sender => Quantity::CpuSender,
+        Side::Receiver => Quantity::CpuReceiver,
+    }
+}
+
+/// The words of `-fparse`.
+fn words(line: Line<'_>, text: &str, book: &mut Book) -> Vec<Figure> {
+    let names = [
+        ("megabytes=", Quantity::Bytes, MEGA),
+        ("real_sec=", Quantity::Seconds, 1.0),
+        ("real_seconds=", Quantity::Seconds, 1.0),
+        ("rate_Mbps=", Quantity::Bitrate, 1e6),
+        ("tx_cpu=", Quantity::CpuSender, 0.01),
+        ("rx_cpu=", Quantity::CpuReceiver, 0.01),
+        ("retrans=", Quantity::Retransmits, 1.0),
+        ("cwnd=", Quantity::CongestionWindow, 1024.0),
+        ("rtt_ms=", Quantity::RoundTrip, 1e-3),
+        ("drop=", Quantity::Lost, 1.0),
+        ("pkt=", Quantity::Packets, 1.0),
+        ("data_loss=", Quantity::LossRatio, 0.01),
+    ];
+    let found = names.into_iter().filter_map(|(name, quantity, factor)| {
+        text.contains(name).then(|| after(line, text, name, quantity, factor, book)).flatten()
+    });
+    found.collect()
+}

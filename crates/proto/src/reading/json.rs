@@ -1,0 +1,330 @@
+//! JSON as it lies in log files: cut off, one document after the other, with `nan` in it.
+//!
+//! A document that breaks off keeps everything that was whole before; each value knows its line.
+
+/// A value with the line that it begins in.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) line: u32,
+    pub(crate) value: Value,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Null,
+    Flag(bool),
+    /// As written, `nan` among them.
+    Number(String),
+    Text(String),
+    List(Vec<Node>),
+    /// In the order of the file; a key may come twice.
+    Object(Vec<(String, Node)>),
+}
+
+/// Where a document stops making sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+    pub(crate) why: String,
+}
+
+/// A document out of a text.
+#[derive(Debug)]
+pub(crate) struct Document {
+    pub(crate) root: Node,
+    /// Absent when it is whole.
+    pub(crate) broken: Option<Broken>,
+    /// Bytes of the text that belong to it.
+    pub(crate) length: usize,
+    /// Lines begun after the first.
+    pub(crate) lines: u32,
+}
+
+impl Node {
+    /// The value of a key, the last one if it comes twice.
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+        let Value::Object(members) = &self.value else { return None };
+        members.iter().rev().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
+    /// The elements of a list; none of anything else.
+    pub(crate) fn items(&self) -> &[Self] {
+        if let Value::List(items) = &self.value { items } else { &[] }
+    }
+
+    pub(crate) fn text(&self) -> Option<&str> {
+        if let Value::Text(text) = &self.value { Some(text) } else { None }
+    }
+
+    /// A number as written, or a text, which some programs put numbers into.
+    pub(crate) fn written(&self) -> Option<&str> {
+        if let Value::Number(text) | Value::Text(text) = &self.value { Some(text) } else { None }
+    }
+
+    /// A whole number.
+    pub(crate) fn count(&self) -> Option<u64> {
+        self.written()?.parse().ok()
+    }
+
+    /// Whether it says yes: `true`, or a number other than 0.
+    pub(crate) fn flag(&self) -> Option<bool> {
+        match &self.value {
+            Value::Flag(flag) => Some(*flag),
+            Value::Number(text) => Some(text != "0"),
+            _ => None,
+        }
+    }
+}
+
+/// Deepest nesting; the documents of these programs have seven levels.
+const DEEPEST: usize = 48;
+
+/// Reads the document at the start of a text; `first` is the number of its first line.
+pub(crate) fn parse(text: &str, first: u32) -> Document {
+    let mut parser = Parser { text, at: 0, line: first, line_start: 0, depth: 0 };
+    let mut root = Node { line: first, value: Value::Null };
+    let broken = parser.value(&mut root).err();
+    Document { root, broken, length: parser.at, lines: parser.line - first }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    line: u32,
+    line_start: usize,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn broken<T>(&self, why: &str) -> Result<T, Broken> {
+        let why = match self.peek() {
+            None => format!("the document breaks off: {why}"),
+            Some(_) => why.to_owned(),
+        };
+        // Columns count characters.
+        let before = self.text.get(self.line_start..self.at).unwrap_or_default();
+        Err(Broken { line: self.line, column: before.chars().count() as u32 + 1, why })
+    }
+
+    fn space(&mut self) {
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'\n' => {
+                    self.line += 1;
+                    self.line_start = self.at + 1;
+                }
+                b' ' | b'\t' | b'\r' => {}
+                _ => return,
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Fills `node` in, so that what was whole is there when the rest is not.
+    fn value(&mut self, node: &mut Node) -> Result<(), Broken> {
+        self.space();
+        node.line = self.line;
+        match self.peek() {
+            // Every program indents what is inside: a brace in the first column of a line is the next document.
+            Some(b'{') if self.depth > 0 && self.at == self.line_start => {
+                self.broken("another document begins inside it")
+            }
+            Some(b'{') => self.object(node),
+            Some(b'[') => self.list(node),
+            Some(b'"') => {
+                node.value = Value::Text(self.string()?);
+                Ok(())
+            }
+            _ => {
+                node.value = self.word()?;
+                Ok(())
+            }
+        }
+    }
+
+    fn enter(&mut self) -> Result<(), Broken> {
+        if self.depth >= DEEPEST {
+            return self.broken("it is nested deeper than any result");
+        }
+        self.depth += 1;
+        self.at += 1;
+        self.space();
+        Ok(())
+    }
+
+    fn object(&mut self, node: &mut Node) -> Result<(), Broken> {
+        self.enter()?;
+        node.value = Value::Object(Vec::new());
+        let Value::Object(members) = &mut node.value else { return Ok(()) };
+        if self.closes(b'}') {
+            return Ok(());
+        }
+        loop {
+            if self.peek() != Some(b'"') {
+                return self.broken("a name in quotes was expected");
+            }
+            let key = self.string()?;
+            self.space();
+            if self.peek() != Some(b':') {
+                return self.broken("a colon was expected");
+            }
+            self.at += 1;
+            let mut inner = Node { line: self.line, value: Value::Null };
+            let outcome = self.value(&mut inner);
+            if outcome.is_ok() || matches!(inner.value, Value::List(_) | Value::Object(_)) {
+                members.push((key, inner));
+            }
+            outcome?;
+            if !self.goes_on(b'}')? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn list(&mut self, node: &mut Node) -> Result<(), Broken> {
+        self.enter()?;
+        node.value = Value::List(Vec::new());
+        let Value::List(items) = &mut node.value else { return Ok(()) };
+        if self.closes(b']') {
+            return Ok(());
+        }
+        loop {
+            let mut inner = Node { line: self.line, value: Value::Null };
+            let outcome = self.value(&mut inner);
+            if outcome.is_ok() || matches!(inner.value, Value::List(_) | Value::Object(_)) {
+                items.push(inner);
+            }
+            outcome?;
+            if !self.goes_on(b']')? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn closes(&mut self, end: u8) -> bool {
+        let closes = self.peek() == Some(end);
+        if closes {
+            self.at += 1;
+            self.depth -= 1;
+        }
+        closes
+    }
+
+    /// Whether another element follows the last one.
+    fn goes_on(&mut self, end: u8) -> Result<bool, Broken> {
+        self.space();
+        if self.closes(end) {
+            return Ok(false);
+        }
+        if self.peek() != Some(b',') {
+            return self.broken(if end == b'}' {
+                "a comma or } was expected"
+            } else {
+                "a comma or ] was expected"
+            });
+        }
+        self.at += 1;
+        self.space();
+        Ok(true)
+    }
+
+    fn string(&mut self) -> Result<String, Broken> {
+        let start = self.at + 1;
+        let bytes = self.text.as_bytes();
+        let mut end = start;
+        loop {
+            match bytes.get(end) {
+                Some(b'"') => break,
+                Some(b'\\') => end += 2,
+                Some(b'\n') | None => {
+                    self.at = end.min(bytes.len());
+                    return self.broken("a text without its end");
+                }
+                Some(_) => end += 1,
+            }
+        }
+        let quoted = self.text.get(self.at..=end).unwrap_or_default();
+        // Tabs inside a text are not JSON, and some programs write them.
+        let told = match serde_json::from_str(quoted) {
+            Ok(told) => told,
+            Err(_) => self.text.get(start..end).unwrap_or_default().to_owned(),
+        };
+        self.at = end + 1;
+        Ok(told)
+    }
+
+    fn word(&mut self) -> Result<Value, Broken> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let part = |c: char| c.is_ascii_alphanumeric() || "+-.#()".contains(c);
+        let length = rest.find(|c| !part(c)).unwrap_or(rest.len());
+        let word = rest.get(..length).unwrap_or_default();
+        if word.is_empty() {
+            return self.broken("a value was expected");
+        }
+        if length == rest.len() {
+            // Nobody knows whether it went on.
+            self.at += length;
+            return self.broken("a value without its end");
+        }
+        let value = match word {
+            "true" => Value::Flag(true),
+            "false" => Value::Flag(false),
+            "null" => Value::Null,
+            number if number.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => {
+                Value::Number(number.to_owned())
+            }
+            other if super::number::is_no_number(other) => Value::Number(other.to_owned()),
+            _ => return self.broken("this is no value"),
+        };
+        self.at += length;
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_document_is_read_with_its_lines() {
+        let document = parse("{\n\"a\": [1, -nan, \"x\\u0041\"],\n \"b\": {\"c\": true}, \"b\": 7}\nrest", 5);
+        assert_eq!(document.broken, None);
+        assert_eq!(document.lines, 2);
+        let a = document.root.get("a").unwrap();
+        assert_eq!((a.line, a.items().len()), (6, 3));
+        assert_eq!(a.items()[1].written(), Some("-nan"));
+        assert_eq!(a.items()[2].text(), Some("xA"));
+        assert_eq!(document.root.get("b").unwrap().count(), Some(7), "the last of two");
+    }
+
+    #[test]
+    fn a_document_that_breaks_off_keeps_what_was_whole() {
+        let text = "{ \"a\": {\n\t\"b\": 1,\n\t\"c\": [2, 34";
+        let document = parse(text, 1);
+        let broken = document.broken.unwrap();
+        assert_eq!((broken.line, broken.column), (3, 13));
+        assert!(broken.why.contains("breaks off"), "{}", broken.why);
+        let a = document.root.get("a").unwrap();
+        assert_eq!(a.get("b").unwrap().count(), Some(1));
+        // 34 may have been the beginning of 345.
+        assert_eq!(a.get("c").unwrap().items().len(), 1);
+    }
+
+    #[test]
+    fn a_brace_in_the_first_column_begins_the_next_document() {
+        let document = parse("{ \"a\":\n{ \"b\": 1 }", 1);
+        assert_eq!(document.broken.unwrap().line, 2);
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let document = parse(&"[".repeat(1_000_000), 1);
+        assert!(document.broken.unwrap().why.contains("nested"));
+    }
+}

@@ -1,0 +1,124 @@
+//! Numbers as other programs print them: the value, and what its last digit is worth.
+
+/// A number out of a text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Printed {
+    /// The number.
+    pub(crate) value: f64,
+    /// What one more in its last digit would add.
+    pub(crate) step: f64,
+    /// Digits after the point, as far as it has one.
+    pub(crate) decimals: usize,
+}
+
+/// Longest text that is taken for a number; a double has at most 17 significant digits, and 309 before the point.
+const LONGEST: usize = 64;
+
+impl Printed {
+    /// The same in a unit that is so many times smaller.
+    pub(crate) fn times(self, factor: f64) -> Self {
+        Self { value: self.value * factor, step: self.step * factor, ..self }
+    }
+
+    /// The same as a count: a whole number is exact.
+    pub(crate) fn exact(self) -> Self {
+        Self { step: if self.decimals == 0 { 0.0 } else { self.step }, ..self }
+    }
+
+    /// The same where the program prints so many significant digits and drops zeros at the end (`%g`).
+    pub(crate) fn significant(self, digits: i32) -> Self {
+        let power = if self.value == 0.0 { 0 } else { self.value.abs().log10().floor() as i32 };
+        Self { step: 10_f64.powi(power - digits + 1), ..self }
+    }
+}
+
+/// Reads a decimal number, with a point or, out of another locale, a comma.
+///
+/// A comma before three digits could also part thousands, unless the number before it is 0 or has more than three
+/// digits; then it is a number only where `three` says that the program prints three decimals there.
+///
+/// # Errors
+/// What is wrong with it, for a person.
+pub(crate) fn number(text: &str, three: bool) -> Result<Printed, String> {
+    if text.len() > LONGEST {
+        return Err(format!("a number of {} characters is out of range", text.len()));
+    }
+    if is_no_number(text) {
+        return Err(format!("\"{text}\" is not a number: the program divided by nothing"));
+    }
+    let wrong = || format!("\"{}\" is not a number", shown(text));
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (mantissa, power) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, power)) => (mantissa, power.parse::<i16>().map_err(|_| wrong())?),
+        None => (unsigned, 0),
+    };
+    let (whole, decimals) = match mantissa.split_once(['.', ',']) {
+        Some((whole, decimals)) => (whole, Some(decimals)),
+        None => (mantissa, None),
+    };
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let places = decimals.unwrap_or_default();
+    if !digits(whole) || !digits(places) || (whole.is_empty() && places.is_empty()) {
+        return Err(wrong());
+    }
+    let thousands = places.len() == 3 && (1..=3).contains(&whole.len()) && whole != "0";
+    if mantissa.contains(',') && thousands && !three {
+        return Err(format!("\"{text}\" has a comma that may be a decimal one or part thousands"));
+    }
+    let sign = if text.starts_with('-') { "-" } else { "" };
+    let value: f64 = format!("{sign}{whole}.{places}0e{power}").parse().map_err(|_| wrong())?;
+    if !value.is_finite() {
+        return Err(format!("\"{text}\" is out of range"));
+    }
+    let last = i32::from(power) - places.len() as i32;
+    Ok(Printed { value, step: 10_f64.powi(last), decimals: places.len() })
+}
+
+/// What C prints for a quotient of nothing: `nan`, `-nan`, `inf`, `-nan(ind)`.
+pub(crate) fn is_no_number(text: &str) -> bool {
+    let lower = text.trim_start_matches(['+', '-']).to_ascii_lowercase();
+    ["nan", "inf", "1.#"].iter().any(|start| lower.starts_with(start))
+}
+
+/// The beginning of a text, for a message.
+pub(crate) fn shown(text: &str) -> String {
+    let short: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+    if short.len() < text.len() { short + "..." } else { short }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<(f64, f64)> {
+        number(text, false).ok().map(|printed| (printed.value, printed.step))
+    }
+
+    #[test]
+    fn the_last_digit_is_the_step() {
+        assert_eq!(read("93.02"), Some((93.02, 0.01)));
+        assert_eq!(read("189"), Some((189.0, 1.0)));
+        assert_eq!(read("1e+02"), Some((100.0, 100.0)));
+        assert_eq!(read("-0.5"), Some((-0.5, 0.1)));
+        assert_eq!(number("189", false).unwrap().exact().step, 0.0);
+        assert_eq!(number("32032", false).unwrap().significant(6).step, 0.1);
+    }
+
+    #[test]
+    fn a_comma_is_read_where_it_is_clear_and_named_where_it_is_not() {
+        assert_eq!(read("93,02"), Some((93.02, 0.01)));
+        assert_eq!(read("0,071"), Some((0.071, 0.001)));
+        assert_eq!(read("12972,820"), Some((12972.82, 0.001)));
+        assert!(number("1,234", false).unwrap_err().contains("thousands"));
+        assert_eq!(number("1,234", true).unwrap().value, 1.234);
+        assert_eq!(read("1.234,5"), None);
+    }
+
+    #[test]
+    fn what_is_no_number_is_said() {
+        assert!(number(&"9".repeat(400), false).unwrap_err().contains("400"));
+        for text in ["", ".", "-", "nan", "-nan", "inf", "1e", "1e999", "١٢", "0x10", "1 2", "1e99999999"] {
+            assert!(number(text, false).is_err(), "{text}");
+        }
+    }
+}

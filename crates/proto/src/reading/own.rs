@@ -1,0 +1,175 @@
+//! Our own results: the document `linerate.result/1` and the event log.
+
+use linerate_model::reading::{Claim, End, Figure, ForeignTest, Quantity, Scope};
+use linerate_model::{Event, RunRecord, Side, Tally};
+
+use linerate_units::Span;
+
+use super::book::{Book, figure};
+use super::json::Node;
+use super::number::{Printed, number};
+use linerate_model::{Direction, TestSpec};
+
+/// Whether a JSON object is a result document.
+pub(super) fn is_document(root: &Node) -> bool {
+    root.get("schema").and_then(Node::text).is_some_and(|schema| schema.starts_with("linerate.result/"))
+}
+
+/// Whether a JSON object is an event of a log.
+pub(super) fn is_event(root: &Node) -> bool {
+    root.get("run").is_some() && root.get("seq").is_some() && root.get("body").is_some()
+}
+
+/// Reads a result document; `text` is all of it.
+pub(super) fn read(root: &Node, text: &str, book: &mut Book) {
+    let mut test = ForeignTest { written_by: Some(End::Client), ..ForeignTest::default() };
+    if let Some(run) = root.get("run") {
+        let of = |key| run.get(key).and_then(Node::text).map(str::to_owned);
+        (test.started_at, test.target) = (of("started_at"), of("target"));
+        if let Some(version) = of("linerate") {
+            book.version(&version);
+        }
+        test.error = of("reason");
+        test.spec = spec(text).unwrap_or_default();
+    }
+    for (at, flow) in root.get("flows").map_or(&[][..], Node::items).iter().enumerate() {
+        let direction = match flow.get("direction").and_then(Node::text) {
+            Some("download") => Some(Direction::Download),
+            Some("upload") => Some(Direction::Upload),
+            _ => None,
+        };
+        for (key, side) in [("receiver", Side::Receiver), ("sender", Side::Sender)] {
+            let Some(half) = flow.get(key) else { continue };
+            let mut claim = Claim {
+                line: half.line,
+                quote: format!("flows[{at}].{key}"),
+                direction,
+                side: Some(side),
+                ..Claim::default()
+            };
+            claim.figures = figures(half, HALF, book);
+            if side == Side::Receiver
+                && let Some(udp) = flow.get("udp")
+            {
+                claim.figures.extend(figures(udp, UDP, book));
+            }
+            if !claim.figures.is_empty() {
+                test.claims.push(claim);
+            }
+        }
+    }
+    book.add(test);
+}
+
+fn spec(text: &str) -> Option<TestSpec> {
+    let document: serde_json::Value = serde_json::from_str(text).ok()?;
+    serde_json::from_value(document.get("run")?.get("spec")?.clone()).ok()
+}
+
+const HALF: &[(&str, Quantity, f64)] = &[
+    ("seconds", Quantity::Seconds, 1.0),
+    ("bytes", Quantity::Bytes, 1.0),
+    ("bitrate_bps", Quantity::Bitrate, 1.0),
+    ("retransmits", Quantity::Retransmits, 1.0),
+    ("packets", Quantity::Packets, 1.0),
+];
+
+const UDP: &[(&str, Quantity, f64)] = &[
+    ("packets", Quantity::Packets, 1.0),
+    ("lost", Quantity::Lost, 1.0),
+    ("out_of_order", Quantity::OutOfOrder, 1.0),
+    ("loss_ratio", Quantity::LossRatio, 1.0),
+    ("jitter_ns", Quantity::Jitter, 1e-9),
+];
+
+fn figures(node: &Node, keys: &[(&str, Quantity, f64)], book: &mut Book) -> Vec<Figure> {
+    let mut found = Vec::new();
+    for (key, quantity, factor) in keys {
+        let Some(value) = node.get(key) else { continue };
+        match value.written().map(|written| (written, number(written, true))) {
+            Some((written, Ok(printed))) => {
+                found.push(figure(*quantity, printed.exact().times(*factor), format!("{key} {written}")));
+            }
+            Some((_, Err(why))) => book.unread(value.line, None, format!("{key}: {why}")),
+            None => {}
+        }
+    }
+    found
+}
+
+/// An event log while its lines come in.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    record: RunRecord,
+    first_line: u32,
+    run: Option<String>,
+}
+
+impl Log {
+    /// Takes one line of the log.
+    pub(super) fn take(&mut self, text: &str, line: u32, book: &mut Book) {
+        let event: Event = match serde_json::from_str(text) {
+            Ok(event) => event,
+            Err(error) => {
+                // Its own line number is that of a text of one line.
+                book.unread(line, Some(error.column() as u32), format!("no event of a log: {error}"));
+                return;
+            }
+        };
+        if self.run.as_ref().is_some_and(|run| *run != event.run) {
+            self.close(book);
+        }
+        if self.run.is_none() {
+            (self.run, self.first_line) = (Some(event.run.clone()), line);
+        }
+        self.record.apply(&event);
+    }
+
+    /// The run is over, with or without its end.
+    pub(super) fn close(&mut self, book: &mut Book) {
+        let Self { record, first_line, run } = std::mem::take(self);
+        if run.is_none() {
+            return;
+        }
+        let mut test = ForeignTest { written_by: Some(End::Client), ..ForeignTest::default() };
+        if let Some(start) = &record.start {
+            book.version(&start.linerate);
+            (test.started_at, test.target) = (Some(start.started_at.clone()), Some(start.target.clone()));
+            test.spec = start.spec.clone();
+        }
+        test.error.clone_from(&record.reason);
+        for flow in &record.flows {
+            for (side, tally) in [(Side::Receiver, &flow.receiver), (Side::Sender, &flow.sender)] {
+                let Some(tally) = tally else { continue };
+                test.claims.push(Claim {
+                    line: first_line,
+                    quote: format!("flow {} {:?}", flow.plan.flow, side).to_lowercase(),
+                    scope: Scope::Total,
+                    direction: Some(flow.plan.direction),
+                    side: Some(side),
+                    figures: of_tally(tally),
+                    ..Claim::default()
+                });
+            }
+        }
+        book.add(test);
+    }
+}
+
+fn of_tally(tally: &Tally) -> Vec<Figure> {
+    let exact = |quantity, value: f64| {
+        let printed = Printed { value, step: 0.0, decimals: 0 };
+        figure(quantity, printed, value.to_string())
+    };
+    let mut found = vec![exact(Quantity::Bytes, tally.bytes.get() as f64)];
+    if tally.elapsed > Span::ZERO {
+        found.push(exact(Quantity::Seconds, tally.elapsed.as_secs_f64()));
+        found.push(exact(Quantity::Bitrate, tally.bitrate.bps()));
+    }
+    found.extend(tally.retransmits.map(|count| exact(Quantity::Retransmits, count as f64)));
+    if let Some(udp) = &tally.udp {
+        found.push(exact(Quantity::Packets, udp.packets as f64));
+        found.extend(udp.jitter.map(|jitter| exact(Quantity::Jitter, jitter.as_secs_f64())));
+    }
+    found
+}

@@ -1,0 +1,279 @@
+//! One pass over a text: documents to their readers, lines to theirs.
+
+use linerate_model::reading::Reading;
+
+use super::book::Book;
+use super::json::{self, Node};
+use super::line::{Line, plain};
+use super::own;
+use crate::{iperf2, iperf3, netpipe, ntttcp, nuttcp, ttcp};
+
+/// Longest line of text that any of the programs writes, with room for what loggers add.
+const LONGEST_LINE: usize = 64 << 10;
+
+/// A reader of text.
+enum Reader {
+    Iperf3(iperf3::read::Text),
+    Iperf2(iperf2::read::Text),
+    Csv(iperf2::read::Csv),
+    Ttcp(ttcp::read::Text),
+    Nuttcp(nuttcp::read::Text),
+    Ntttcp(ntttcp::read::Text),
+    Netpipe(netpipe::read::Text),
+}
+
+/// The same calls for every reader.
+macro_rules! each {
+    ($reader:expr, $inner:ident => $call:expr) => {
+        match $reader {
+            Reader::Iperf3($inner) => $call,
+            Reader::Iperf2($inner) => $call,
+            Reader::Csv($inner) => $call,
+            Reader::Ttcp($inner) => $call,
+            Reader::Nuttcp($inner) => $call,
+            Reader::Ntttcp($inner) => $call,
+            Reader::Netpipe($inner) => $call,
+        }
+    };
+}
+
+impl Reader {
+    fn all() -> Vec<Self> {
+        vec![
+            Self::Iperf3(iperf3::read::Text::default()),
+            Self::Iperf2(iperf2::read::Text::default()),
+            Self::Csv(iperf2::read::Csv::default()),
+            Self::Nuttcp(nuttcp::read::Text::default()),
+            Self::Ttcp(ttcp::read::Text::default()),
+            Self::Ntttcp(ntttcp::read::Text::default()),
+            Self::Netpipe(netpipe::read::Text::default()),
+        ]
+    }
+
+    const fn tool(&self) -> &'static str {
+        match self {
+            Self::Iperf3(_) => "iperf3",
+            Self::Iperf2(_) | Self::Csv(_) => "iperf2",
+            Self::Ttcp(_) => "ttcp",
+            Self::Nuttcp(_) => "nuttcp",
+            Self::Ntttcp(_) => "ntttcp",
+            Self::Netpipe(_) => "netpipe",
+        }
+    }
+
+    fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
+        match self {
+            Self::Csv(csv) => csv.take(line),
+            Self::Iperf3(text) => text.take(line, mine),
+            Self::Iperf2(text) => text.take(line, mine),
+            Self::Ttcp(text) => text.take(line, mine),
+            Self::Nuttcp(text) => text.take(line, mine),
+            Self::Ntttcp(text) => text.take(line, mine),
+            Self::Netpipe(text) => text.take(line, mine),
+        }
+    }
+
+    fn finish(&mut self) -> Option<Reading> {
+        each!(self, inner => inner.finish())
+    }
+
+    /// A command was typed: whatever ran before is over.
+    fn close(&mut self) {
+        match self {
+            Self::Iperf2(text) => text.restart(),
+            other => each!(other, inner => inner.close()),
+        }
+    }
+}
+
+/// The documents of one program after the other, and their events.
+struct Documents {
+    tool: &'static str,
+    book: Book,
+    stream: iperf3::read::Stream,
+    log: own::Log,
+}
+
+impl Documents {
+    fn new(tool: &'static str) -> Self {
+        Self {
+            tool,
+            book: Book::new(tool),
+            stream: iperf3::read::Stream::default(),
+            log: own::Log::default(),
+        }
+    }
+
+    fn finish(&mut self) -> Option<Reading> {
+        self.stream.close(&mut self.book);
+        self.log.close(&mut self.book);
+        self.book.finish()
+    }
+}
+
+struct Scan {
+    readers: Vec<Reader>,
+    /// The reader of the line before.
+    current: Option<usize>,
+    documents: Option<Documents>,
+    /// What nobody knows, for the reading that is found.
+    strange: Book,
+    readings: Vec<Reading>,
+}
+
+/// Reads a whole text; `only` is the reader that the user names.
+pub(super) fn scan(text: &str, only: Option<&'static str>) -> Vec<Reading> {
+    let mut readers = Reader::all();
+    readers.retain(|reader| only.is_none_or(|tool| reader.tool() == tool));
+    let mut scan =
+        Scan { readers, current: None, documents: None, strange: Book::new(""), readings: Vec::new() };
+    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut number = 1;
+    while !rest.is_empty() {
+        let end = rest.find('\n').map_or(rest.len(), |at| at + 1);
+        let (line, after) = rest.split_at(end);
+        let begin = line.find('{').filter(|at| is_document(line, *at));
+        if let Some(begin) = begin {
+            let document = json::parse(&rest[begin..], number);
+            let taken = begin + document.length;
+            scan.document(&document, &rest[begin..taken], only);
+            // A document that another one interrupts ends at the beginning of a line.
+            let at_line = rest[..taken].ends_with('\n');
+            let more = rest[taken..].find('\n').map_or(rest.len(), |at| taken + at + 1);
+            number += document.lines + u32::from(!at_line);
+            rest = if at_line { &rest[taken..] } else { &rest[more..] };
+            continue;
+        }
+        scan.line(line, number);
+        number += 1;
+        rest = after;
+    }
+    scan.finish()
+}
+
+/// Whether a document begins at the brace: in a line of its own, or behind what a logger puts before each line.
+fn is_document(line: &str, at: usize) -> bool {
+    let (before, from) = line.split_at(at);
+    let inner = from[1..].trim_start();
+    let names = ["\"event\"", "\"run\"", "\"schema\"", "\"start\"", "\"ntttcp"];
+    names.iter().any(|name| inner.starts_with(name))
+        || (before.trim().is_empty() && (inner.is_empty() || inner.starts_with(['"', '}'])))
+}
+
+impl Scan {
+    fn line(&mut self, raw: &str, number: u32) {
+        if raw.len() > LONGEST_LINE {
+            let why = format!("a line of {} bytes is longer than any of a result", raw.len());
+            self.strange.unread(number, None, why);
+            return;
+        }
+        let clean = plain(raw.trim_end_matches(['\n', '\r']));
+        // A line that is written over itself is several.
+        for part in clean.split('\r') {
+            self.part(Line { number, text: part });
+        }
+    }
+
+    fn part(&mut self, line: Line<'_>) {
+        if line.text.starts_with("$ ") {
+            // A session with its commands: each is a program of its own.
+            self.readers.iter_mut().for_each(Reader::close);
+            return;
+        }
+        if let Some(current) = self.current
+            && self.readers[current].take(line, true)
+        {
+            return;
+        }
+        let current = self.current;
+        let mut others = self.readers.iter_mut().enumerate().filter(|(at, _)| Some(*at) != current);
+        if let Some((at, _)) = others.find_map(|(at, reader)| reader.take(line, false).then_some((at, ()))) {
+            self.leave(Some(at));
+            return;
+        }
+        let units = ["bits/sec", "ytes/sec", " Mbps", "KB/sec", "MB/sec", " MB/s", "Gbps"];
+        if units.iter().any(|unit| line.text.contains(unit)) && !line.text.contains("CPU") {
+            self.strange.unread(
+                line.number,
+                None,
+                "this looks like a figure, but of no program that is known",
+            );
+        }
+    }
+
+    /// Another reader goes on; what the one before has read is a reading of its own.
+    fn leave(&mut self, next: Option<usize>) {
+        if next != self.current {
+            let before = self.current.and_then(|current| self.readers[current].finish());
+            self.readings.extend(before);
+            self.current = next;
+        }
+        if next.is_some() {
+            let before = self.documents.take().and_then(|mut documents| documents.finish());
+            self.readings.extend(before);
+        }
+    }
+
+    fn document(&mut self, document: &json::Document, text: &str, only: Option<&'static str>) {
+        let root = &document.root;
+        let tool = tool_of(root).filter(|tool| only.is_none_or(|only| only == *tool));
+        let Some(tool) = tool else {
+            match &document.broken {
+                Some(broken) => self.strange.unread(broken.line, Some(broken.column), broken.why.clone()),
+                None => self.strange.unread(root.line, None, "a JSON document of no program that is known"),
+            }
+            return;
+        };
+        self.leave(None);
+        if self.documents.as_ref().is_some_and(|documents| documents.tool != tool) {
+            let before = self.documents.take().and_then(|mut documents| documents.finish());
+            self.readings.extend(before);
+        }
+        let documents = self.documents.get_or_insert_with(|| Documents::new(tool));
+        let book = &mut documents.book;
+        if let Some(broken) = &document.broken {
+            book.unread(broken.line, Some(broken.column), broken.why.clone());
+        }
+        if root.get("event").is_some() {
+            documents.stream.take(root, book);
+        } else if own::is_event(root) {
+            documents.log.take(text, root.line, book);
+        } else {
+            documents.stream.close(book);
+            match tool {
+                "iperf3" => iperf3::read::read(root, book),
+                "ntttcp" => ntttcp::read::read(root, book),
+                _ => own::read(root, text, book),
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<Reading> {
+        self.leave(None);
+        let last = self.documents.take().and_then(|mut documents| documents.finish());
+        self.readings.extend(last);
+        if let Some(strange) = self.strange.finish() {
+            match self.readings.last_mut() {
+                Some(reading) => {
+                    reading.unread.extend(strange.unread);
+                    reading.unread.sort_by_key(|unread| unread.line);
+                }
+                None => self.readings.push(strange),
+            }
+        }
+        self.readings
+    }
+}
+
+/// Which program writes such an object.
+fn tool_of(root: &Node) -> Option<&'static str> {
+    if own::is_document(root) || own::is_event(root) {
+        Some("linerate")
+    } else if root.get("event").is_some() && root.get("data").is_some() || iperf3::read::is_document(root) {
+        Some("iperf3")
+    } else if ntttcp::read::is_document(root) {
+        Some("ntttcp")
+    } else {
+        None
+    }
+}

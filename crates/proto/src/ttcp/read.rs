@@ -1,0 +1,208 @@
+//! What ttcp wrote, read again: the BRL program of 1987, the SGI and Ohio lines, and PCATTCP 1 and 2.
+
+use linerate_model::Direction;
+use linerate_model::metrics::Side;
+use linerate_model::reading::{Claim, End, Quantity, Reading};
+use linerate_units::Bytes;
+
+use crate::reading::book::{Book, figure, of_line};
+use crate::reading::classic::{after, before, calls, rate_unit, usage};
+use crate::reading::line::Line;
+
+/// Reads text line by line.
+#[derive(Debug)]
+pub(crate) struct Text {
+    book: Book,
+    side: Option<Side>,
+    /// The transmitter waits for a connection, or the receiver makes one (`-S`, `-C`).
+    turned: bool,
+    /// The result has been read.
+    complete: bool,
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self { book: Book::new("ttcp"), side: None, turned: false, complete: false }
+    }
+}
+
+/// The role and the text of a line with the program's name before it.
+fn named(text: &str) -> Option<(Side, &str)> {
+    // The program of Ohio writes its rate over itself before the last lines.
+    let at = text.rfind("ttcp-t: ").or_else(|| text.rfind("ttcp-r: "))?;
+    // nuttcp-t is not ttcp-t.
+    if text[..at].ends_with("nu") {
+        return None;
+    }
+    let side = if text[at..].starts_with("ttcp-t") { Side::Sender } else { Side::Receiver };
+    Some((side, &text[at + 8..]))
+}
+
+impl Text {
+    /// Takes a line; false when it is none of this program. `mine`: the lines before it were.
+    pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
+        if let Some((side, text)) = named(line.text) {
+            self.role(side, text);
+            if !self.figures(line, text) {
+                self.setup(line, text);
+            }
+            return true;
+        }
+        if let Some(pcattcp) =
+            ["TCP Transmit Test", "TCP Receive Test", "UDP Transmit Test", "UDP Receive Test"]
+                .iter()
+                .find(|words| line.text.contains(**words))
+        {
+            self.close();
+            self.side = Some(if pcattcp.contains("Transmit") { Side::Sender } else { Side::Receiver });
+            self.book.test().spec.traffic.udp = pcattcp.starts_with("UDP");
+            return true;
+        }
+        if line.text.contains("PCAUSA Test TCP Utility") {
+            self.close();
+            if let Some(version) = line.word_after("Utility V") {
+                self.book.version(version);
+            }
+            return true;
+        }
+        if line.text.contains(" real seconds = ") && line.text.contains("+++") && !line.text.contains("MB in")
+        {
+            if self.complete {
+                self.close();
+            }
+            return self.figures(line, line.text);
+        }
+        mine && (self.figures(line, line.text) || self.pcattcp(line))
+    }
+
+    /// Everything that was read since the last time.
+    pub(crate) fn finish(&mut self) -> Option<Reading> {
+        self.describe();
+        let reading = self.book.finish();
+        *self = Self::default();
+        reading
+    }
+
+    /// The test is over; what follows is another one.
+    pub(crate) fn close(&mut self) {
+        self.describe();
+        self.book.close();
+        (self.side, self.turned, self.complete) = (None, false, false);
+    }
+
+    /// Who wrote it and which way the data went: the transmitter connects.
+    fn describe(&mut self) {
+        let (Some(side), Some(_)) = (self.side, self.book.current()) else { return };
+        let turned = self.turned;
+        let test = self.book.test();
+        let client = (side == Side::Sender) != turned;
+        test.written_by = Some(if client { End::Client } else { End::Server });
+        let direction = if turned { Direction::Download } else { Direction::Upload };
+        (test.spec.traffic.upload, test.spec.traffic.download) = (!turned, turned);
+        for claim in &mut test.claims {
+            (claim.side, claim.direction) = (Some(side), Some(direction));
+        }
+    }
+
+    fn role(&mut self, side: Side, text: &str) {
+        let begins = self.complete && (text.contains("buflen=") || text.starts_with("socket"));
+        if begins || self.side.is_some_and(|known| known != side) {
+            self.close();
+        }
+        self.side = Some(side);
+    }
+
+    fn setup(&mut self, line: Line<'_>, text: &str) {
+        self.turned |= match self.side {
+            Some(Side::Sender) => text.starts_with("listen") || text.starts_with("accept"),
+            _ => text.trim() == "connect" || text.contains(" -> "),
+        };
+        let udp = text.contains("  udp");
+        let test = self.book.test();
+        test.spec.traffic.udp |= udp;
+        if let Some(host) = text.split_once(" -> ").map(|(_, host)| host.trim()) {
+            test.target = Some(host.to_owned());
+        } else if let Some(host) = text.strip_prefix("accept from ") {
+            test.target = Some(host.trim().to_owned());
+        } else if let Some((step, reason)) = text.split_once(": ") {
+            test.error = Some(format!("{step}: {}", reason.trim()));
+        }
+        let Some(found) = after(line, text, "buflen=", Quantity::MessageSize, 1.0, &mut self.book) else {
+            return;
+        };
+        let buffer = after(line, text, "sockbufsize=", Quantity::Bytes, 1.0, &mut self.book);
+        let test = self.book.test();
+        test.spec.traffic.length = Some(Bytes::new(found.value as u64));
+        test.spec.socket.window = buffer.map(|bytes| Bytes::new(bytes.value as u64));
+    }
+
+    fn pcattcp(&mut self, line: Line<'_>) -> bool {
+        let Some((word, rest)) = line.text.split_once(':') else {
+            return line.text.trim_start().starts_with("***");
+        };
+        let test = self.book.test();
+        match word.trim() {
+            "Statistics" | "Transmit" | "Accept" | "recvfrom" => {
+                let peer = rest.split_once("-> ").or_else(|| rest.split_once("<- "));
+                if let Some((transport, peer)) = peer {
+                    test.spec.traffic.udp = transport.trim() == "UDP";
+                    let host = peer.trim().rsplit_once(':').map_or(peer.trim(), |(host, _)| host);
+                    test.target = Some(host.to_owned());
+                }
+            }
+            "*** Winsock Error" => test.error = Some(rest.trim().to_owned()),
+            "Buffer Size" | "TCP_NODELAY" | "Connect" | "Send Mode" | "Receive Mode" | "Local Host"
+            | "Listening..." | "Port" | "Protocol" | "Threading" | "SO_SNDBUF" | "SO_RCVBUF" | "errno" => {}
+            _ => return false,
+        }
+        true
+    }
+
+    /// A line with figures; false for every other.
+    fn figures(&mut self, line: Line<'_>, text: &str) -> bool {
+        let book = &mut self.book;
+        let mut found = Vec::new();
+        if text.contains(" real seconds = ") {
+            found.push(before(line, text, " bytes in ", Quantity::Bytes, 1.0, book));
+            found.push(before(line, text, " real seconds = ", Quantity::Seconds, 1.0, book));
+            let mut words = text.split_once(" = ").map_or("", |(_, rest)| rest).split_whitespace();
+            if let (Some(amount), Some(unit)) = (words.next(), words.next())
+                && let Some(factor) = rate_unit(unit)
+                && let Some(rate) = book.number(line, amount, false)
+            {
+                found.push(Some(figure(Quantity::Bitrate, rate.times(factor), format!("{amount} {unit}"))));
+            }
+            self.complete = true;
+        } else if text.contains(" bytes processed") {
+            found.push(before(line, text, " bytes processed", Quantity::Bytes, 1.0, book));
+        } else if text.contains(" real sec ") {
+            found.extend(brl(line, text, book));
+            self.complete = true;
+        } else if let Some(share) = usage(line, text, book) {
+            found.push(Some(share));
+        } else {
+            found.extend(calls(line, text, book).into_iter().map(Some));
+        }
+        let known = !found.is_empty() || text.contains(" CPU sec") || text.contains("buffer address");
+        let figures = found.into_iter().flatten().collect();
+        self.book.claim(Claim { figures, ..of_line(line) });
+        known
+    }
+}
+
+/// `0.175787 real sec = 23300.9 KB/real sec, 186407 Kbits/sec`: six significant digits each.
+fn brl(line: Line<'_>, text: &str, book: &mut Book) -> Vec<Option<linerate_model::reading::Figure>> {
+    let mut found = Vec::new();
+    for (word, quantity, factor) in
+        [(" real sec ", Quantity::Seconds, 1.0), (" Kbits/sec", Quantity::Bitrate, 1024.0)]
+    {
+        let amount = text.split_once(word).and_then(|(front, _)| front.split_whitespace().next_back());
+        if let Some(amount) = amount
+            && let Some(printed) = book.number(line, amount, false)
+        {
+            let printed = printed.significant(6).times(factor);
+            found.push(Some(figure(quantity, printed, format!("{amount}{}", word.trim_end()))));
+        }
+    }
+    found
+}

@@ -1,0 +1,58 @@
+//! Result files of other programs.
+
+use linerate_model::reading::{Reading, Scope};
+use linerate_proto::reading::{Imported, bodies, name, read, text};
+
+/// Reads any file; whatever comes out points into it and can be told as a log.
+pub fn foreign_results(bytes: &[u8]) {
+    let text = text(bytes);
+    let Ok(readings) = read(&text, None) else { return };
+    let lines = text.split('\n').count() as u32;
+    for reading in &readings {
+        check(reading, lines);
+    }
+}
+
+fn check(reading: &Reading, lines: u32) {
+    for unread in &reading.unread {
+        assert!((1..=lines).contains(&unread.line), "{unread:?} of {lines} lines");
+    }
+    for test in &reading.tests {
+        for claim in &test.claims {
+            assert!((1..=lines).contains(&claim.line), "{claim:?} of {lines} lines");
+            assert!(claim.scope != Scope::Interval || !claim.figures.is_empty());
+            for figure in claim.figures.iter().chain(&test.effective) {
+                assert!(figure.value.is_finite() && figure.step >= 0.0, "{figure:?}");
+            }
+        }
+        assert_eq!(name(reading, test, 0).len(), 16);
+        assert!(bodies(reading, test, &Imported::default()).len() >= 2);
+    }
+}
+
+/// A piece of a file of each program.
+pub(crate) fn seeds() -> Vec<Vec<u8>> {
+    [
+        include_str!("../../fixtures/results/iperf3/v321-udp-loss.json"),
+        include_str!("../../fixtures/results/iperf3/v321-stream.ndjson"),
+        include_str!("../../fixtures/results/iperf3/v312-tcp-P2-fK.txt"),
+        include_str!("../../fixtures/results/iperf3/v312-udp-server-output.txt"),
+        include_str!("../../fixtures/results/iperf2/v218-udp-b-e-loss.txt"),
+        include_str!("../../fixtures/results/iperf2/v218-tcp-enhanced.txt"),
+        include_str!("../../fixtures/results/iperf2/v218-udp-csv.txt"),
+        include_str!("../../fixtures/results/ttcp/sgi-reverse-S-C.txt"),
+        include_str!("../../fixtures/results/ttcp/pcattcp-transmit.txt"),
+        include_str!("../../fixtures/results/ttcp/brl1987-tcp.txt"),
+        include_str!("../../fixtures/results/nuttcp/v612-parse.txt"),
+        include_str!("../../fixtures/results/nuttcp/v612-udp-loss.txt"),
+        include_str!("../../fixtures/results/ntttcp/s.xml"),
+        include_str!("../../fixtures/results/ntttcp/s.json"),
+        include_str!("../../fixtures/results/ntttcp/default-2ports.txt"),
+        include_str!("../../fixtures/results/ntttcp/windows-sender.txt"),
+        include_str!("../../fixtures/results/netpipe/v372-console.txt"),
+        include_str!("../../fixtures/results/linerate/loopback.jsonl"),
+    ]
+    .into_iter()
+    .map(|file| file.as_bytes().to_vec())
+    .collect()
+}
