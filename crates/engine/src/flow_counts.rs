@@ -7,6 +7,7 @@ use linerate_units::{Span, Timestamp};
 use crate::counters::Counts;
 use crate::flow::Flow;
 use crate::pump::StreamEnd;
+use crate::transit::Transits;
 
 /// Reads the counters of every stream and asks the kernel about its connection. `retransmitted` are the segments that
 /// each had sent again before the flow; empty where a kernel does not say.
@@ -15,6 +16,7 @@ pub(crate) fn read(flow: &Flow, retransmitted: &[u64], epoch: Mono) -> FlowCount
     let all = Counts::of(&flow.counters);
     let streams = flow.counters.iter().enumerate().map(|(stream, counters)| {
         let mut counts = counted(&counters.read(), flow.writes());
+        counts.transit = flow.transits.get(stream).and_then(Transits::read);
         if let Some(info) = flow.sockets.tcp(stream).and_then(|socket| tcp_info(socket).ok()) {
             let before = retransmitted.get(stream).copied().filter(|_| flow.writes());
             put_connection(&mut counts, &info, before);

@@ -4,7 +4,7 @@ use std::net::{TcpStream, UdpSocket};
 
 use linerate_model::{Limit, Side, SocketKnobs, Transport};
 use linerate_proto::StampLayout;
-use linerate_proto::stand_in::{self, EndMark, FlowTask, Payload};
+use linerate_proto::stand_in::{self, EndMark, FlowTask, Payload, Transit};
 use linerate_units::{Bitrate, Bytes, Span};
 
 /// What one side of a flow is asked to do.
@@ -48,6 +48,8 @@ pub struct FlowSetup {
     pub burst: Option<u32>,
     /// What ends a receiver's stream of datagrams, beside an order.
     pub end_mark: EndMark,
+    /// Whether it is counted how long the data were under way.
+    pub transit: Transit,
     /// A thread for each stream up to [`FlowSetup::MOST_THREADS`] streams, however few cores there are.
     pub one_pump_each: bool,
     /// The flow is a stand-in's: its sockets are duplicates of links that are used further. They are half-closed and
@@ -91,6 +93,7 @@ impl FlowSetup {
             payload: Payload::default(),
             burst: None,
             end_mark: EndMark::None,
+            transit: Transit::Uncounted,
             one_pump_each: false,
             lent: false,
         }
@@ -124,6 +127,7 @@ impl FlowSetup {
             payload: task.payload.clone(),
             burst: task.burst,
             end_mark: task.end_mark,
+            transit: task.transit.clone(),
             one_pump_each: true,
             lent: true,
             ..Self::new(task.flow, task.side, Span::ZERO)

@@ -14,7 +14,8 @@ mod link;
 mod run;
 
 pub use flow::{
-    Cpu, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Pattern, Payload, Stop, StreamCounts,
+    Blocks, Cpu, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Pattern, Payload, Stop,
+    StreamCounts, Transit, TransitCounts,
 };
 pub use host::HostCounts;
 pub use link::{Link, LinkOptions, Opened, Reason, Transport};

@@ -5,6 +5,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
+use linerate_proto::stand_in::Transit;
 use linerate_sock::poll::Interest;
 use linerate_sock::{Mono, Moved, SockError, clock};
 
@@ -23,12 +24,15 @@ struct Writer<'f> {
     meter: Meter<'f>,
     socket: &'f TcpStream,
     feed: Feed,
+    /// Whether each block says when it was written.
+    stamps: bool,
 }
 
 /// Writes until the limit or an order; the connection stays as it is.
 pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, feed: Feed) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
-    let mut writer = Writer { flow, meter: flow.meter(pump), socket, feed };
+    let stamps = matches!(flow.setup.transit, Transit::Blocks(_));
+    let mut writer = Writer { flow, meter: flow.meter(pump), socket, feed, stamps };
     let ended = writer.run(flow.plan.share(&flow.setup, pump) / flow.plan.block as u64);
     let aborted = flow.control.aborted().then_some(Trouble::Aborted);
     let end = StreamEnd {
@@ -63,6 +67,9 @@ impl Writer<'_> {
                     control.rest_until(until.min(due), Control::may_write);
                     break;
                 }
+            }
+            if self.stamps {
+                self.feed.stamp(&self.flow.setup.stamp, written);
             }
             if self.block(until, written == 0)? >= until {
                 break;

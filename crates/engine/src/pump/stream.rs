@@ -102,7 +102,7 @@ fn await_close(control: &Control, socket: &TcpStream) -> Result<(), Trouble> {
 pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
     let meter = flow.meter(pump);
-    let ended = empty(flow, &meter, socket, &mut drain);
+    let ended = empty(flow, pump, &meter, socket, &mut drain);
     if ended.is_ok() && !flow.setup.lent {
         // Refused only when the peer is gone already, and then it needs no notice.
         let _ = queues::finish_writing(socket);
@@ -114,10 +114,17 @@ pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
 }
 
 /// The loop of a receiver.
-fn empty(flow: &Flow, meter: &Meter<'_>, socket: &TcpStream, drain: &mut Drain) -> Result<(), Trouble> {
+fn empty(
+    flow: &Flow,
+    stream: usize,
+    meter: &Meter<'_>,
+    socket: &TcpStream,
+    drain: &mut Drain,
+) -> Result<(), Trouble> {
     let chunk = flow.setup.read_rate.map_or(usize::MAX, |rate| pacer::chunk(rate, flow.plan.block));
     let mut pace = None;
     let (mut taken, mut now) = (0, Mono::default());
+    let mut blocks = flow.block_reader(stream);
     while flow.control.may_read(now) {
         if let Some(pace) = &pace {
             let due = Schedule::due(pace, taken);
@@ -135,6 +142,9 @@ fn empty(flow: &Flow, meter: &Meter<'_>, socket: &TcpStream, drain: &mut Drain) 
                 }
                 meter.count(now, bytes as u64);
                 taken += bytes as u64;
+                if let Some(blocks) = &mut blocks {
+                    blocks.take(drain.taken(bytes));
+                }
             }
             Moved::Pending => flow.pause(socket, Interest::READ)?,
             Moved::Closed => return Ok(()),

@@ -112,6 +112,7 @@ pub(crate) fn task(side: Side, length: u64) -> FlowTask {
         socket: SocketKnobs::default(),
         affinity: None,
         end_mark: EndMark::None,
+        transit: Default::default(),
     }
 }
 

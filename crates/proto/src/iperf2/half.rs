@@ -83,6 +83,7 @@ impl Half {
             shown_until: Span::ZERO,
             counts: FlowCounts::default(),
             streams,
+            udp: load.udp,
         };
         Self {
             done: vec![false; track.streams.len()],
@@ -132,10 +133,14 @@ impl Half {
 
     /// Asked for at a tick.
     pub(super) fn counts(&mut self, desk: &mut Desk, now: Timestamp, flows: &[FlowCounts]) {
+        let own = flows.iter().find(|counts| counts.flow == self.load.flow);
+        if let Some(counts) = own.filter(|_| self.phase == Phase::Moving) {
+            self.track.note_transit(counts);
+        }
         if !std::mem::replace(&mut self.looking, false) || self.phase != Phase::Moving {
             return;
         }
-        let Some(counts) = flows.iter().find(|counts| counts.flow == self.load.flow) else { return };
+        let Some(counts) = own else { return };
         self.track.counts = counts.clone();
         let moved = self.track.moved();
         if moved != self.alive.1 {
@@ -146,7 +151,7 @@ impl Half {
             // A late look must not print an interval that has not begun.
             if now.since(self.track.started_at) >= until {
                 let rows = self.track.interval(until);
-                let kind = desk.report.kind(self.load.udp, self.load.sends);
+                let kind = desk.report.kind(self.load.udp, self.load.sends, self.load.trip_times);
                 let text = desk.report.rows(now, kind, &rows, &self.track.ends());
                 desk.print(text);
             }
@@ -174,7 +179,9 @@ impl Half {
             (false, true) => self.close(desk, now),
             (true, true) => self.ask(desk, now),
             (false, false) => {
-                let end = counts.last_at.unwrap_or(now);
+                // The time ends with the connection, unless that broke or was cut.
+                let regular = self.trouble.is_none() && !self.cut;
+                let end = counts.last_at.filter(|_| !regular).unwrap_or(now);
                 self.finish(desk, now, end);
             }
             (true, false) => self.answer_all(desk, now, counts),
@@ -245,11 +252,16 @@ impl Half {
             }
         }
         let rows = self.track.whole(now);
-        let kind = desk.report.kind(true, true);
+        let kind = desk.report.kind(true, true, self.load.trip_times);
         let text = desk.report.rows(now, kind, &rows, &self.track.ends());
         desk.print(text);
         for row in &rows {
-            let text = desk.report.sent(row.id, row.total.saturating_add(1));
+            let text = desk.report.sent(row.id, rows.len(), row.total.saturating_add(1));
+            desk.print(text);
+        }
+        if rows.len() > 1 {
+            let all = rows.iter().map(|row| row.total.saturating_add(1)).fold(0, u64::saturating_add);
+            let text = desk.report.sent(None, rows.len(), all);
             desk.print(text);
         }
         self.phase = Phase::Asking;
@@ -281,7 +293,9 @@ impl Half {
 
     /// UDP receiver: what was counted, to each sender.
     fn answer_all(&mut self, desk: &mut Desk, now: Timestamp, counts: &FlowCounts) {
-        let end = counts.last_at.unwrap_or(now);
+        // The time ends with the datagram that says so, where it came.
+        let told = counts.marks.iter().any(Option::is_some);
+        let end = counts.last_at.filter(|_| !told).unwrap_or(now);
         let generation = self.load.generation;
         let marks: Vec<Vec<u8>> = (0..self.track.streams.len())
             .map(|at| counts.marks.get(at).cloned().flatten().unwrap_or_default())
@@ -298,7 +312,7 @@ impl Half {
             }
         }
         let rows = self.track.whole(end);
-        let kind = desk.report.kind(true, false);
+        let kind = desk.report.kind(true, false, self.load.trip_times);
         let text = desk.report.rows(now, kind, &rows, &self.track.ends());
         desk.print(text);
         if !self.load.answers || self.cut {
@@ -408,7 +422,7 @@ impl Half {
             desk.complain(text);
         }
         let rows = self.track.whole(end);
-        let kind = desk.report.kind(self.load.udp, self.load.sends);
+        let kind = desk.report.kind(self.load.udp, self.load.sends, self.load.trip_times);
         let text = desk.report.rows(now, kind, &rows, &self.track.ends());
         desk.print(text);
     }

@@ -25,6 +25,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod track;
+mod transit;
 mod wire;
 
 pub use argv::{Refusal, parse};

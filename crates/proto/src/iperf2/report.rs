@@ -7,6 +7,7 @@ use linerate_units::{Span, Timestamp};
 use super::datagram::ServerReport;
 use super::numbers::{bytes, rate};
 use super::settings::{Mode, Settings};
+use super::transit::{TransitRow, buffers, datagrams};
 use crate::c_format::general;
 
 const LINE: &str = "------------------------------------------------------------\n";
@@ -22,6 +23,8 @@ pub(super) enum Kind {
     TcpSender,
     /// A receiver over TCP, with -e.
     TcpReceiver,
+    /// A receiver over TCP, with trip times.
+    TcpReceiverTimes,
     /// A sender of datagrams, with -e.
     UdpSender,
     /// A receiver of datagrams, with -e.
@@ -35,6 +38,8 @@ pub(super) struct Row {
     pub(super) id: Option<u32>,
     /// Data flow against the first direction.
     pub(super) star: bool,
+    /// Datagrams carry them.
+    pub(super) udp: bool,
     /// From when to when, seconds.
     pub(super) from: f64,
     pub(super) to: f64,
@@ -50,6 +55,8 @@ pub(super) struct Row {
     pub(super) cwnd: Option<u64>,
     pub(super) rtt: Option<Span>,
     pub(super) rttvar: Option<Span>,
+    /// How long what was received was under way.
+    pub(super) transit: Option<TransitRow>,
 }
 
 /// The printer of one tool: it knows which column heads came last.
@@ -89,21 +96,27 @@ impl Report {
         )
     }
 
-    /// A client is about to connect; without the buffer as granted when there is no connection.
-    pub(super) fn connecting(&self, host: &str, udp: bool, port: u16, granted: Option<u64>) -> String {
+    /// A client is about to connect; without the buffer as granted when there is no connection. `pace` is the length of
+    /// its datagrams in bytes and their rate in bits per second.
+    pub(super) fn connecting(
+        &self,
+        host: &str,
+        pace: Option<(u32, u64)>,
+        port: u16,
+        granted: Option<u64>,
+    ) -> String {
         if self.hides('S') {
             return String::new();
         }
-        let settings = &self.settings;
+        let (settings, udp) = (&self.settings, pace.is_some());
         let enhanced = settings.enhanced && !settings.server;
         let transport = if udp { "UDP" } else { "TCP" };
         let flows = settings.parallel.unwrap_or(1);
         let pid =
             if enhanced { format!(" with pid {} ({flows} flows)", settings.pid) } else { String::new() };
         let mut text = format!("{LINE}Client connecting to {host}, {transport} port {port}{pid}\n");
-        let length = settings.length_for(udp);
         if enhanced && !udp {
-            text.push_str(&format!("Write buffer size: {length} Byte\n"));
+            text.push_str(&format!("Write buffer size: {} Byte\n", settings.length_for(false)));
         }
         if let Some(mss) = settings.mss.filter(|_| !udp) {
             text.push_str(&format!("MSS req size {mss} bytes (per TCP_MAXSEG)\n"));
@@ -113,7 +126,7 @@ impl Report {
             let delay = if settings.no_delay { " and nodelay" } else { "" };
             text.push_str(&format!("TOS set to 0x{:x}{delay} (Nagle {nagle})\n", settings.tos.unwrap_or(0)));
         }
-        if let (true, Some(rate)) = (udp, settings.offered()) {
+        if let Some((length, rate)) = pace {
             let gap = f64::from(length) * 8e6 / rate as f64;
             text.push_str(&format!(
                 "Sending {length} byte datagrams, IPG target: {gap:.2} us (kalman adjust)\n"
@@ -178,6 +191,10 @@ impl Report {
                 "[ ID] Interval            Transfer    Bandwidth       Write/Err  Rtry     Cwnd/RTT(var)        NetPwr\n"
             }
             Kind::TcpReceiver => "[ ID] Interval            Transfer    Bandwidth       Reads\n",
+            Kind::TcpReceiverTimes => {
+                "[ ID] Interval            Transfer    Bandwidth    Burst Latency avg/min/max/stdev (cnt/size) \
+                 inP NetPwr  Reads\n"
+            }
             Kind::UdpSender => "[ ID] Interval            Transfer     Bandwidth      Write/Err  PPS\n",
             Kind::UdpReceiver => {
                 "[ ID] Interval            Transfer     Bandwidth        Jitter   Lost/Total  \
@@ -186,11 +203,13 @@ impl Report {
         }
     }
 
-    /// The kind of lines for a direction.
-    pub(super) const fn kind(&self, udp: bool, sends: bool) -> Kind {
-        match (self.settings.enhanced, udp, sends) {
+    /// The kind of lines for a direction. A server tells more to a client that asks for trip times.
+    pub(super) const fn kind(&self, udp: bool, sends: bool, trip_times: bool) -> Kind {
+        let enhanced = self.settings.enhanced || trip_times && self.settings.server;
+        match (enhanced, udp, sends) {
             (false, true, false) => Kind::Datagrams,
             (false, ..) => Kind::Plain,
+            (true, false, false) if trip_times => Kind::TcpReceiverTimes,
             (true, false, true) => Kind::TcpSender,
             (true, false, false) => Kind::TcpReceiver,
             (true, true, true) => Kind::UdpSender,
@@ -256,11 +275,13 @@ impl Report {
             Kind::TcpSender => tcp_sender(row),
             Kind::TcpReceiver => format!("  {}", row.calls),
             Kind::UdpSender => format!("  {}/0 {:>8.0} pps", row.calls, per_second(row.total, row)),
-            // Transit times are not known here: nobody stamped the arrivals.
+            Kind::TcpReceiverTimes => {
+                format!("  {}  {}", buffers(row.transit.as_ref(), per_second(row.bytes, row)), row.calls)
+            }
             Kind::UdpReceiver => {
                 let received = row.total.saturating_sub(row.lost);
-                let pace = per_second(row.total, row);
-                format!("  {} -/-/-/- ms {pace:.0} pps {received}/-(-) pkts -", losses(row))
+                let (pace, rate) = (per_second(received, row), per_second(row.bytes, row));
+                format!("  {} {}", losses(row), datagrams(row.transit.as_ref(), received, pace, rate))
             }
         };
         format!("{front}{rest}\n{late}")
@@ -273,6 +294,9 @@ impl Report {
                 format!("{front}   {}/{} ({}%)\n", row.lost, row.total, percent(row))
             }
             Kind::TcpSender => format!("{front}  {}/0 {:>10}\n", row.calls, row.retransmits),
+            Kind::UdpSender => {
+                format!("{front}  {}/0 {:>8.0} pps\n", row.calls, per_second(row.total, row))
+            }
             _ => format!("{front}\n"),
         }
     }
@@ -301,16 +325,20 @@ impl Report {
             let (lost, total, late) = (row.lost, row.total, row.out_of_order);
             text.push_str(&format!(",{:.3},{lost},{total},{share:.3},{late}", row.jitter * 1e3));
         }
+        if matches!(kind, Kind::UdpSender) || kind == Kind::Plain && row.udp {
+            // A sender knows of none of these, and says so like that.
+            text.push_str(",0.000,0,-1,-0.000,0");
+        }
         text.push('\n');
         text
     }
 
-    /// How many datagrams left; the tool counts the last one twice.
-    pub(super) fn sent(&self, id: Option<u32>, datagrams: u64) -> String {
+    /// How many datagrams left by one connection, or by that many; the tool counts the last one twice.
+    pub(super) fn sent(&self, id: Option<u32>, of: usize, datagrams: u64) -> String {
         if self.settings.csv || self.settings.exclude.contains('D') {
             return String::new();
         }
-        let label = id.map_or_else(|| "[SUM]".to_owned(), |id| format!("[{id:>3}]"));
+        let label = id.map_or_else(|| format!("[SUM-{of}]"), |id| format!("[{id:>3}]"));
         format!("{label} Sent {datagrams} datagrams\n")
     }
 
@@ -328,30 +356,11 @@ impl Report {
             total: report.datagrams,
             out_of_order: report.out_of_order,
             jitter: seconds(report.jitter),
+            transit: report.transit.as_ref().map(TransitRow::heard),
             ..Row::default()
         };
-        let kind = self.kind(true, false);
-        let head = format!("[{id:>3}] Server Report:\n{}", self.heads(kind));
-        match report.transit.filter(|_| kind == Kind::UdpReceiver) {
-            None => format!("{head}{}", self.row(kind, &row)),
-            Some(transit) => {
-                let ms = |us: u64| us as f64 / 1e3;
-                let mean = transit.mean_us as f64 / 1e6;
-                let pace = f64::from(transit.packets_per_second);
-                let power = if mean > 0.0 { per_second(row.bytes, &row) / mean * 1e-6 } else { 0.0 };
-                format!(
-                    "{head}{}  {} {:.3}/{:.3}/{:.3}/{:.3} ms {pace:.0} pps {pace:.0}/{:.0}({:.0}) pkts {power:.0}\n",
-                    self.front(&row),
-                    losses(&row),
-                    ms(transit.mean_us),
-                    ms(transit.min_us),
-                    ms(transit.max_us),
-                    ms(transit.stdev_us),
-                    pace * mean,
-                    pace * transit.stdev_us as f64 / 1e6
-                )
-            }
-        }
+        let kind = if row.transit.is_some() { Kind::UdpReceiver } else { Kind::Datagrams };
+        format!("[{id:>3}] Server Report:\n{}{}", self.heads(kind), self.row(kind, &row))
     }
 
     /// The parts in brackets behind a connection.
@@ -368,7 +377,8 @@ impl Report {
         if told.trip_times {
             notes.push("trip-times".to_owned());
         }
-        if self.settings.enhanced {
+        let enhanced = self.settings.enhanced || told.trip_times && self.settings.server;
+        if enhanced {
             notes.push(format!("sock={}", told.descriptor));
             if let Some(peer) = &told.peer {
                 notes.push(format!("peer {peer}"));
@@ -416,6 +426,7 @@ fn label(id: Option<u32>, star: bool) -> String {
 fn sum(rows: &[Row]) -> Row {
     let mut sum = Row { from: f64::INFINITY, ..Row::default() };
     for row in rows {
+        sum.udp |= row.udp;
         sum.from = sum.from.min(row.from);
         sum.to = sum.to.max(row.to);
         sum.bytes = sum.bytes.saturating_add(row.bytes);

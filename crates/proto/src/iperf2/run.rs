@@ -15,7 +15,7 @@ use super::load::Load;
 use super::report::{Ends, Told};
 use super::settings::{Amount, Mode};
 use super::track::Stream;
-use super::wire::{Ack, TestHeader};
+use super::wire::{Ack, BURST_BYTES, Extension, TestHeader, burst_head};
 use crate::stand_in::{FlowCounts, FlowId, Link, LinkOptions, Opened, Output, Planned, Reason, RunId};
 
 /// Numbers of connections back.
@@ -168,6 +168,19 @@ impl Run {
         desk.put(Output::Ask(Box::new(planned)));
     }
 
+    fn trip_times(&self) -> bool {
+        self.header.and_then(|header| header.extension).is_some_and(|extension| extension.trip_times)
+    }
+
+    /// What is in front of data with trip times that go back over the client's own TCP connection: its header, as if
+    /// it were ours; and the start in it.
+    fn echo(&self) -> Option<(TestHeader, (u32, u32))> {
+        let header = self.header.filter(|_| self.trip_times() && !self.udp)?;
+        let extension = Extension { reverse: false, ..header.extension? };
+        let start = extension.start.unwrap_or((0, 0));
+        Some((TestHeader { extension: Some(extension), ..header }, start))
+    }
+
     /// Bits per second that the server shall send at on each connection.
     fn offered(&self, desk: &Desk) -> Option<u64> {
         let extension = self.header.and_then(|header| header.extension);
@@ -176,8 +189,8 @@ impl Run {
             Some(extension) if extension.in_packets => {
                 Some(extension.rate.saturating_mul(u64::from(self.length(desk)) * 8))
             }
-            Some(extension) if self.udp || extension.rate_set => Some(extension.rate),
-            Some(_) => None,
+            // Over TCP 2.1.8 tells a rate without the bit that says so, and none as 0.
+            Some(extension) => Some(extension.rate),
             None => old,
         };
         rate.filter(|rate| *rate > 0).or(self.udp.then_some(1 << 20))
@@ -186,13 +199,16 @@ impl Run {
     fn length(&self, desk: &Desk) -> u32 {
         let asked = self.header.map(|header| header.length).filter(|length| *length > 0);
         let length = asked.unwrap_or_else(|| desk.settings.length_for(self.udp));
-        if self.udp { length.clamp(18, 65_507) } else { length.clamp(1, LONGEST) }
+        let shortest = if self.trip_times() { BURST_BYTES as u32 } else { 1 };
+        if self.udp { length.clamp(18, 65_507) } else { length.clamp(shortest, LONGEST) }
     }
 
     fn load(&self, desk: &Desk, sends: bool, star: bool, shared: bool) -> Load {
         let extension = self.header.and_then(|header| header.extension);
         let two_way = extension.is_some_and(|e| e.reverse || e.full_duplex || e.no_udp_fin);
         let amount = self.header.map(|header| amount_of(&header));
+        // Connections back say nothing about themselves.
+        let trip_times = self.trip_times() && self.back.is_empty();
         Load {
             flow: self.flows[usize::from(sends)],
             run: self.number,
@@ -201,13 +217,17 @@ impl Run {
             star,
             direction: if sends { Direction::Download } else { Direction::Upload },
             length: self.length(desk),
-            head: Vec::new(),
+            head: self.echo().filter(|_| trip_times && sends).map_or_else(Vec::new, |(header, start)| {
+                burst_head(&header, start, self.length(desk))
+            }),
             amount: amount.filter(|_| sends),
             offered: self.offered(desk),
             generation: self.generation,
             answers: !two_way,
             shared,
             fq_rate: None,
+            trip_times,
+            skipped: 0,
         }
     }
 
@@ -236,6 +256,11 @@ impl Run {
             // What came is of the other direction.
             for stream in &mut own {
                 *stream = Stream::new(stream.id, stream.link, stream.ends);
+                if let Some((header, _)) = self.echo() {
+                    let bytes = header.write_tcp();
+                    stream.own_bytes = bytes.len() as u64;
+                    desk.put(Output::Send { link: stream.link, bytes });
+                }
             }
             self.halves.push(Half::start(desk, now, load, own));
         }
@@ -304,7 +329,8 @@ impl Run {
         let ends = Ends { local: opened.local, remote };
         if self.back.is_empty() {
             let host = self.host.to_string();
-            let text = desk.report.connecting(&host, self.udp, remote.port(), Some(opened.snd_buf));
+            let pace = self.offered(desk).filter(|_| self.udp).map(|rate| (self.length(desk), rate));
+            let text = desk.report.connecting(&host, pace, remote.port(), Some(opened.snd_buf));
             desk.print(text);
         }
         let told = Told {

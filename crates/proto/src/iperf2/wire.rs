@@ -387,6 +387,25 @@ impl Ack {
     }
 }
 
+/// Bytes of the header in front of each buffer over TCP with trip times.
+pub(super) const BURST_BYTES: usize = 92;
+
+/// Where it says when the buffer was written, its number, and its length.
+pub(super) const BURST_TIME_AT: usize = 20;
+pub(super) const BURST_NUMBER_AT: usize = 44;
+pub(super) const BURST_LENGTH_AT: usize = 48;
+
+/// The start of each buffer over TCP with trip times: the test header, and over it what a burst says, but for number
+/// and time.
+pub(super) fn burst_head(header: &TestHeader, start: (u32, u32), length: u32) -> Vec<u8> {
+    let mut bytes = header.write_tcp();
+    bytes.resize(BURST_BYTES, 0);
+    put(&mut bytes, 12, start.0);
+    put(&mut bytes, 16, start.1);
+    put(&mut bytes, BURST_LENGTH_AT, length);
+    bytes
+}
+
 /// A word in network order.
 pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
     let chunk = bytes.get(at..at.checked_add(4)?)?;

@@ -76,6 +76,7 @@ pub(super) fn task(params: &Params, group: &Group, run: RunId, client: bool, cpu
         socket: socket(params),
         affinity: cpu,
         end_mark: EndMark::None,
+        transit: Default::default(),
     }
 }
 

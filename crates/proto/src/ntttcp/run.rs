@@ -104,6 +104,7 @@ impl Run {
             socket: options.knobs(),
             affinity: options.affinity,
             end_mark: EndMark::None,
+            transit: Default::default(),
         })));
     }
 

@@ -275,6 +275,7 @@ impl Terms {
             socket: self.knobs(),
             affinity: None,
             end_mark,
+            transit: Default::default(),
         }
     }
 

@@ -52,6 +52,32 @@ pub struct FlowTask {
     pub affinity: Option<u32>,
     /// What ends the stream of a receiver, beside being told and the end of a connection.
     pub end_mark: EndMark,
+    /// Whether it is counted how long the data were under way.
+    pub transit: Transit,
+}
+
+/// Whether a receiver counts how long datagrams or blocks were under way.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Transit {
+    /// It does not, and blocks over TCP carry no stamp.
+    #[default]
+    Uncounted,
+    /// Datagrams: since the wall-clock time in their stamp.
+    Datagrams,
+    /// Blocks over TCP: a sender writes the stamp of the task into each of them, and a receiver reads it. A flow with
+    /// more streams than the engine has threads for does neither.
+    Blocks(Blocks),
+}
+
+/// What a receiver must know of stamped blocks over TCP.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Blocks {
+    /// Where a block says its own length, stamp included: 4 bytes, big-endian.
+    pub length_at: usize,
+    /// Bytes in front of the first block.
+    pub skipped: u64,
+    /// Of each stream what came before the flow began.
+    pub early: Vec<Vec<u8>>,
 }
 
 /// What a stream says.
@@ -162,8 +188,35 @@ pub struct StreamCounts {
     pub pmtu: Option<u32>,
     /// Reordering that the kernel has met, segments.
     pub reorder: Option<u32>,
+    /// How long its datagrams or blocks were under way; absent where that is not asked for or none has come.
+    pub transit: Option<TransitCounts>,
     /// The stream has ended.
     pub ended: bool,
+}
+
+/// How long datagrams or blocks were under way: their arrival by the receiver's wall clock less the sender's time. The
+/// offset between both clocks is in it, so that it may be negative.
+///
+/// Times are told as deviations from that of the first, which keeps sums of squares exact whatever the offset.
+///
+/// # Units
+/// nanoseconds; the sum of squares, square nanoseconds
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct TransitCounts {
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Time of the first.
+    pub first_ns: i64,
+    /// Sum of the deviations.
+    pub sum_ns: i64,
+    /// Sum of their squares.
+    pub squares_ns2: f64,
+    /// The shortest and the longest time.
+    pub range_ns: (i64, i64),
+    /// The same since the counts were read before; of an earlier time where none has come since.
+    pub fresh_range_ns: (i64, i64),
 }
 
 /// CPU time since the driver began.

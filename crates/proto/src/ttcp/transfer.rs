@@ -150,6 +150,7 @@ impl Transfer {
             } else {
                 EndMark::None
             },
+            transit: Default::default(),
         }
     }
 

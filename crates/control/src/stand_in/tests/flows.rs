@@ -54,6 +54,7 @@ fn task(flow: u16, link: Link, client: bool) -> FlowTask {
         socket: linerate_model::SocketKnobs::default(),
         affinity: None,
         end_mark: EndMark::None,
+        transit: Default::default(),
     }
 }
 
