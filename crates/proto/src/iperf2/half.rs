@@ -32,6 +32,9 @@ const IDLE: [Span; 2] = [Span::from_secs(60), Span::from_secs(10)];
 /// How often a flow is looked at when nobody wants intervals.
 const LOOK_EVERY: Span = Span::from_secs(1);
 
+/// Longest time between a connection and its data that belongs to the test.
+const QUEUED: Span = Span::from_ms(500);
+
 /// How far a direction has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -102,10 +105,25 @@ impl Half {
     }
 
     /// Everything came before the engine could have the links.
-    pub(super) fn come_and_gone(desk: &mut Desk, now: Timestamp, load: Load, streams: Vec<Stream>) -> Self {
+    pub(super) fn come_and_gone(
+        desk: &mut Desk,
+        now: Timestamp,
+        began: Timestamp,
+        load: Load,
+        streams: Vec<Stream>,
+    ) -> Self {
         let mut half = Self::new(now, load, streams);
+        half.has_begun(desk, began);
         half.finish(desk, now, now);
         half
+    }
+
+    /// The time began with the connection, a little earlier than the engine; a test that had to wait begins later.
+    pub(super) fn has_begun(&mut self, desk: &Desk, at: Timestamp) {
+        if self.track.started_at.since(at) <= QUEUED {
+            self.due = self.due.map(|_| at + desk.settings.interval.unwrap_or(LOOK_EVERY));
+            self.track.started_at = at;
+        }
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -146,16 +164,7 @@ impl Half {
         if moved != self.alive.1 {
             self.alive = (now, moved);
         }
-        if let Some(interval) = desk.settings.interval {
-            let until = self.track.shown_until + interval;
-            // A late look must not print an interval that has not begun.
-            if now.since(self.track.started_at) >= until {
-                let rows = self.track.interval(until);
-                let kind = desk.report.kind(self.load.udp, self.load.sends, self.load.trip_times);
-                let text = desk.report.rows(now, kind, &rows, &self.track.ends());
-                desk.print(text);
-            }
-        }
+        self.show_interval(desk, now, now);
         if now.since(self.alive.0) >= IDLE[usize::from(self.load.udp)] && !self.cut {
             self.cut = true;
             self.trouble = Some("nothing has come or gone for too long: the other end is gone".to_owned());
@@ -164,12 +173,26 @@ impl Half {
         }
     }
 
+    /// The lines of an interval that is complete at `end`: a late look must not print one that has not begun.
+    fn show_interval(&mut self, desk: &mut Desk, now: Timestamp, end: Timestamp) {
+        let Some(interval) = desk.settings.interval else { return };
+        let until = self.track.shown_until + interval;
+        if end.since(self.track.started_at) >= until {
+            let rows = self.track.interval(until);
+            let kind = desk.report.kind(self.load.udp, self.load.sends, self.load.trip_times);
+            let text = desk.report.rows(now, kind, &rows, &self.track.ends());
+            desk.print(text);
+        }
+    }
+
     /// The engine has given the links back.
     pub(super) fn ended(&mut self, desk: &mut Desk, now: Timestamp, counts: &FlowCounts) {
         if self.phase != Phase::Moving {
             return;
         }
+        self.track.note_transit(counts);
         self.track.counts = counts.clone();
+        self.show_interval(desk, now, now);
         // Datagrams that the other host refused do not end a test of this tool.
         if let (None, Some(reason)) = (&self.trouble, counts.trouble.as_ref().filter(|_| !self.load.udp)) {
             self.trouble = Some(reason.text.clone());

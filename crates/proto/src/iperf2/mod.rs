@@ -13,6 +13,7 @@ mod arrival;
 mod bounce;
 mod client;
 mod counted;
+mod csv;
 mod datagram;
 mod desk;
 mod half;

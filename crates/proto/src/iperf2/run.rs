@@ -1,5 +1,7 @@
 //! A test at the server.
 
+mod wishes;
+
 use std::net::SocketAddr;
 use std::ops::Range;
 
@@ -11,11 +13,10 @@ use super::arrival::Arrival;
 use super::datagram::{Generation, number_of};
 use super::desk::{Desk, amount_of};
 use super::half::Half;
-use super::load::Load;
 use super::report::{Ends, Told};
 use super::settings::{Amount, Mode};
 use super::track::Stream;
-use super::wire::{Ack, BURST_BYTES, Extension, TestHeader, burst_head};
+use super::wire::{Ack, TestHeader};
 use crate::stand_in::{FlowCounts, FlowId, Link, LinkOptions, Opened, Output, Planned, Reason, RunId};
 
 /// Numbers of connections back.
@@ -23,9 +24,6 @@ pub(super) const BACK_LINKS: Range<u32> = 16..60_000;
 
 /// How long the other connections of a client are waited for.
 const GATHER_FOR: Span = Span::from_ms(500);
-
-/// Longest buffer that a client may ask the server to send.
-const LONGEST: u32 = 1 << 20;
 
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,16 +115,6 @@ impl Run {
         }
     }
 
-    fn mode(&self) -> Mode {
-        match self.header {
-            Some(TestHeader { extension: Some(extension), .. }) if extension.full_duplex => Mode::FullDuplex,
-            Some(TestHeader { extension: Some(extension), .. }) if extension.reverse => Mode::Reverse,
-            Some(TestHeader { back: true, at_once: true, .. }) => Mode::Dual,
-            Some(TestHeader { back: true, .. }) => Mode::Tradeoff,
-            _ => Mode::Plain,
-        }
-    }
-
     fn ask(&mut self, desk: &mut Desk) {
         self.stage = Stage::Asking;
         self.due = None;
@@ -168,69 +156,6 @@ impl Run {
         desk.put(Output::Ask(Box::new(planned)));
     }
 
-    fn trip_times(&self) -> bool {
-        self.header.and_then(|header| header.extension).is_some_and(|extension| extension.trip_times)
-    }
-
-    /// What is in front of data with trip times that go back over the client's own TCP connection: its header, as if
-    /// it were ours; and the start in it.
-    fn echo(&self) -> Option<(TestHeader, (u32, u32))> {
-        let header = self.header.filter(|_| self.trip_times() && !self.udp)?;
-        let extension = Extension { reverse: false, ..header.extension? };
-        let start = extension.start.unwrap_or((0, 0));
-        Some((TestHeader { extension: Some(extension), ..header }, start))
-    }
-
-    /// Bits per second that the server shall send at on each connection.
-    fn offered(&self, desk: &Desk) -> Option<u64> {
-        let extension = self.header.and_then(|header| header.extension);
-        let old = self.header.map(|header| u64::from(header.window_or_rate)).filter(|_| self.udp);
-        let rate = match extension {
-            Some(extension) if extension.in_packets => {
-                Some(extension.rate.saturating_mul(u64::from(self.length(desk)) * 8))
-            }
-            // Over TCP 2.1.8 tells a rate without the bit that says so, and none as 0.
-            Some(extension) => Some(extension.rate),
-            None => old,
-        };
-        rate.filter(|rate| *rate > 0).or(self.udp.then_some(1 << 20))
-    }
-
-    fn length(&self, desk: &Desk) -> u32 {
-        let asked = self.header.map(|header| header.length).filter(|length| *length > 0);
-        let length = asked.unwrap_or_else(|| desk.settings.length_for(self.udp));
-        let shortest = if self.trip_times() { BURST_BYTES as u32 } else { 1 };
-        if self.udp { length.clamp(18, 65_507) } else { length.clamp(shortest, LONGEST) }
-    }
-
-    fn load(&self, desk: &Desk, sends: bool, star: bool, shared: bool) -> Load {
-        let extension = self.header.and_then(|header| header.extension);
-        let two_way = extension.is_some_and(|e| e.reverse || e.full_duplex || e.no_udp_fin);
-        let amount = self.header.map(|header| amount_of(&header));
-        // Connections back say nothing about themselves.
-        let trip_times = self.trip_times() && self.back.is_empty();
-        Load {
-            flow: self.flows[usize::from(sends)],
-            run: self.number,
-            udp: self.udp,
-            sends,
-            star,
-            direction: if sends { Direction::Download } else { Direction::Upload },
-            length: self.length(desk),
-            head: self.echo().filter(|_| trip_times && sends).map_or_else(Vec::new, |(header, start)| {
-                burst_head(&header, start, self.length(desk))
-            }),
-            amount: amount.filter(|_| sends),
-            offered: self.offered(desk),
-            generation: self.generation,
-            answers: !two_way,
-            shared,
-            fq_rate: None,
-            trip_times,
-            skipped: 0,
-        }
-    }
-
     pub(super) fn admitted(&mut self, desk: &mut Desk, now: Timestamp, links: &mut Vec<Link>) {
         if self.stage != Stage::Asking {
             return;
@@ -243,12 +168,13 @@ impl Run {
         let gone = !self.udp && streams.iter().all(|stream| self.closed.contains(&stream.link));
         if mode != Mode::Reverse {
             let load = self.load(desk, false, false, shared);
-            let half = if gone {
-                Half::come_and_gone(desk, now, load, streams.clone())
+            self.halves.push(if gone {
+                Half::come_and_gone(desk, now, self.accepted_at, load, streams.clone())
             } else {
-                Half::start(desk, now, load, streams.clone())
-            };
-            self.halves.push(half);
+                let mut half = Half::start(desk, now, load, streams.clone());
+                half.has_begun(desk, self.accepted_at);
+                half
+            });
         }
         if matches!(mode, Mode::Reverse | Mode::FullDuplex) && !gone {
             let load = self.load(desk, true, shared, shared);
@@ -256,7 +182,7 @@ impl Run {
             // What came is of the other direction.
             for stream in &mut own {
                 *stream = Stream::new(stream.id, stream.link, stream.ends);
-                if let Some((header, _)) = self.echo() {
+                if let Some(header) = self.echo().filter(|_| !self.udp) {
                     let bytes = header.write_tcp();
                     stream.own_bytes = bytes.len() as u64;
                     desk.put(Output::Send { link: stream.link, bytes });

@@ -154,6 +154,15 @@ impl TestHeader {
         self.back || self.extension.is_some_and(|extension| extension.reverse || extension.full_duplex)
     }
 
+    /// What a server says itself when it sends data with trip times on the client's own link, as 2.1.8 does: this
+    /// header, without the wish that it answers. Absent without trip times.
+    pub(super) fn echoed(&self, udp: bool) -> Option<Self> {
+        let extension = self.extension.filter(|extension| extension.trip_times)?;
+        let no_udp_fin = extension.no_udp_fin || udp;
+        let extension = Extension { reverse: false, peer_detect: false, no_udp_fin, ..extension };
+        Some(Self { extension: Some(extension), ..*self })
+    }
+
     /// Reads the header at the start of a TCP connection, and how many bytes it takes.
     ///
     /// `None` as long as bytes are missing; a length of 0 where there is no header (plain data).
@@ -397,7 +406,8 @@ pub(super) const BURST_LENGTH_AT: usize = 48;
 
 /// The start of each buffer over TCP with trip times: the test header, and over it what a burst says, but for number
 /// and time.
-pub(super) fn burst_head(header: &TestHeader, start: (u32, u32), length: u32) -> Vec<u8> {
+pub(super) fn burst_head(header: &TestHeader, length: u32) -> Vec<u8> {
+    let start = header.extension.and_then(|extension| extension.start).unwrap_or((0, 0));
     let mut bytes = header.write_tcp();
     bytes.resize(BURST_BYTES, 0);
     put(&mut bytes, 12, start.0);

@@ -47,10 +47,7 @@ impl Client {
         let head = match (settings.compatible, settings.udp) {
             (true, _) => Vec::new(),
             (false, true) => self.header.write_udp(),
-            (false, false) if settings.trip_times => {
-                let start = self.header.extension.and_then(|extension| extension.start).unwrap_or((0, 0));
-                burst_head(&self.header, start, settings.length_for(false))
-            }
+            (false, false) if settings.trip_times => burst_head(&self.header, settings.length_for(false)),
             (false, false) => self.header.write_tcp(),
         };
         // A server that sends over the client's connection says so in a header of its own.
@@ -97,8 +94,8 @@ pub(super) fn header_of(settings: &Settings) -> TestHeader {
         trip_times: settings.trip_times,
         no_udp_fin: settings.udp && (settings.no_udp_fin || full_duplex),
         in_packets: matches!(settings.rate, Some(Rate::Packets(_))),
-        // Over UDP the rate is always there, and 2.1.8 does not set the bit.
-        rate_set: settings.rate.is_some() && !settings.udp,
+        // 2.1.8 tells a rate without it.
+        rate_set: false,
         version: VERSION,
         tos: u16::from(settings.tos.unwrap_or(0)),
         rate,
