@@ -142,7 +142,7 @@ impl Report {
 
     fn window(&self, udp: bool, granted: u64) -> String {
         let what = if udp { "UDP buffer" } else { "TCP window" };
-        let granted_text = bytes(granted as f64, Default::default());
+        let granted_text = bytes(granted as f64, self.settings.format);
         let note = match self.settings.window {
             None => " (default)".to_owned(),
             Some(asked) if asked == granted => String::new(),
