@@ -130,6 +130,11 @@ impl Half {
         self.phase == Phase::Over
     }
 
+    /// Whether all that is left is to answer again if the last datagram comes again.
+    pub(super) fn is_measured(&self) -> bool {
+        matches!(self.phase, Phase::Answering | Phase::Over)
+    }
+
     fn stream_of(&self, link: Link) -> Option<usize> {
         self.track.streams.iter().position(|stream| stream.link == link)
     }
@@ -226,7 +231,7 @@ impl Half {
         }
         let rest = rest_of(&self.load, self.track.streams.len(), own_head(&self.track));
         if !self.load.shared {
-            if let Some(stream) = self.track.streams.first_mut().filter(|_| rest > 0) {
+            for stream in self.track.streams.iter_mut().filter(|_| rest > 0) {
                 let bytes = (0..rest).map(|at| b'0' + (at % 10) as u8).collect();
                 stream.own_bytes = stream.own_bytes.saturating_add(rest);
                 desk.put(Output::Send { link: stream.link, bytes });

@@ -46,26 +46,28 @@ impl Load {
     }
 }
 
-/// Bytes for the engine, of an amount that also counts the headers already sent.
+/// Bytes for the engine over all connections, of an amount that also counts the headers already sent.
 fn whole_of(load: &Load, streams: usize, headers: u64) -> Option<u64> {
-    match load.amount {
-        Some(Amount::Bytes(each)) => {
-            let all = each.saturating_mul(streams as u64).saturating_sub(headers);
-            let length = u64::from(load.length).max(1);
-            // Datagrams and stamped buffers are not divided; what is no whole buffer over TCP is sent at the end.
-            Some(if load.udp || load.is_stamped() { all.div_ceil(length).saturating_mul(length) } else { all - all % length })
-        }
-        _ => None,
+    let (each, length) = share(load, streams, headers)?;
+    // Datagrams and stamped buffers are not divided; what is no whole buffer over TCP is sent at the end.
+    let cut = !load.udp && !load.is_stamped();
+    let buffers = if cut { each / length } else { each.div_ceil(length) };
+    Some(buffers.saturating_mul(length).saturating_mul(streams as u64))
+}
+
+/// What is left for each connection when the engine has sent whole buffers.
+pub(super) fn rest_of(load: &Load, streams: usize, headers: u64) -> u64 {
+    match share(load, streams, headers) {
+        Some((each, length)) if !load.udp && !load.is_stamped() => each % length,
+        _ => 0,
     }
 }
 
-pub(super) fn rest_of(load: &Load, streams: usize, headers: u64) -> u64 {
-    match load.amount {
-        Some(Amount::Bytes(each)) if !load.is_stamped() => {
-            each.saturating_mul(streams as u64).saturating_sub(headers) % u64::from(load.length).max(1)
-        }
-        _ => 0,
-    }
+/// Bytes that each connection still has to send, and those of a buffer.
+fn share(load: &Load, streams: usize, headers: u64) -> Option<(u64, u64)> {
+    let Some(Amount::Bytes(each)) = load.amount else { return None };
+    let header = headers / (streams as u64).max(1);
+    Some((each.saturating_sub(header), u64::from(load.length).max(1)))
 }
 
 /// What the engine is asked to move.

@@ -321,6 +321,9 @@ impl Server {
 
     /// Forgets runs that are over, and ends when there is nothing left to serve.
     fn look_over(&mut self) {
+        for run in self.runs.values_mut() {
+            run.tell_measured(&mut self.desk);
+        }
         let over: Vec<RunId> =
             self.runs.iter().filter(|(_, run)| run.is_over()).map(|(number, _)| *number).collect();
         for number in &over {

@@ -154,6 +154,12 @@ impl TestHeader {
         self.back || self.extension.is_some_and(|extension| extension.reverse || extension.full_duplex)
     }
 
+    /// What all connections of a test have in common: with trip times each begins at a time of its own.
+    pub(super) fn without_start(self) -> Self {
+        let extension = self.extension.map(|extension| Extension { start: None, ..extension });
+        Self { extension, ..self }
+    }
+
     /// What a server says itself when it sends data with trip times on the client's own link, as 2.1.8 does: this
     /// header, without the wish that it answers. Absent without trip times.
     pub(super) fn echoed(&self, udp: bool) -> Option<Self> {

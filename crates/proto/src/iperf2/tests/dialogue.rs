@@ -65,6 +65,11 @@ fn an_amount_in_bytes_is_exact_and_counts_the_header() {
             assert_eq!(csv_bytes(&host.out), [bytes], "{}", host.out);
         }
     }
+    let mut hosts = hosts("-n 25000 -l 10000 -P 2 -y C", "-P 2 -y C");
+    hosts.run(30);
+    for host in &hosts.hosts {
+        assert_eq!(csv_bytes(&host.out), [25_000, 25_000, 50_000], "{}", host.out);
+    }
 }
 
 #[test]
@@ -138,6 +143,17 @@ fn a_lost_answer_is_asked_for_again_and_opens_no_second_test() {
         client.sent.iter().map(|(_, bytes)| number_of(bytes, Generation::New).unwrap()).collect();
     assert_eq!(numbers, [-91, -92, -93, -94], "each try counts on");
     assert_eq!((server.planned, server.sent.len()), (1, 4));
+}
+
+#[test]
+fn others_may_be_measured_while_the_last_datagram_is_still_answered() {
+    let mut hosts = hosts("-u -t 1", "-u");
+    // Sent for 1 s, and told over at once, not after the silence of 250 ms.
+    hosts.pass(Span::from_ms(1100));
+    let server = &hosts.hosts[1];
+    assert_eq!((server.runs.clone(), server.sent.len()), (vec![None], 1));
+    hosts.run(5);
+    assert_eq!(hosts.hosts[1].runs, [None], "and once only");
 }
 
 #[test]
