@@ -11,7 +11,8 @@ const PAIRINGS: [(Iperf2, Iperf2); 3] = [(Ours, Real), (Real, Ours), (Ours, Ours
 
 /// A rate that every machine reaches, and blocks that fit into any buffer.
 const TCP: [&str; 6] = ["-t", "2", "-b", "10m", "-l", "1000"];
-const UDP: [&str; 7] = ["-u", "-t", "2", "-b", "1m", "-l", "1000"];
+/// So few datagrams that any socket buffer holds all of them, however long a busy machine lets a program wait.
+const UDP: [&str; 7] = ["-u", "-t", "2", "-b", "100k", "-l", "200"];
 
 /// Whether the rate of a line is that of its bytes.
 fn consistent(row: &Row) {
@@ -59,7 +60,8 @@ fn intervals_add_up_to_the_whole() {
 #[ignore = "needs root and network namespaces, iperf"]
 fn an_amount_is_exact_to_the_byte() {
     for (client, server) in PAIRINGS {
-        for (args, bytes) in [(["-n", "5M", "-l", "8K"], 5_242_880), (["-n", "25000", "-l", "10000"], 25_000)] {
+        for (args, bytes) in [(["-n", "5M", "-l", "8K"], 5_242_880), (["-n", "25000", "-l", "10000"], 25_000)]
+        {
             let pair = pair(client, &args, (server, &[]), 1);
             assert_eq!(agree(&pair, "1", "1").bytes, bytes, "{pair:?}");
         }
@@ -134,7 +136,7 @@ fn udp_counts_are_the_same_to_the_datagram() {
         let sent = rows(&pair.client.stdout).into_iter().find(|row| row.lost.is_none()).unwrap();
         let (report, row) = pair.whole("1", "1");
         assert_eq!((sent.bytes, report.bytes), (row.bytes, row.bytes), "{pair:?}");
-        let datagrams = row.bytes / 1000;
+        let datagrams = row.bytes / 200;
         assert_eq!((report.lost, row.lost), (Some((0, datagrams)), Some((0, datagrams))), "{pair:?}");
         // It counts the last one twice.
         let said = format!("Sent {} datagrams", datagrams + 1);
@@ -163,7 +165,7 @@ fn udp_goes_the_other_ways_too() {
             let expected = if flags == ["-R"] { 1 } else { 2 };
             let pair = pair(client, &[&UDP[..], flags].concat(), (server, &[]), expected);
             let all = [rows(&pair.client.stdout), rows(&pair.server.stdout)].concat();
-            assert!(all.iter().filter(|row| row.label != "SUM").all(|row| row.bytes > 100_000), "{pair:?}");
+            assert!(all.iter().filter(|row| row.label != "SUM").all(|row| row.bytes > 10_000), "{pair:?}");
             // A real client of 2.1.8 miscounts the first or last datagram of these ways, over loopback with itself too.
             let lost: u64 = all.iter().filter_map(|row| row.lost).map(|(lost, _)| lost).sum();
             assert!(lost <= u64::from(client == Real), "{pair:?}");

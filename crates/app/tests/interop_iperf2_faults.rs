@@ -70,7 +70,8 @@ fn abandoned(client: Iperf2, server: Iperf2, args: &[&str]) -> Done {
     let island = Island::new();
     let transport: &[&str] = if args.contains(&"-u") { &["-u"] } else { &[] };
     let serving = server.serve(&island, transport);
-    let client = client.start(&island, &[&["-t", "4", "-i", "1", "-b", "1m", "-l", "1000", "-f", "b"], args].concat());
+    let client =
+        client.start(&island, &[&["-t", "4", "-i", "1", "-b", "1m", "-l", "1000", "-f", "b"], args].concat());
     eventually("an interval is over", || (!rows(&client.stdout()).is_empty()).then_some(()));
     drop(serving);
     client.finish(NOTICE)
@@ -84,7 +85,7 @@ fn a_server_that_vanishes_is_noticed_and_what_was_measured_is_told() {
             let done = abandoned(client, server, args);
             assert_eq!(done.code, Some(0), "{done:?}");
             let whole = rows(&done.stdout).into_iter().rfind(support::Row::is_whole);
-            assert!(whole.is_some_and(|row| row.bytes > 50_000), "{args:?} {done:?}");
+            assert!(whole.is_some_and(|row| row.bytes > 10_000), "{args:?} {done:?}");
         }
         let done = abandoned(client, server, &[]);
         // Of the real client too: a broken pipe or a reset, whichever write meets first.
@@ -98,10 +99,8 @@ fn a_server_outlives_clients_that_vanish() {
     for server in [Ours, Real] {
         let island = Island::new();
         let serving = server.serve(&island, &["-f", "b"]);
-        let client = (if server == Ours { Real } else { Ours }).start(
-            &island,
-            &["-t", "30", "-i", "1", "-b", "1m", "-l", "1000", "-f", "b"],
-        );
+        let client = (if server == Ours { Real } else { Ours })
+            .start(&island, &["-t", "30", "-i", "1", "-b", "1m", "-l", "1000", "-f", "b"]);
         eventually("an interval is over", || (!rows(&client.stdout()).is_empty()).then_some(()));
         drop(client);
         eventually("the server tells of it", || rows(&serving.stdout()).into_iter().next());
@@ -136,19 +135,19 @@ fn real_clients_are_served_at_the_classic_port() {
         &["-t", "1", "-b", "1m", "-l", "1000", "--full-duplex"],
         &["-t", "1", "-b", "1m", "-l", "1000", "-r", "-L", "5055"],
         &["-t", "1", "-b", "1m", "-l", "1000", "--trip-times"],
-        &["-u", "-t", "1", "-b", "1m", "-l", "1000"],
-        &["-u", "-t", "1", "-b", "1m", "-l", "1000", "--trip-times"],
+        &["-u", "-t", "1", "-b", "100k", "-l", "200"],
+        &["-u", "-t", "1", "-b", "100k", "-l", "200", "--trip-times"],
     ] {
         let done = Real.ask(&island, &[args, &["-f", "b"]].concat());
         assert_eq!((done.code, done.stderr.contains("failed")), (Some(0), false), "{args:?} {done:?}");
         let rows = rows(&done.stdout);
-        assert!(rows.iter().any(|row| row.bytes >= 100_000), "{args:?} {done:?}");
+        assert!(rows.iter().any(|row| row.bytes >= 10_000), "{args:?} {done:?}");
         if args.contains(&"-u") {
             assert_eq!(rows.last().and_then(|row| row.lost).map(|(lost, _)| lost), Some(0), "{done:?}");
         }
     }
     // Nobody has a load sent to an address that may be forged.
-    let refused = Real.start(&island, &["-u", "-t", "1", "-b", "1m", "-l", "1000", "-R", "-f", "b"]);
+    let refused = Real.start(&island, &["-u", "-t", "1", "-b", "100k", "-l", "200", "-R", "-f", "b"]);
     let done = refused.finish(PATIENCE);
     assert!(rows(&done.stdout).iter().all(|row| row.bytes == 0), "{done:?}");
     drop(serving);

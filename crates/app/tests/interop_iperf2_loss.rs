@@ -11,7 +11,8 @@ fn told_exactly(client: Iperf2, server: Iperf2) {
     // On the address that the path leads to, so that the path can have the same port.
     let serving = server.serve(&island, &["-u", "-B", "127.0.0.1", "-f", "b"]);
     let path = Lossy::numbered(&island, Iperf2::PORT, 0);
-    let args = ["-c", "127.0.0.2", "-u", "-t", "2", "-b", "1m", "-l", "1000", "-f", "b"];
+    // So few datagrams that any socket buffer holds all of them.
+    let args = ["-c", "127.0.0.2", "-u", "-t", "2", "-b", "100k", "-l", "200", "-f", "b"];
     let client = Process::start(client.command(&island, &args)).finish(PATIENCE);
     assert_eq!(client.code, Some(0), "{client:?}");
     let row = eventually("the server's line", || rows(&serving.stdout()).pop());
@@ -22,13 +23,13 @@ fn told_exactly(client: Iperf2, server: Iperf2) {
     let passed = passed[0];
     // The last datagram counts too, and says how many there were before it.
     let (sent, arrived) = (passed.sent + 1, passed.arrived + 1);
-    assert!(sent - arrived >= 8 && passed.disordered >= 4, "{passed:?}");
+    assert!(sent - arrived >= 4 && passed.disordered >= 2, "{passed:?}");
     let lost = Some((sent - arrived, sent));
-    assert_eq!((row.lost, row.bytes), (lost, arrived * 1000), "{passed:?} {server:?}");
+    assert_eq!((row.lost, row.bytes), (lost, arrived * 200), "{passed:?} {server:?}");
     let disordered = format!("{} datagrams received out-of-order", passed.disordered);
     assert!(server.stdout.contains(&disordered), "{disordered}: {server:?}");
-    let report = rows(&client.stdout).pop().unwrap();
-    assert_eq!((report.lost, report.bytes), (lost, arrived * 1000), "{passed:?} {client:?}");
+    let report = rows(&client.stdout).pop().map(|row| (row.lost, row.bytes));
+    assert_eq!(report, Some((lost, arrived * 200)), "{passed:?} {client:?}");
     assert!(client.stdout.contains("Server Report"), "{client:?}");
 }
 

@@ -1,4 +1,5 @@
 //! iperf 2 with trip times and -e, in all pairings of ours and the real one: what is stamped is found and timed.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a line without what it must have fails")]
 
 mod support;
 
@@ -8,7 +9,8 @@ use Iperf2::{Ours, Real};
 
 const PAIRINGS: [(Iperf2, Iperf2); 3] = [(Ours, Real), (Real, Ours), (Ours, Ours)];
 const TCP: [&str; 7] = ["-t", "2", "-b", "10m", "-l", "10000", "--trip-times"];
-const UDP: [&str; 8] = ["-u", "-t", "2", "-b", "1m", "-l", "1000", "--trip-times"];
+/// So few datagrams that any socket buffer holds all of them, however long a busy machine lets a program wait.
+const UDP: [&str; 8] = ["-u", "-t", "2", "-b", "100k", "-l", "200", "--trip-times"];
 
 /// Mean, least, most and deviation in milliseconds, as a line has them before `ms`.
 fn delays(row: &Row) -> [f64; 4] {
@@ -107,9 +109,9 @@ fn datagrams_are_timed_and_both_ends_tell_the_same() {
         let (report, row) = same_bytes(&pair, "1", "1");
         plausible(&row);
         plausible(&report);
-        for (near, far) in delays(&report).into_iter().zip(delays(&row)) {
-            // What is told has microseconds; the deviation is computed anew by the client.
-            assert!((near - far).abs() <= 0.0021 + far * 0.01, "{pair:?}");
+        // What is told has microseconds. The deviation is told by a sum of squares that has no room for long ones.
+        for (near, far) in delays(&report).into_iter().zip(delays(&row)).take(3) {
+            assert!((near - far).abs() <= 0.0021, "{pair:?}");
         }
         assert_eq!((report.lost, report.lost.unwrap().0), (row.lost, 0), "{pair:?}");
     }
@@ -130,7 +132,7 @@ fn datagrams_that_come_back_are_timed() {
 #[ignore = "needs root and network namespaces, iperf"]
 fn a_server_with_more_columns_times_datagrams_unasked() {
     for (client, server) in PAIRINGS {
-        let args = ["-u", "-t", "1", "-b", "1m", "-l", "1000"];
+        let args = ["-u", "-t", "1", "-b", "100k", "-l", "200"];
         let pair = pair(client, &args, (server, &["-e"]), 1);
         let (report, row) = pair.whole("1", "1");
         plausible(&row);

@@ -225,7 +225,7 @@ mod tests {
     fn what_is_fresh_begins_anew_when_it_was_read() {
         let transits = Transits::default();
         let mut pen = TransitPen::new(&transits);
-        let mut arrive = |transit| {
+        let mut arrive = |transit: u64| {
             pen.arrive(1000, 1000 + transit, 1);
             pen.show();
         };

@@ -76,7 +76,8 @@ impl Lossy {
                 }
             });
             let (stopped, noted) = (Arc::clone(&stop), Arc::clone(&books));
-            let datagrams = std::thread::spawn(move || forward(&Arc::new(socket), (port, number_at), &stopped, &noted));
+            let datagrams =
+                std::thread::spawn(move || forward(&Arc::new(socket), (port, number_at), &stopped, &noted));
             Self { stop, workers: vec![streams, datagrams], books }
         })
     }

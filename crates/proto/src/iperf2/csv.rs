@@ -10,8 +10,7 @@ pub(super) fn line(settings: &Settings, now: Timestamp, kind: Kind, row: &Row, e
     let (seconds, _) = settings.wall(now);
     let id = row.id.map_or_else(|| "-1".to_owned(), |id| id.to_string());
     // The server tells its peer first.
-    let (first, second) =
-        if settings.server { (ends.remote, ends.local) } else { (ends.local, ends.remote) };
+    let (first, second) = if settings.server { (ends.remote, ends.local) } else { (ends.local, ends.remote) };
     let mut text = format!(
         "{},{},{},{},{},{id},{:.1}-{:.1},{},{:.0}",
         date(seconds),

@@ -80,9 +80,7 @@ pub(super) fn task(desk: &Desk, load: &Load, streams: &[Stream]) -> FlowTask {
     let wall = |at| Some(TimeField { at, form: TimeForm::Wall });
     let (seq, time, length) = match (load.udp, load.is_stamped()) {
         (true, _) => (seq, wall(4), load.generation.header_bytes()),
-        (_, true) => {
-            (SeqField::Narrow { at: BURST_NUMBER_AT, first: 1 }, wall(BURST_TIME_AT), BURST_BYTES)
-        }
+        (_, true) => (SeqField::Narrow { at: BURST_NUMBER_AT, first: 1 }, wall(BURST_TIME_AT), BURST_BYTES),
         _ => (SeqField::Absent, None, 0),
     };
     let stamp = StampLayout { tag_at: None, seq, time, stream_at: None, length };

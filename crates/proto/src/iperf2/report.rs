@@ -228,7 +228,10 @@ impl Report {
         if self.settings.csv {
             let single = rows.iter().zip(ends).filter(|_| !sum_only);
             let whole = sum.iter().zip(ends);
-            return single.chain(whole).map(|(row, ends)| csv::line(&self.settings, now, kind, row, ends)).collect();
+            return single
+                .chain(whole)
+                .map(|(row, ends)| csv::line(&self.settings, now, kind, row, ends))
+                .collect();
         }
         let mut text = String::new();
         for row in rows.iter().filter(|_| !sum_only) {

@@ -121,13 +121,27 @@ mod tests {
     #[test]
     fn columns_are_those_of_2_1_8() {
         // Two lines of its reports: 16556 datagrams a second of 1470 bytes, 49.150 ms under way; 10 Mbit/s, 0.953 ms.
-        let mut row = TransitRow { count: 33_981, length: 0, mean: 49.150e-3, least: 1e-6, most: 52.907e-3, stdev: 10.470e-3 };
+        let mut row = TransitRow {
+            count: 33_981,
+            length: 0,
+            mean: 49.150e-3,
+            least: 1e-6,
+            most: 52.907e-3,
+            stdev: 10.470e-3,
+        };
         let rate = 16_556.0 * 1470.0;
         assert_eq!(
             datagrams(Some(&row), 33_981, 16_556.0, rate),
             "49.150/0.001/52.907/10.470 ms 16556 pps 33981/814(173) pkts 495"
         );
-        row = TransitRow { count: 251, length: 10_000, mean: 0.953e-3, least: 15e-6, most: 41.431e-3, stdev: 5.005e-3 };
+        row = TransitRow {
+            count: 251,
+            length: 10_000,
+            mean: 0.953e-3,
+            least: 15e-6,
+            most: 41.431e-3,
+            stdev: 5.005e-3,
+        };
         assert_eq!(
             buffers(Some(&row), 2_520_080.0 / 2.0001),
             "0.953/0.015/41.431/5.005 ms (251/10000) 1.17 KByte 1322"

@@ -257,8 +257,8 @@ impl TestHeader {
         let whole = said + if tail { TAIL_BYTES } else { 0 };
         let mut bytes = vec![0; whole];
         let Some(rest) = bytes.get_mut(OWN..) else { return bytes };
-        let two_way = self.extension.is_some_and(|extension| extension.reverse || extension.full_duplex);
-        let more = SEQUENCE_64 | if tail || two_way { UDP_TESTS } else { 0 };
+        let asks = |e: Extension| e.reverse || e.full_duplex || e.no_udp_fin;
+        let more = SEQUENCE_64 | if tail || self.extension.is_some_and(asks) { UDP_TESTS } else { 0 };
         self.write_base(rest, said, more);
         if let Some(extension) = &self.extension {
             extension.write(rest);

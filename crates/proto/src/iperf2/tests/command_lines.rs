@@ -28,12 +28,12 @@ fn refusals_have_the_texts_and_codes_of_2_1_8() {
         ("-c h -t abc", "ERROR: -t value of 'abc' not recognized", 1),
         ("-c h -n x", "Invalid value for -n amount of 'x'", 1),
         ("-c h -C -R", "ERROR: compatibility mode not supported with the requested with options", 1),
-        ("-c h --trip-times -C", "ERROR: compatibility mode not supported with the requested with options", 1),
         (
-            "-c h -d -R",
-            "ERROR: options of --full-duplex, --reverse, -d and -r are mutually exclusive",
+            "-c h --trip-times -C",
+            "ERROR: compatibility mode not supported with the requested with options",
             1,
         ),
+        ("-c h -d -R", "ERROR: options of --full-duplex, --reverse, -d and -r are mutually exclusive", 1),
         (
             "-c h -b 1m",
             "ERROR: option -b and -l of 131072 are incompatible, consider setting -l to 125000 or lower",

@@ -99,20 +99,14 @@ fn a_rate_of_tcp_is_told_without_its_bit_and_obeyed() {
     hosts.run(10);
     assert_eq!(word(&hosts.hosts[0].sent[0].1, 32), 0x0400_0000, "as captured of 2.1.8");
     let task = &hosts.hosts[1].tasks[0];
-    assert_eq!(task.offered.map(|rate| rate.bps()), Some(1e7));
+    assert_eq!(task.offered.map(linerate_units::Bitrate::bps), Some(1e7));
     assert_eq!(task.length, Bytes::new(10_000));
 }
 
 #[test]
 fn a_servers_report_of_delays_reads_as_it_was_written() {
-    let transit = Told {
-        min_us: 2,
-        max_us: 67,
-        mean_us: 9,
-        stdev_us: 6,
-        packets: 854,
-        packets_per_second: 426,
-    };
+    let transit =
+        Told { min_us: 2, max_us: 67, mean_us: 9, stdev_us: 6, packets: 854, packets_per_second: 426 };
     let report = ServerReport { transit: Some(transit), ..ServerReport::default() };
     let bytes = report.encode(Generation::New, &[]);
     assert_eq!((bytes.len(), word(&bytes, 16)), (128, 0xc800_0000));
