@@ -1,7 +1,5 @@
 //! What the arrivals of one stream's datagrams say: lost, late, doubled, jitter. Pure, so that any order can be tried.
 
-use linerate_proto::stand_in::OneWay;
-
 use crate::counters::DatagramCounts;
 
 /// Datagrams behind the latest of which it is known whether they have come.
@@ -111,7 +109,6 @@ impl Jitter {
 pub(crate) struct Arrivals {
     pub(crate) sequence: Sequence,
     pub(crate) jitter: Jitter,
-    pub(crate) one_way: OneWay,
     pub(crate) foreign: u64,
     socket_drops: u64,
     /// The kernel's own count, which wraps.
@@ -121,7 +118,7 @@ pub(crate) struct Arrivals {
 impl Arrivals {
     pub(crate) fn new() -> Self {
         let (sequence, jitter) = (Sequence::new(), Jitter::default());
-        Self { sequence, jitter, one_way: OneWay::default(), foreign: 0, socket_drops: 0, dropped: 0 }
+        Self { sequence, jitter, foreign: 0, socket_drops: 0, dropped: 0 }
     }
 
     /// Notes the kernel's count of messages that it dropped at the socket. What it joins it drops as one, so each is
@@ -142,7 +139,6 @@ impl Arrivals {
             socket_drops: self.socket_drops,
             jitter: self.jitter.ns(),
             foreign: self.foreign,
-            one_way: self.one_way,
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use linerate_proto::stand_in::OneWay;
 use linerate_sock::Mono;
 
 use crate::measured::MeasuredPart;
@@ -76,14 +75,6 @@ counters! {
     first_note,
     /// The note in its last block.
     last_note,
-    /// Datagrams of which the delay is known; 0 of several streams.
-    delays,
-    /// Sum of their delays, µs, a signed number.
-    delay_sum,
-    /// The smallest, µs, signed.
-    delay_min,
-    /// The largest, µs, signed.
-    delay_max,
 }
 
 /// There is one writer, so a load and a store do what an atomic addition would do, without locking the bus.
@@ -164,11 +155,6 @@ impl<'f> Meter<'f> {
         own.socket_drops.store(counts.socket_drops, Relaxed);
         own.jitter.store(counts.jitter, Relaxed);
         own.foreign.store(counts.foreign, Relaxed);
-        let delays = &counts.one_way;
-        own.delay_sum.store(delays.sum_us.cast_unsigned(), Relaxed);
-        own.delay_min.store(delays.min_us.cast_unsigned(), Relaxed);
-        own.delay_max.store(delays.max_us.cast_unsigned(), Relaxed);
-        own.delays.store(delays.datagrams, Relaxed);
     }
 }
 
@@ -191,8 +177,6 @@ pub(crate) struct DatagramCounts {
     pub(crate) jitter: u64,
     /// Of other tests.
     pub(crate) foreign: u64,
-    /// Delays, where they are known.
-    pub(crate) one_way: OneWay,
 }
 
 impl Counts {
@@ -230,10 +214,6 @@ impl Counts {
             ended: self.ended + other.ended,
             first_note: 0,
             last_note: 0,
-            delays: 0,
-            delay_sum: 0,
-            delay_min: 0,
-            delay_max: 0,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use linerate_model::{Limit, Side};
-use linerate_proto::stand_in::Reason;
+use linerate_proto::stand_in::{Reason, Transit};
 use linerate_sock::clock::ThreadClock;
 use linerate_sock::{Mono, SockError, affinity};
 
@@ -14,6 +14,7 @@ use crate::counters::{Counters, Meter};
 use crate::measured::MeasuredPart;
 use crate::plan::Plan;
 use crate::setup::{FlowSetup, Sockets};
+use crate::transit::{BlockReader, TransitPen, Transits};
 
 /// What all threads of one side of a flow share.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Flow {
     pub(crate) control: Control,
     /// One for each stream.
     pub(crate) counters: Vec<Counters>,
+    /// One for each stream of a receiver that counts how long the data were under way.
+    pub(crate) transits: Vec<Transits>,
     /// CPU clock of each pump, once it runs.
     pub(crate) clocks: Vec<OnceLock<ThreadClock>>,
     /// What first went wrong.
@@ -37,10 +40,12 @@ impl Flow {
         let plan = Plan::new(sockets.len(), affinity::online_cpus(), &setup);
         let writes = setup.side == Side::Sender;
         // The time in which a sender writes is its measured part; the receiver's has a length of its own.
+        let timed = !writes && setup.transit != Transit::Uncounted;
         let part = MeasuredPart::new(setup.omit, setup.measured.filter(|_| !writes));
         Ok(Self {
             control: Control::new(plan.pumps, writes, if setup.lent { LENT_PATIENCE } else { PATIENCE })?,
             counters: (0..plan.streams).map(|_| Counters::new()).collect(),
+            transits: (0..plan.streams).filter(|_| timed).map(|_| Transits::default()).collect(),
             trouble: OnceLock::new(),
             clocks: (0..plan.pumps).map(|_| OnceLock::new()).collect(),
             setup,
@@ -57,6 +62,13 @@ impl Flow {
     /// The pen for the counters of one stream.
     pub(crate) fn meter(&self, stream: usize) -> Meter<'_> {
         Meter::new(&self.counters[stream], &self.part)
+    }
+
+    /// The reader of a stream's stamped blocks, where they are asked for.
+    pub(crate) fn block_reader(&self, stream: usize) -> Option<BlockReader<'_>> {
+        let Transit::Blocks(blocks) = &self.setup.transit else { return None };
+        let pen = TransitPen::new(self.transits.get(stream)?);
+        Some(BlockReader::new(pen, self.setup.stamp, blocks, stream))
     }
 
     /// Whether nothing more will happen unless somebody orders it: every pump has ended, and a sender whose links are

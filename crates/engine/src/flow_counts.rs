@@ -1,12 +1,13 @@
 //! What every stream of a flow has counted, as stand-ins ask for it.
 
-use linerate_proto::stand_in::{FlowCounts, Noted, OneWay, StreamCounts};
+use linerate_proto::stand_in::{FlowCounts, Noted, StreamCounts};
 use linerate_sock::{Mono, TcpInfo, clock, tcp_info};
 use linerate_units::{Span, Timestamp};
 
 use crate::counters::Counts;
 use crate::flow::Flow;
 use crate::pump::StreamEnd;
+use crate::transit::Transits;
 
 /// Reads the counters of every stream and asks the kernel about its connection. `retransmitted` are the segments that
 /// each had sent again before the flow; empty where a kernel does not say.
@@ -15,6 +16,7 @@ pub(crate) fn read(flow: &Flow, retransmitted: &[u64], epoch: Mono) -> FlowCount
     let all = Counts::of(&flow.counters);
     let streams = flow.counters.iter().enumerate().map(|(stream, counters)| {
         let mut counts = counted(&counters.read(), flow.writes());
+        counts.transit = flow.transits.get(stream).and_then(Transits::read);
         if let Some(info) = flow.sockets.tcp(stream).and_then(|socket| tcp_info(socket).ok()) {
             let before = retransmitted.get(stream).copied().filter(|_| flow.writes());
             put_connection(&mut counts, &info, before);
@@ -60,12 +62,6 @@ fn counted(counts: &Counts, writes: bool) -> StreamCounts {
         duplicates: counts.duplicates,
         jitter: Span::from_ns(counts.jitter),
         ended: counts.ended > 0,
-        one_way: (counts.delays > 0).then(|| OneWay {
-            datagrams: counts.delays,
-            sum_us: counts.delay_sum.cast_signed(),
-            min_us: counts.delay_min.cast_signed(),
-            max_us: counts.delay_max.cast_signed(),
-        }),
         noted: (counts.first_note != 0)
             .then(|| Noted { first: counts.first_note.to_ne_bytes(), last: counts.last_note.to_ne_bytes() }),
         ..StreamCounts::default()

@@ -19,6 +19,7 @@ mod settings;
 mod setup;
 mod stamp;
 mod tally;
+mod transit;
 
 pub use error::EngineError;
 pub use exchange::exchange;

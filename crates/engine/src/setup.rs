@@ -4,7 +4,7 @@ use std::net::{TcpStream, UdpSocket};
 
 use linerate_model::{Limit, Side, SocketKnobs, Transport};
 use linerate_proto::StampLayout;
-use linerate_proto::stand_in::{self, BlockNote, EndMark, FlowTask, Payload};
+use linerate_proto::stand_in::{self, BlockNote, EndMark, FlowTask, Payload, Transit};
 use linerate_units::{Bitrate, Bytes, Span};
 
 /// What one side of a flow is asked to do.
@@ -53,6 +53,8 @@ pub struct FlowSetup {
     pub end_mark: EndMark,
     /// Where the blocks of a single stream over TCP tell of their connection.
     pub note: Option<BlockNote>,
+    /// Whether it is counted how long the data were under way.
+    pub transit: Transit,
     /// A thread for each stream up to [`FlowSetup::MOST_THREADS`] streams, however few cores there are.
     pub one_pump_each: bool,
     /// The flow is a stand-in's: its sockets are duplicates of links that are used further. They are half-closed and
@@ -98,6 +100,7 @@ impl FlowSetup {
             pacing_tick: None,
             end_mark: EndMark::None,
             note: None,
+            transit: Transit::Uncounted,
             one_pump_each: false,
             lent: false,
         }
@@ -133,6 +136,7 @@ impl FlowSetup {
             pacing_tick: task.pacing_tick,
             end_mark: task.end_mark,
             note: task.note,
+            transit: task.transit.clone(),
             one_pump_each: true,
             lent: true,
             ..Self::new(task.flow, task.side, Span::ZERO)

@@ -18,14 +18,6 @@ pub struct StampLayout {
     pub length: usize,
 }
 
-impl StampLayout {
-    /// Whether datagrams tell the time of the sender's wall clock.
-    #[must_use]
-    pub const fn tells_wall_time(&self) -> bool {
-        matches!(self.time, Some(TimeField { form: TimeForm::Wall, .. }))
-    }
-}
-
 /// How the datagrams of a stream are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeqField {

@@ -14,8 +14,8 @@ mod link;
 mod run;
 
 pub use flow::{
-    BlockNote, Cpu, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Noted, OneWay, Pattern,
-    Payload, Stop, StreamCounts, Usage,
+    BlockNote, Blocks, Cpu, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Noted, Pattern,
+    Payload, Stop, StreamCounts, Transit, TransitCounts, Usage,
 };
 pub use host::HostCounts;
 pub use link::{Link, LinkOptions, Opened, Reason, Transport};

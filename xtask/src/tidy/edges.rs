@@ -25,7 +25,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "units", "model", "proto", "theory", "report", "sock", "engine", "control", "archive", "emu", "plan",
+            "units", "model", "proto", "theory", "report", "sock", "engine", "control", "archive", "emu",
+            "plan",
         ],
     ),
     // The bench reads clocks, counters and pipes.

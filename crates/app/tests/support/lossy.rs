@@ -49,8 +49,14 @@ impl Passed {
 }
 
 impl Lossy {
-    /// Opens the path on a host, for one port.
+    /// Opens the path on a host, for one port of iperf3.
     pub(crate) fn open(island: &Island, port: u16) -> Self {
+        Self::numbered(island, port, 8)
+    }
+
+    /// The same for datagrams that carry their number at another place, 4 bytes most significant first. Those with a
+    /// negative number say that a test is over; nothing happens to them.
+    pub(crate) fn numbered(island: &Island, port: u16, number_at: usize) -> Self {
         island.inside(|| {
             let near = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), port));
             let stop = Arc::new(AtomicBool::new(false));
@@ -70,7 +76,8 @@ impl Lossy {
                 }
             });
             let (stopped, noted) = (Arc::clone(&stop), Arc::clone(&books));
-            let datagrams = std::thread::spawn(move || forward(&Arc::new(socket), port, &stopped, &noted));
+            let datagrams =
+                std::thread::spawn(move || forward(&Arc::new(socket), (port, number_at), &stopped, &noted));
             Self { stop, workers: vec![streams, datagrams], books }
         })
     }
@@ -97,7 +104,7 @@ impl Drop for Lossy {
 }
 
 /// Takes the datagrams of every client, and opens the way back for each.
-fn forward(near: &Arc<UdpSocket>, port: u16, stop: &Arc<AtomicBool>, books: &Books) {
+fn forward(near: &Arc<UdpSocket>, (port, number_at): (u16, usize), stop: &Arc<AtomicBool>, books: &Books) {
     let mut clients: BTreeMap<SocketAddr, (Arc<UdpSocket>, Spoiler)> = BTreeMap::new();
     let mut back = Vec::new();
     let mut datagram = [0; 1 << 16];
@@ -110,7 +117,7 @@ fn forward(near: &Arc<UdpSocket>, port: u16, stop: &Arc<AtomicBool>, books: &Boo
             let (near, from, stop, books) =
                 (Arc::clone(near), Arc::clone(&far), Arc::clone(stop), Arc::clone(books));
             back.push(std::thread::spawn(move || {
-                let mut spoiler = Spoiler::default();
+                let mut spoiler = Spoiler::new(number_at);
                 let mut datagram = [0; 1 << 16];
                 while !stop.load(Ordering::Relaxed) {
                     let Ok(length) = from.recv(&mut datagram) else { continue };
@@ -120,7 +127,7 @@ fn forward(near: &Arc<UdpSocket>, port: u16, stop: &Arc<AtomicBool>, books: &Boo
                     books.lock().unwrap().insert((client, false), spoiler.passed);
                 }
             }));
-            (far, Spoiler::default())
+            (far, Spoiler::new(number_at))
         });
         spoiler.pass(&datagram[..length], |datagram| {
             let _ = far.send(datagram);
@@ -133,16 +140,24 @@ fn forward(near: &Arc<UdpSocket>, port: u16, stop: &Arc<AtomicBool>, books: &Boo
 }
 
 /// Drops and swaps, and keeps the books.
-#[derive(Default)]
 struct Spoiler {
+    number_at: usize,
     passed: Passed,
     held: Option<Vec<u8>>,
     arrived: BTreeSet<u64>,
 }
 
 impl Spoiler {
+    fn new(number_at: usize) -> Self {
+        Self { number_at, passed: Passed::default(), held: None, arrived: BTreeSet::new() }
+    }
+
+    fn number(&self, datagram: &[u8]) -> u32 {
+        u32::from_be_bytes(datagram[self.number_at..self.number_at + 4].try_into().unwrap())
+    }
+
     fn pass(&mut self, datagram: &[u8], mut send: impl FnMut(&[u8])) {
-        if datagram.len() < PAYLOAD {
+        if datagram.len() < PAYLOAD || self.number(datagram).cast_signed() < 0 {
             return send(datagram);
         }
         self.passed.sent += 1;
@@ -161,7 +176,7 @@ impl Spoiler {
     }
 
     fn note(&mut self, datagram: &[u8]) {
-        let number = u32::from_be_bytes(datagram[8..12].try_into().unwrap()).into();
+        let number = self.number(datagram).into();
         self.arrived.insert(number);
         self.passed.arrived = self.arrived.len() as u64;
         self.passed.disordered += u64::from(number < self.passed.highest);

@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports, reason = "each test program uses its own part of this module")]
 
 pub(crate) mod bursts;
+mod iperf2;
 mod iperf3;
 mod island;
 mod lab;
@@ -15,6 +16,7 @@ mod shape;
 mod sieve;
 mod tool;
 
+pub(crate) use iperf2::{Iperf2, Pair, Row, pair, rows};
 pub(crate) use iperf3::{Both, Iperf3, PORT, both, both_json, list, number};
 pub(crate) use island::Island;
 pub(crate) use lab::{Lab, switches, world};

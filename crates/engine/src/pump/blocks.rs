@@ -5,6 +5,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
+use linerate_proto::stand_in::Transit;
 use linerate_sock::poll::Interest;
 use linerate_sock::{Mono, Moved, SockError, clock};
 
@@ -25,6 +26,8 @@ struct Writer<'f> {
     socket: &'f TcpStream,
     feed: Feed,
     notes: Option<Notes>,
+    /// Whether each block says when it was written.
+    stamps: bool,
 }
 
 /// Writes until the limit or an order; the connection stays as it is.
@@ -36,6 +39,7 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, feed: Feed)
         socket,
         feed,
         notes: flow.setup.note.map(|note| Notes::new(note, socket)),
+        stamps: matches!(flow.setup.transit, Transit::Blocks(_)),
     };
     let ended = writer.run(flow.plan.share(&flow.setup, pump) / flow.plan.block as u64);
     let aborted = flow.control.aborted().then_some(Trouble::Aborted);
@@ -76,6 +80,9 @@ impl Writer<'_> {
             }
             if let Some(notes) = &mut self.notes {
                 notes.write(self.socket, &mut self.feed);
+            }
+            if self.stamps {
+                self.feed.stamp(&self.flow.setup.stamp, written);
             }
             if self.block(until, written == 0)? >= until {
                 break;

@@ -14,6 +14,7 @@ use crate::arrivals::Arrivals;
 use crate::counters::Meter;
 use crate::flow::Flow;
 use crate::stamp::{Reader, Said};
+use crate::transit::TransitPen;
 
 /// After an order to stop, silence of so long is the end: what is on the way has arrived.
 const SILENCE: Duration = Duration::from_millis(200);
@@ -53,6 +54,7 @@ struct Slot<'f> {
     meter: Meter<'f>,
     reader: Reader,
     arrivals: Arrivals,
+    transit: Option<TransitPen<'f>>,
     /// Marks that have come; see [`EndMark::Short`].
     marks: u32,
 }
@@ -84,7 +86,7 @@ impl Bench<'_> {
         }
         let now = clock::now();
         let mark = self.flow.setup.end_mark;
-        let wall_ns = self.flow.setup.stamp.tells_wall_time().then(clock::wall_ns);
+        let wall_ns = slot.transit.as_ref().map(|_| clock::wall_ns());
         let mut bytes = 0;
         'batch: for message in self.batch.iter() {
             if let Some(count) = message.ancillary.dropped {
@@ -101,11 +103,10 @@ impl Bench<'_> {
                     Said::Data(stamp) => {
                         slot.arrivals.sequence.arrive(stamp.seq);
                         slot.arrivals.jitter.arrive(stamp.sent_ns, now.as_ns());
-                        if let Some(wall_ns) = wall_ns {
-                            let delay_ns = wall_ns.wrapping_sub(stamp.sent_ns).cast_signed();
-                            slot.arrivals.one_way.add(delay_ns / 1000);
-                        }
                         bytes += datagram.len() as u64;
+                        if let (Some(transit), Some(wall_ns)) = (&mut slot.transit, wall_ns) {
+                            transit.arrive(stamp.sent_ns, wall_ns, datagram.len() as u64);
+                        }
                     }
                     Said::Negative if mark == EndMark::Negative => {
                         slot.end.mark = Some(datagram.to_vec());
@@ -116,6 +117,9 @@ impl Bench<'_> {
             }
         }
         slot.meter.show(&slot.arrivals.counts());
+        if let Some(transit) = &mut slot.transit {
+            transit.show();
+        }
         if bytes > 0 {
             slot.end.bytes += bytes;
             self.last_arrival = now;
@@ -154,6 +158,7 @@ pub(crate) fn read(flow: &Flow, pump: usize, batch: RecvBatch) -> PumpEnd {
             meter: flow.meter(stream),
             reader: Reader::new(setup.stamp, setup.tag, setup.datagram_length()),
             arrivals: Arrivals::new(),
+            transit: flow.transits.get(stream).map(TransitPen::new),
             marks: 0,
         })
     });

@@ -1,6 +1,7 @@
 //! Ways of handing bytes to the kernel, and of taking them from it.
 
 use linerate_model::ZeroCopy;
+use linerate_proto::StampLayout;
 use linerate_sock::errqueue::{self, Notice};
 use linerate_sock::splice::{FileSender, HugeBuffer, Splicer};
 use linerate_sock::{Moved, SockError, sockopt, stream};
@@ -9,6 +10,7 @@ use std::os::fd::AsFd;
 use super::payload;
 use crate::flow::Flow;
 use crate::setup::FlowSetup;
+use crate::stamp::{self, Stamp};
 
 /// Bytes that one zero-copy call refers to: large enough to be cheap, small enough for the caches.
 const REFERENCES: usize = 256 << 10;
@@ -70,6 +72,14 @@ impl Feed {
         let (payload, block) = (&flow.setup.payload, flow.plan.block);
         let first = payload::first(payload, block, FlowSetup::LONGEST_BLOCK);
         Self { block: payload::block(payload, block), first, method: Method::Copy }
+    }
+
+    /// Writes number and time into the next block. Where blocks are handed over by reference the kernel may read them
+    /// later than that: they keep what they say.
+    pub(crate) fn stamp(&mut self, layout: &StampLayout, seq: u64) {
+        if matches!(self.method, Method::Copy) {
+            stamp::write(&mut self.block, layout, 0, Stamp { seq, sent_ns: stamp::now_ns(layout) });
+        }
     }
 
     /// Bytes of the first block or of another one.

@@ -104,7 +104,7 @@ fn await_close(control: &Control, socket: &TcpStream) -> Result<(), Trouble> {
 pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
     let meter = flow.meter(pump);
-    let ended = empty(flow, &meter, socket, &mut drain);
+    let ended = empty(flow, pump, &meter, socket, &mut drain);
     if ended.is_ok() && !flow.setup.lent {
         // Refused only when the peer is gone already, and then it needs no notice.
         let _ = queues::finish_writing(socket);
@@ -116,7 +116,13 @@ pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
 }
 
 /// The loop of a receiver.
-fn empty(flow: &Flow, meter: &Meter<'_>, socket: &TcpStream, drain: &mut Drain) -> Result<(), Trouble> {
+fn empty(
+    flow: &Flow,
+    stream: usize,
+    meter: &Meter<'_>,
+    socket: &TcpStream,
+    drain: &mut Drain,
+) -> Result<(), Trouble> {
     let chunk = flow.setup.read_rate.map_or(usize::MAX, |rate| pacer::chunk(rate, flow.plan.block));
     let mut pace = None;
     // A reader that is slow by order is woken by its schedule.
@@ -124,6 +130,7 @@ fn empty(flow: &Flow, meter: &Meter<'_>, socket: &TcpStream, drain: &mut Drain) 
     let mut low_water = LowWater::new(socket, most, flow.control.patience());
     let (mut taken, mut now) = (0, Mono::default());
     let mut notes = flow.setup.note.map(|note| Reader::new(note, flow.plan.block));
+    let mut blocks = flow.block_reader(stream);
     while flow.control.may_read(now) {
         if let Some(pace) = &pace {
             let due = Schedule::due(pace, taken);
@@ -143,6 +150,9 @@ fn empty(flow: &Flow, meter: &Meter<'_>, socket: &TcpStream, drain: &mut Drain) 
                 taken += bytes as u64;
                 if let Some(notes) = &mut notes {
                     notes.see(drain.taken(bytes), meter);
+                }
+                if let Some(blocks) = &mut blocks {
+                    blocks.take(drain.taken(bytes));
                 }
                 low_water.after(now, bytes);
             }

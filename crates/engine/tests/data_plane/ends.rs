@@ -114,6 +114,7 @@ pub(crate) fn task(side: Side, length: u64) -> FlowTask {
         affinity: None,
         end_mark: EndMark::None,
         note: None,
+        transit: Default::default(),
     }
 }
 

@@ -6,6 +6,7 @@ use linerate_units::Span;
 
 use super::numbers::quantity;
 use super::settings::{Amount, Format, Mode, Rate, Settings};
+use super::wire::BURST_BYTES;
 
 /// A command line that starts no test: what is printed, where, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +21,9 @@ pub struct Refusal {
 
 /// Most connections of a client.
 const MOST: u64 = 1000;
+
+/// Most connections over TCP whose buffers are stamped.
+const MOST_STAMPED: u32 = 128;
 
 /// Short and long names, and whether a value follows.
 const OPTIONS: &[(char, &str, bool)] = &[
@@ -79,7 +83,7 @@ pub fn parse(arguments: &[String]) -> Result<Settings, Refusal> {
                 long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
             let (name, takes) = long_option(name).ok_or_else(|| unknown(argument))?;
             let value = match (takes, value) {
-                (true, None) => Some(arguments.next().ok_or_else(|| missing(name))?.as_str()),
+                (true, None) => Some(arguments.next().ok_or_else(|| missing_long(name))?.as_str()),
                 (true, value) => value,
                 (false, _) => None,
             };
@@ -87,7 +91,7 @@ pub fn parse(arguments: &[String]) -> Result<Settings, Refusal> {
         } else if let Some(letters) = argument.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             short_options(&mut settings, letters, &mut arguments)?;
         } else {
-            return Err(complaint(&format!("ignoring extra argument -- {argument}")));
+            settings.warnings.push_str(&format!("iperf: ignoring extra argument -- {argument}\n"));
         }
     }
     checked(settings)
@@ -116,7 +120,7 @@ fn short_options<'a>(
         }
         let attached = rest.as_str();
         let value =
-            if attached.is_empty() { arguments.next().ok_or_else(|| missing(name))? } else { attached };
+            if attached.is_empty() { arguments.next().ok_or_else(|| missing(letter))? } else { attached };
         return apply(settings, name, value);
     }
     Ok(())
@@ -129,10 +133,10 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal
         "client" => settings.host = Some(value.to_owned()),
         "udp" | "single_udp" => settings.udp = true,
         "compatibility" => settings.compatible = true,
-        "dualtest" => settings.mode = Mode::Dual,
-        "tradeoff" => settings.mode = Mode::Tradeoff,
-        "reverse" => settings.mode = Mode::Reverse,
-        "full-duplex" => settings.mode = Mode::FullDuplex,
+        "dualtest" => way(settings, Mode::Dual)?,
+        "tradeoff" => way(settings, Mode::Tradeoff)?,
+        "reverse" => way(settings, Mode::Reverse)?,
+        "full-duplex" => way(settings, Mode::FullDuplex)?,
         "enhanced" => settings.enhanced = true,
         "ipv6_domain" => settings.ipv6 = true,
         "no-udp-fin" => settings.no_udp_fin = true,
@@ -141,10 +145,7 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal
         "print_mss" => settings.print_mss = true,
         "singleclient" => settings.single = true,
         "sum-only" => settings.sum_only = true,
-        "trip-times" => {
-            settings.trip_times = true;
-            settings.enhanced = true;
-        }
+        "trip-times" => settings.trip_times = true,
         "reportexclude" => settings.exclude = value.to_ascii_uppercase(),
         "reportstyle" => settings.csv = value.starts_with(['c', 'C']),
         "tcp-congestion" => settings.congestion = Some(value.to_owned()),
@@ -154,11 +155,20 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal
         "bind" => bind(settings, value)?,
         "tos" => settings.tos = Some(tos(value)?),
         "version" => return Err(version()),
-        "help" => return Err(Refusal { text: help(), to_stdout: true, code: 0 }),
+        "help" => return Err(Refusal { text: help(), to_stdout: false, code: 1 }),
         // The process stays in the foreground; who wants it elsewhere has the shell and the service manager.
         "daemon" | "realtime" | "ttl" => {}
         _ => return numeric(settings, name, value),
     }
+    Ok(())
+}
+
+/// One way only.
+fn way(settings: &mut Settings, mode: Mode) -> Result<(), Refusal> {
+    if settings.mode != Mode::Plain && settings.mode != mode {
+        return Err(error("ERROR: options of --full-duplex, --reverse, -d and -r are mutually exclusive"));
+    }
+    settings.mode = mode;
     Ok(())
 }
 
@@ -179,7 +189,11 @@ fn numeric(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refus
         "len" => settings.length = Some(number(1..=64 << 20)? as u32),
         "window" => settings.window = Some(number(1..=1 << 30)?),
         "mss" => settings.mss = Some(number(88..=65_495)? as u32),
-        "num" => settings.amount = Amount::Bytes(number(1..=1 << 60)?),
+        "num" => {
+            let bytes = number(1..=1 << 60)
+                .map_err(|_| error(&format!("Invalid value for -n amount of '{value}'")))?;
+            settings.amount = Amount::Bytes(bytes);
+        }
         "parallel" => settings.parallel = Some(number(1..=MOST)? as u32),
         "fq-rate" => settings.fq_rate = Some(number(8..=1 << 55)?),
         "interval" => settings.interval = seconds(name, value)?.filter(|span| *span > Span::ZERO),
@@ -196,6 +210,12 @@ fn numeric(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refus
 fn seconds(name: &str, value: &str) -> Result<Option<Span>, Refusal> {
     let span = value.parse::<f64>().ok().filter(|seconds| *seconds <= 86_400.0).and_then(Span::from_secs_f64);
     let short = span.is_some_and(|span| span > Span::ZERO && span < Span::from_ms(5));
+    if value.parse::<f64>().is_err() {
+        return Err(error(&match name {
+            "interval" => format!("Invalid value of '{value}' for -i interval"),
+            _ => format!("ERROR: -t value of '{value}' not recognized"),
+        }));
+    }
     match span {
         Some(span) if !short => Ok(Some(span)),
         _ => Err(complaint(&format!("invalid value for --{name}: {value}; give 0.005 to 86400 seconds"))),
@@ -283,27 +303,59 @@ fn tos(value: &str) -> Result<u8, Refusal> {
 }
 
 /// Whether the parts go together.
-fn checked(settings: Settings) -> Result<Settings, Refusal> {
+fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
     if settings.server == settings.host.is_some() {
-        return Err(Refusal { text: usage().to_owned(), to_stdout: false, code: 1 });
+        return Err(Refusal { text: usage().to_owned(), to_stdout: false, code: 0 });
     }
     let length = settings.length_for(settings.udp);
     if settings.udp && !settings.server && !(18..=65_507).contains(&length) {
         return Err(complaint("a datagram needs 18 to 65507 bytes: change -l"));
     }
-    let two_way = matches!(settings.mode, Mode::Reverse | Mode::FullDuplex);
-    if settings.compatible && (two_way || settings.peer_detect || settings.trip_times) {
-        return Err(complaint(
-            "-C sends no header, so the server cannot know of -R, --full-duplex, -X or --trip-times",
-        ));
+    checked_ways(&mut settings)?;
+    if settings.server {
+        return Ok(settings);
     }
-    if settings.trip_times && !settings.udp && !settings.server {
-        return Err(complaint("--trip-times needs -u here: over TCP every write would have to be stamped"));
+    if let Some(Rate::Bits(bits)) = settings.rate.filter(|_| !settings.udp) {
+        let most = bits / 8;
+        if most < u64::from(length) {
+            return Err(error(&format!(
+                "ERROR: option -b and -l of {length} are incompatible, consider setting -l to {most} or lower"
+            )));
+        }
     }
-    if settings.server && settings.mode != Mode::Plain {
-        return Err(complaint("-d, -r, -R and --full-duplex belong to the client"));
+    if settings.trip_times && !settings.udp {
+        // 2.1.8 takes less, and its server then waits for ever.
+        if length < BURST_BYTES as u32 {
+            return Err(complaint("--trip-times over TCP needs -l 92 or more"));
+        }
+        if settings.parallel.is_some_and(|flows| flows > MOST_STAMPED) {
+            return Err(complaint("--trip-times over TCP takes -P 128 at most"));
+        }
     }
     Ok(settings)
+}
+
+/// Whether the ways go together with the rest, and what comes with them.
+fn checked_ways(settings: &mut Settings) -> Result<(), Refusal> {
+    let two_way = matches!(settings.mode, Mode::Reverse | Mode::FullDuplex);
+    if settings.compatible && (two_way || settings.peer_detect || settings.trip_times) {
+        return Err(error("ERROR: compatibility mode not supported with the requested with options"));
+    }
+    if settings.server {
+        let warning = match settings.mode {
+            Mode::Plain => "",
+            Mode::Dual => "WARNING: option -d is not valid for server mode\n",
+            Mode::Tradeoff => "WARNING: option -r is not valid for server mode\n",
+            Mode::Reverse => "WARN: option of --reverse is not supported on the server\n",
+            Mode::FullDuplex => "WARN: option of --full-duplex is not supported on the server\n",
+        };
+        settings.warnings.push_str(warning);
+        settings.mode = Mode::Plain;
+    } else if settings.trip_times && two_way {
+        // Whoever receives delays shows them.
+        settings.enhanced = true;
+    }
+    Ok(())
 }
 
 fn unknown(option: &str) -> Refusal {
@@ -312,12 +364,22 @@ fn unknown(option: &str) -> Refusal {
     } else {
         format!("invalid option -- {}", option.trim_start_matches('-'))
     };
-    Refusal { text: format!("iperf: {what}\n{}", usage()), to_stdout: false, code: 1 }
+    Refusal { text: format!("iperf: {what}\n{}", usage()), to_stdout: false, code: 0 }
 }
 
-fn missing(name: &str) -> Refusal {
-    let text = format!("iperf: option requires an argument -- {name}\n{}", usage());
-    Refusal { text, to_stdout: false, code: 1 }
+fn missing(letter: char) -> Refusal {
+    let text = format!("iperf: option requires an argument -- {letter}\n{}", usage());
+    Refusal { text, to_stdout: false, code: 0 }
+}
+
+fn missing_long(name: &str) -> Refusal {
+    let text = format!("iperf: option `--{name}' requires an argument\n{}", usage());
+    Refusal { text, to_stdout: false, code: 0 }
+}
+
+/// What is refused in the words of 2.1.8.
+fn error(text: &str) -> Refusal {
+    Refusal { text: format!("{text}\n"), to_stdout: false, code: 1 }
 }
 
 fn complaint(what: &str) -> Refusal {
@@ -326,7 +388,7 @@ fn complaint(what: &str) -> Refusal {
 
 fn version() -> Refusal {
     let text = format!("iperf version 2.1.8 (linerate {})\n", env!("CARGO_PKG_VERSION"));
-    Refusal { text, to_stdout: true, code: 0 }
+    Refusal { text, to_stdout: false, code: 1 }
 }
 
 const fn usage() -> &'static str {

@@ -107,7 +107,10 @@ impl Arrival {
         match TestHeader::read_tcp(&self.heard) {
             Err(_) => Heard::Wrong,
             Ok(None) => Heard::More,
-            Ok(Some((Some(header), _))) => {
+            Ok(Some((Some(header), length))) => {
+                if header.extension.is_some_and(|extension| extension.trip_times) {
+                    self.stream.early = self.heard.split_off(length.min(self.heard.len()));
+                }
                 self.header = Some(header);
                 Heard::Header
             }

@@ -98,6 +98,7 @@ impl Client {
     }
 
     fn begin(&mut self) {
+        self.desk.warn();
         if self.goes_back() {
             let port = self.desk.settings.listen_port.unwrap_or(self.desk.settings.port);
             let options = self.desk.options(self.desk.settings.udp);
@@ -137,7 +138,8 @@ impl Client {
     fn banner(&mut self, granted: Option<u64>) {
         let settings = &self.desk.settings;
         let host = settings.host.clone().unwrap_or_default();
-        let text = self.desk.report.connecting(&host, settings.udp, settings.port, granted);
+        let pace = settings.offered().filter(|_| settings.udp).map(|rate| (settings.length_for(true), rate));
+        let text = self.desk.report.connecting(&host, pace, settings.port, granted);
         self.desk.print(text);
     }
 
@@ -152,7 +154,7 @@ impl Client {
             self.desk.complain(format!("{transport} connect failed: {}\n", reason.text));
         }
         self.stage = Stage::Over;
-        self.desk.exit(1);
+        self.desk.exit(0);
     }
 
     /// Every connection is there.
@@ -291,7 +293,7 @@ impl Client {
     fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&Reason>) {
         if self.stage == Stage::Detecting {
             self.desk.complain("the server closed the connection before it answered\n".to_owned());
-            self.end(1, Some("the server closed the connection".to_owned()));
+            self.end(Some("the server closed the connection".to_owned()));
             return;
         }
         for half in &mut self.halves {
@@ -311,11 +313,11 @@ impl Client {
                 Stage::Calling if self.calls < CALLS => self.call(now),
                 Stage::Calling => {
                     self.desk.complain("the server does not send: it may be too old for -R\n".to_owned());
-                    self.end(1, Some("no datagram came".to_owned()));
+                    self.end(Some("no datagram came".to_owned()));
                 }
                 Stage::Waiting => {
                     self.desk.complain("ERROR: expected reverse connect did not occur\n".to_owned());
-                    self.end(1, Some("the server did not connect back".to_owned()));
+                    self.end(Some("the server did not connect back".to_owned()));
                 }
                 Stage::Connecting | Stage::Testing | Stage::Over => {}
             }
@@ -343,10 +345,10 @@ impl Client {
             self.start_back(now);
             return;
         }
-        self.end(i32::from(trouble.is_some()), trouble);
+        self.end(trouble);
     }
 
-    fn end(&mut self, code: i32, trouble: Option<String>) {
+    fn end(&mut self, trouble: Option<String>) {
         if self.stage == Stage::Over {
             return;
         }
@@ -355,7 +357,8 @@ impl Client {
             self.desk.outputs.push_back(Output::Close { link: stream.link });
         }
         self.desk.put(Output::RunOver { run: RUN, trouble });
-        self.desk.exit(code);
+        // Whatever went wrong: the tool ends like that.
+        self.desk.exit(0);
     }
 
     fn interrupted(&mut self, now: Timestamp) {

@@ -110,8 +110,35 @@ pub struct Transit {
     pub mean_us: u64,
     /// Standard deviation.
     pub stdev_us: u64,
+    /// Datagrams.
+    pub packets: u32,
     /// Datagrams per second.
     pub packets_per_second: u32,
+}
+
+impl Transit {
+    /// As 15 words behind the counts.
+    fn put(&self, bytes: &mut [u8]) {
+        let count = u64::from(self.packets);
+        let variance = self.stdev_us.saturating_mul(self.stdev_us);
+        // Both squares have their unit, 10^-12 s², where a time has seconds.
+        let squares = |value: u64| value.min(u64::from(u32::MAX)).saturating_mul(1_000_000);
+        let times = [
+            self.min_us,
+            self.max_us,
+            self.mean_us.saturating_mul(count),
+            self.mean_us,
+            squares(variance.saturating_mul(count.saturating_sub(1))),
+            squares(variance),
+        ];
+        for (at, micros) in times.into_iter().enumerate() {
+            put(bytes, 56 + at * 8, (micros / 1_000_000) as u32);
+            put(bytes, 60 + at * 8, (micros % 1_000_000) as u32);
+        }
+        for (at, value) in [self.packets, self.packets_per_second, 1].into_iter().enumerate() {
+            put(bytes, 104 + at * 4, value);
+        }
+    }
 }
 
 impl ServerReport {
@@ -129,7 +156,9 @@ impl ServerReport {
         };
         let wide = generation == Generation::New;
         let words = [
-            COUNTS_FOLLOW | if wide { WIDE } else { 0 },
+            COUNTS_FOLLOW
+                | if wide { WIDE } else { 0 }
+                | if wide && self.transit.is_some() { TIMES_FOLLOW } else { 0 },
             (self.bytes >> 32) as u32,
             self.bytes as u32,
             self.duration.0,
@@ -146,6 +175,9 @@ impl ServerReport {
         if wide {
             for (at, count) in [self.lost, self.out_of_order, self.datagrams].into_iter().enumerate() {
                 put(&mut bytes, 116 + at * 4, (count >> 32) as u32);
+            }
+            if let Some(transit) = &self.transit {
+                transit.put(&mut bytes);
             }
         }
         bytes
@@ -182,8 +214,10 @@ impl ServerReport {
         let micros = |at| Some(u64::from(word(bytes, at)?) * 1_000_000 + u64::from(word(bytes, at + 4)?));
         // The sum of squared deviations, in 10^-12 s²; what stands for the variance overflows (2.1.8).
         let squares = micros(88)? as f64 / 1e6;
-        let others = word(bytes, 104)?.saturating_sub(1).max(1);
+        let packets = word(bytes, 104)?;
+        let others = packets.saturating_sub(1).max(1);
         Some(Transit {
+            packets,
             min_us: micros(56)?,
             max_us: micros(64)?,
             mean_us: micros(80)?,

@@ -38,6 +38,14 @@ impl Desk {
         self.put(Output::Complain(text));
     }
 
+    /// What was odd about the command line.
+    pub(super) fn warn(&mut self) {
+        let warnings = std::mem::take(&mut self.settings.warnings);
+        if !warnings.is_empty() {
+            self.complain(warnings);
+        }
+    }
+
     pub(super) fn exit(&mut self, code: i32) {
         if !self.over {
             self.over = true;

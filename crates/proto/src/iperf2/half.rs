@@ -32,6 +32,9 @@ const IDLE: [Span; 2] = [Span::from_secs(60), Span::from_secs(10)];
 /// How often a flow is looked at when nobody wants intervals.
 const LOOK_EVERY: Span = Span::from_secs(1);
 
+/// Longest time between a connection and its data that belongs to the test.
+const QUEUED: Span = Span::from_ms(500);
+
 /// How far a direction has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -83,6 +86,7 @@ impl Half {
             shown_until: Span::ZERO,
             counts: FlowCounts::default(),
             streams,
+            udp: load.udp,
         };
         Self {
             done: vec![false; track.streams.len()],
@@ -101,14 +105,34 @@ impl Half {
     }
 
     /// Everything came before the engine could have the links.
-    pub(super) fn come_and_gone(desk: &mut Desk, now: Timestamp, load: Load, streams: Vec<Stream>) -> Self {
+    pub(super) fn come_and_gone(
+        desk: &mut Desk,
+        now: Timestamp,
+        began: Timestamp,
+        load: Load,
+        streams: Vec<Stream>,
+    ) -> Self {
         let mut half = Self::new(now, load, streams);
+        half.has_begun(desk, began);
         half.finish(desk, now, now);
         half
     }
 
+    /// The time began with the connection, a little earlier than the engine; a test that had to wait begins later.
+    pub(super) fn has_begun(&mut self, desk: &Desk, at: Timestamp) {
+        if self.track.started_at.since(at) <= QUEUED {
+            self.due = self.due.map(|_| at + desk.settings.interval.unwrap_or(LOOK_EVERY));
+            self.track.started_at = at;
+        }
+    }
+
     pub(super) fn is_over(&self) -> bool {
         self.phase == Phase::Over
+    }
+
+    /// Whether all that is left is to answer again if the last datagram comes again.
+    pub(super) fn is_measured(&self) -> bool {
+        matches!(self.phase, Phase::Answering | Phase::Over)
     }
 
     fn stream_of(&self, link: Link) -> Option<usize> {
@@ -132,25 +156,20 @@ impl Half {
 
     /// Asked for at a tick.
     pub(super) fn counts(&mut self, desk: &mut Desk, now: Timestamp, flows: &[FlowCounts]) {
+        let own = flows.iter().find(|counts| counts.flow == self.load.flow);
+        if let Some(counts) = own.filter(|_| self.phase == Phase::Moving) {
+            self.track.note_transit(counts);
+        }
         if !std::mem::replace(&mut self.looking, false) || self.phase != Phase::Moving {
             return;
         }
-        let Some(counts) = flows.iter().find(|counts| counts.flow == self.load.flow) else { return };
+        let Some(counts) = own else { return };
         self.track.counts = counts.clone();
         let moved = self.track.moved();
         if moved != self.alive.1 {
             self.alive = (now, moved);
         }
-        if let Some(interval) = desk.settings.interval {
-            let until = self.track.shown_until + interval;
-            // A late look must not print an interval that has not begun.
-            if now.since(self.track.started_at) >= until {
-                let rows = self.track.interval(until);
-                let kind = desk.report.kind(self.load.udp, self.load.sends);
-                let text = desk.report.rows(now, kind, &rows, &self.track.ends());
-                desk.print(text);
-            }
-        }
+        self.show_interval(desk, now, now);
         if now.since(self.alive.0) >= IDLE[usize::from(self.load.udp)] && !self.cut {
             self.cut = true;
             self.trouble = Some("nothing has come or gone for too long: the other end is gone".to_owned());
@@ -159,12 +178,26 @@ impl Half {
         }
     }
 
+    /// The lines of an interval that is complete at `end`: a late look must not print one that has not begun.
+    fn show_interval(&mut self, desk: &mut Desk, now: Timestamp, end: Timestamp) {
+        let Some(interval) = desk.settings.interval else { return };
+        let until = self.track.shown_until + interval;
+        if end.since(self.track.started_at) >= until {
+            let rows = self.track.interval(until);
+            let kind = desk.report.kind(self.load.udp, self.load.sends, self.load.trip_times);
+            let text = desk.report.rows(now, kind, &rows, &self.track.ends());
+            desk.print(text);
+        }
+    }
+
     /// The engine has given the links back.
     pub(super) fn ended(&mut self, desk: &mut Desk, now: Timestamp, counts: &FlowCounts) {
         if self.phase != Phase::Moving {
             return;
         }
+        self.track.note_transit(counts);
         self.track.counts = counts.clone();
+        self.show_interval(desk, now, now);
         // Datagrams that the other host refused do not end a test of this tool.
         if let (None, Some(reason)) = (&self.trouble, counts.trouble.as_ref().filter(|_| !self.load.udp)) {
             self.trouble = Some(reason.text.clone());
@@ -174,7 +207,9 @@ impl Half {
             (false, true) => self.close(desk, now),
             (true, true) => self.ask(desk, now),
             (false, false) => {
-                let end = counts.last_at.unwrap_or(now);
+                // The time ends with the connection, unless that broke or was cut.
+                let regular = self.trouble.is_none() && !self.cut;
+                let end = counts.last_at.filter(|_| !regular).unwrap_or(now);
                 self.finish(desk, now, end);
             }
             (true, false) => self.answer_all(desk, now, counts),
@@ -196,7 +231,7 @@ impl Half {
         }
         let rest = rest_of(&self.load, self.track.streams.len(), own_head(&self.track));
         if !self.load.shared {
-            if let Some(stream) = self.track.streams.first_mut().filter(|_| rest > 0) {
+            for stream in self.track.streams.iter_mut().filter(|_| rest > 0) {
                 let bytes = (0..rest).map(|at| b'0' + (at % 10) as u8).collect();
                 stream.own_bytes = stream.own_bytes.saturating_add(rest);
                 desk.put(Output::Send { link: stream.link, bytes });
@@ -245,11 +280,16 @@ impl Half {
             }
         }
         let rows = self.track.whole(now);
-        let kind = desk.report.kind(true, true);
+        let kind = desk.report.kind(true, true, self.load.trip_times);
         let text = desk.report.rows(now, kind, &rows, &self.track.ends());
         desk.print(text);
         for row in &rows {
-            let text = desk.report.sent(row.id, row.total.saturating_add(1));
+            let text = desk.report.sent(row.id, rows.len(), row.total.saturating_add(1));
+            desk.print(text);
+        }
+        if rows.len() > 1 {
+            let all = rows.iter().map(|row| row.total.saturating_add(1)).fold(0, u64::saturating_add);
+            let text = desk.report.sent(None, rows.len(), all);
             desk.print(text);
         }
         self.phase = Phase::Asking;
@@ -281,7 +321,9 @@ impl Half {
 
     /// UDP receiver: what was counted, to each sender.
     fn answer_all(&mut self, desk: &mut Desk, now: Timestamp, counts: &FlowCounts) {
-        let end = counts.last_at.unwrap_or(now);
+        // The time ends with the datagram that says so, where it came.
+        let told = counts.marks.iter().any(Option::is_some);
+        let end = counts.last_at.filter(|_| !told).unwrap_or(now);
         let generation = self.load.generation;
         let marks: Vec<Vec<u8>> = (0..self.track.streams.len())
             .map(|at| counts.marks.get(at).cloned().flatten().unwrap_or_default())
@@ -298,7 +340,7 @@ impl Half {
             }
         }
         let rows = self.track.whole(end);
-        let kind = desk.report.kind(true, false);
+        let kind = desk.report.kind(true, false, self.load.trip_times);
         let text = desk.report.rows(now, kind, &rows, &self.track.ends());
         desk.print(text);
         if !self.load.answers || self.cut {
@@ -408,7 +450,7 @@ impl Half {
             desk.complain(text);
         }
         let rows = self.track.whole(end);
-        let kind = desk.report.kind(self.load.udp, self.load.sends);
+        let kind = desk.report.kind(self.load.udp, self.load.sends, self.load.trip_times);
         let text = desk.report.rows(now, kind, &rows, &self.track.ends());
         desk.print(text);
     }

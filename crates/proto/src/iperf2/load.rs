@@ -7,7 +7,8 @@ use super::datagram::Generation;
 use super::desk::Desk;
 use super::settings::Amount;
 use super::track::Stream;
-use crate::stand_in::{EndMark, FlowId, FlowTask, Pattern, Payload, RunId, Transport};
+use super::wire::{BURST_BYTES, BURST_LENGTH_AT, BURST_NUMBER_AT, BURST_TIME_AT};
+use crate::stand_in::{Blocks, EndMark, FlowId, FlowTask, Pattern, Payload, RunId, Transit, Transport};
 use crate::{SeqField, StampLayout, TimeField, TimeForm};
 
 /// What a direction shall do.
@@ -32,28 +33,41 @@ pub(super) struct Load {
     /// Another direction uses the same connections.
     pub(super) shared: bool,
     pub(super) fq_rate: Option<u64>,
+    /// The data say when they were sent.
+    pub(super) trip_times: bool,
+    /// Bytes of the header that a receiver over TCP with trip times finds in front of the first buffer.
+    pub(super) skipped: u64,
 }
 
-/// Bytes for the engine, of an amount that also counts the headers already sent.
-fn whole_of(load: &Load, streams: usize, headers: u64) -> Option<u64> {
-    match load.amount {
-        Some(Amount::Bytes(each)) => {
-            let all = each.saturating_mul(streams as u64).saturating_sub(headers);
-            let length = u64::from(load.length).max(1);
-            // Datagrams are not divided; what is no whole buffer over TCP is sent at the end.
-            Some(if load.udp { all.div_ceil(length).saturating_mul(length) } else { all - all % length })
-        }
-        _ => None,
+impl Load {
+    /// Whether buffers over TCP are stamped, and so are never cut.
+    fn is_stamped(&self) -> bool {
+        self.trip_times && !self.udp
     }
 }
 
+/// Bytes for the engine over all connections, of an amount that also counts the headers already sent.
+fn whole_of(load: &Load, streams: usize, headers: u64) -> Option<u64> {
+    let (each, length) = share(load, streams, headers)?;
+    // Datagrams and stamped buffers are not divided; what is no whole buffer over TCP is sent at the end.
+    let cut = !load.udp && !load.is_stamped();
+    let buffers = if cut { each / length } else { each.div_ceil(length) };
+    Some(buffers.saturating_mul(length).saturating_mul(streams as u64))
+}
+
+/// What is left for each connection when the engine has sent whole buffers.
 pub(super) fn rest_of(load: &Load, streams: usize, headers: u64) -> u64 {
-    match load.amount {
-        Some(Amount::Bytes(each)) => {
-            each.saturating_mul(streams as u64).saturating_sub(headers) % u64::from(load.length).max(1)
-        }
+    match share(load, streams, headers) {
+        Some((each, length)) if !load.udp && !load.is_stamped() => each % length,
         _ => 0,
     }
+}
+
+/// Bytes that each connection still has to send, and those of a buffer.
+fn share(load: &Load, streams: usize, headers: u64) -> Option<(u64, u64)> {
+    let Some(Amount::Bytes(each)) = load.amount else { return None };
+    let header = headers / (streams as u64).max(1);
+    Some((each.saturating_sub(header), u64::from(load.length).max(1)))
 }
 
 /// What the engine is asked to move.
@@ -63,13 +77,13 @@ pub(super) fn task(desk: &Desk, load: &Load, streams: &[Stream]) -> FlowTask {
         Generation::New => SeqField::Halves { low_at: 0, high_at: 12, first: 1 },
         Generation::Old => SeqField::Signed { at: 0, first: 0 },
     };
-    let stamp = StampLayout {
-        tag_at: None,
-        seq: if load.udp { seq } else { SeqField::Absent },
-        time: load.udp.then_some(TimeField { at: 4, form: TimeForm::Wall }),
-        stream_at: None,
-        length: if load.udp { load.generation.header_bytes() } else { 0 },
+    let wall = |at| Some(TimeField { at, form: TimeForm::Wall });
+    let (seq, time, length) = match (load.udp, load.is_stamped()) {
+        (true, _) => (seq, wall(4), load.generation.header_bytes()),
+        (_, true) => (SeqField::Narrow { at: BURST_NUMBER_AT, first: 1 }, wall(BURST_TIME_AT), BURST_BYTES),
+        _ => (SeqField::Absent, None, 0),
     };
+    let stamp = StampLayout { tag_at: None, seq, time, stream_at: None, length };
     let first_length = (load.udp && load.head.len() > load.length as usize).then_some(load.head.len() as u64);
     let time = match load.amount {
         Some(Amount::Time(time)) => Some(time),
@@ -100,5 +114,18 @@ pub(super) fn task(desk: &Desk, load: &Load, streams: &[Stream]) -> FlowTask {
         affinity: None,
         end_mark: if load.udp && !load.sends { EndMark::Negative } else { EndMark::None },
         note: None,
+        transit: transit(desk, load, streams),
+    }
+}
+
+/// How long the data were under way: told of datagrams with -e too, as they always say when they were sent.
+fn transit(desk: &Desk, load: &Load, streams: &[Stream]) -> Transit {
+    if load.is_stamped() {
+        let early = streams.iter().map(|stream| stream.early.clone()).collect();
+        Transit::Blocks(Blocks { length_at: BURST_LENGTH_AT, skipped: load.skipped, early })
+    } else if load.udp && !load.sends && (load.trip_times || desk.settings.enhanced) {
+        Transit::Datagrams
+    } else {
+        Transit::Uncounted
     }
 }

@@ -13,6 +13,7 @@ mod arrival;
 mod bounce;
 mod client;
 mod counted;
+mod csv;
 mod datagram;
 mod desk;
 mod half;
@@ -26,6 +27,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod track;
+mod transit;
 mod wire;
 
 pub use argv::{Refusal, parse};

@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 
 use linerate_units::{Span, Timestamp};
 
+use super::csv;
 use super::datagram::ServerReport;
 use super::numbers::{bytes, rate};
 use super::settings::{Mode, Settings};
+use super::transit::{TransitRow, buffers, datagrams};
 use crate::c_format::general;
 
 const LINE: &str = "------------------------------------------------------------\n";
@@ -22,6 +24,8 @@ pub(super) enum Kind {
     TcpSender,
     /// A receiver over TCP, with -e.
     TcpReceiver,
+    /// A receiver over TCP, with trip times.
+    TcpReceiverTimes,
     /// A sender of datagrams, with -e.
     UdpSender,
     /// A receiver of datagrams, with -e.
@@ -35,6 +39,8 @@ pub(super) struct Row {
     pub(super) id: Option<u32>,
     /// Data flow against the first direction.
     pub(super) star: bool,
+    /// Datagrams carry them.
+    pub(super) udp: bool,
     /// From when to when, seconds.
     pub(super) from: f64,
     pub(super) to: f64,
@@ -50,6 +56,8 @@ pub(super) struct Row {
     pub(super) cwnd: Option<u64>,
     pub(super) rtt: Option<Span>,
     pub(super) rttvar: Option<Span>,
+    /// How long what was received was under way.
+    pub(super) transit: Option<TransitRow>,
 }
 
 /// The printer of one tool: it knows which column heads came last.
@@ -89,21 +97,27 @@ impl Report {
         )
     }
 
-    /// A client is about to connect; without the buffer as granted when there is no connection.
-    pub(super) fn connecting(&self, host: &str, udp: bool, port: u16, granted: Option<u64>) -> String {
+    /// A client is about to connect; without the buffer as granted when there is no connection. `pace` is the length of
+    /// its datagrams in bytes and their rate in bits per second.
+    pub(super) fn connecting(
+        &self,
+        host: &str,
+        pace: Option<(u32, u64)>,
+        port: u16,
+        granted: Option<u64>,
+    ) -> String {
         if self.hides('S') {
             return String::new();
         }
-        let settings = &self.settings;
+        let (settings, udp) = (&self.settings, pace.is_some());
         let enhanced = settings.enhanced && !settings.server;
         let transport = if udp { "UDP" } else { "TCP" };
         let flows = settings.parallel.unwrap_or(1);
         let pid =
             if enhanced { format!(" with pid {} ({flows} flows)", settings.pid) } else { String::new() };
         let mut text = format!("{LINE}Client connecting to {host}, {transport} port {port}{pid}\n");
-        let length = settings.length_for(udp);
         if enhanced && !udp {
-            text.push_str(&format!("Write buffer size: {length} Byte\n"));
+            text.push_str(&format!("Write buffer size: {} Byte\n", settings.length_for(false)));
         }
         if let Some(mss) = settings.mss.filter(|_| !udp) {
             text.push_str(&format!("MSS req size {mss} bytes (per TCP_MAXSEG)\n"));
@@ -113,7 +127,7 @@ impl Report {
             let delay = if settings.no_delay { " and nodelay" } else { "" };
             text.push_str(&format!("TOS set to 0x{:x}{delay} (Nagle {nagle})\n", settings.tos.unwrap_or(0)));
         }
-        if let (true, Some(rate)) = (udp, settings.offered()) {
+        if let Some((length, rate)) = pace {
             let gap = f64::from(length) * 8e6 / rate as f64;
             text.push_str(&format!(
                 "Sending {length} byte datagrams, IPG target: {gap:.2} us (kalman adjust)\n"
@@ -128,7 +142,7 @@ impl Report {
 
     fn window(&self, udp: bool, granted: u64) -> String {
         let what = if udp { "UDP buffer" } else { "TCP window" };
-        let granted_text = bytes(granted as f64, Default::default());
+        let granted_text = bytes(granted as f64, self.settings.format);
         let note = match self.settings.window {
             None => " (default)".to_owned(),
             Some(asked) if asked == granted => String::new(),
@@ -178,6 +192,10 @@ impl Report {
                 "[ ID] Interval            Transfer    Bandwidth       Write/Err  Rtry     Cwnd/RTT(var)        NetPwr\n"
             }
             Kind::TcpReceiver => "[ ID] Interval            Transfer    Bandwidth       Reads\n",
+            Kind::TcpReceiverTimes => {
+                "[ ID] Interval            Transfer    Bandwidth    Burst Latency avg/min/max/stdev (cnt/size) \
+                 inP NetPwr  Reads\n"
+            }
             Kind::UdpSender => "[ ID] Interval            Transfer     Bandwidth      Write/Err  PPS\n",
             Kind::UdpReceiver => {
                 "[ ID] Interval            Transfer     Bandwidth        Jitter   Lost/Total  \
@@ -186,11 +204,13 @@ impl Report {
         }
     }
 
-    /// The kind of lines for a direction.
-    pub(super) const fn kind(&self, udp: bool, sends: bool) -> Kind {
-        match (self.settings.enhanced, udp, sends) {
+    /// The kind of lines for a direction. A server tells more to a client that asks for trip times.
+    pub(super) const fn kind(&self, udp: bool, sends: bool, trip_times: bool) -> Kind {
+        let enhanced = self.settings.enhanced || trip_times && self.settings.server;
+        match (enhanced, udp, sends) {
             (false, true, false) => Kind::Datagrams,
             (false, ..) => Kind::Plain,
+            (true, false, false) if trip_times => Kind::TcpReceiverTimes,
             (true, false, true) => Kind::TcpSender,
             (true, false, false) => Kind::TcpReceiver,
             (true, true, true) => Kind::UdpSender,
@@ -208,7 +228,10 @@ impl Report {
         if self.settings.csv {
             let single = rows.iter().zip(ends).filter(|_| !sum_only);
             let whole = sum.iter().zip(ends);
-            return single.chain(whole).map(|(row, ends)| self.csv(now, kind, row, ends)).collect();
+            return single
+                .chain(whole)
+                .map(|(row, ends)| csv::line(&self.settings, now, kind, row, ends))
+                .collect();
         }
         let mut text = String::new();
         for row in rows.iter().filter(|_| !sum_only) {
@@ -256,11 +279,13 @@ impl Report {
             Kind::TcpSender => tcp_sender(row),
             Kind::TcpReceiver => format!("  {}", row.calls),
             Kind::UdpSender => format!("  {}/0 {:>8.0} pps", row.calls, per_second(row.total, row)),
-            // Transit times are not known here: nobody stamped the arrivals.
+            Kind::TcpReceiverTimes => {
+                format!("  {}  {}", buffers(row.transit.as_ref(), per_second(row.bytes, row)), row.calls)
+            }
             Kind::UdpReceiver => {
                 let received = row.total.saturating_sub(row.lost);
-                let pace = per_second(row.total, row);
-                format!("  {} -/-/-/- ms {pace:.0} pps {received}/-(-) pkts -", losses(row))
+                let (pace, rate) = (per_second(received, row), per_second(row.bytes, row));
+                format!("  {} {}", losses(row), datagrams(row.transit.as_ref(), received, pace, rate))
             }
         };
         format!("{front}{rest}\n{late}")
@@ -273,44 +298,19 @@ impl Report {
                 format!("{front}   {}/{} ({}%)\n", row.lost, row.total, percent(row))
             }
             Kind::TcpSender => format!("{front}  {}/0 {:>10}\n", row.calls, row.retransmits),
+            Kind::UdpSender => {
+                format!("{front}  {}/0 {:>8.0} pps\n", row.calls, per_second(row.total, row))
+            }
             _ => format!("{front}\n"),
         }
     }
 
-    /// A line as 2.1.8 writes it, but for the time of a server, which is 1970 there.
-    fn csv(&self, now: Timestamp, kind: Kind, row: &Row, ends: &Ends) -> String {
-        let (seconds, _) = self.settings.wall(now);
-        let id = row.id.map_or_else(|| "-1".to_owned(), |id| id.to_string());
-        // The server tells its peer first.
-        let (first, second) =
-            if self.settings.server { (ends.remote, ends.local) } else { (ends.local, ends.remote) };
-        let mut text = format!(
-            "{},{},{},{},{},{id},{:.1}-{:.1},{},{:.0}",
-            date(seconds),
-            first.ip(),
-            first.port(),
-            second.ip(),
-            second.port(),
-            row.from,
-            row.to,
-            row.bytes,
-            (per_second(row.bytes, row) * 8.0).floor()
-        );
-        if matches!(kind, Kind::Datagrams | Kind::UdpReceiver) {
-            let share = if row.total == 0 { 0.0 } else { 100.0 * row.lost as f64 / row.total as f64 };
-            let (lost, total, late) = (row.lost, row.total, row.out_of_order);
-            text.push_str(&format!(",{:.3},{lost},{total},{share:.3},{late}", row.jitter * 1e3));
-        }
-        text.push('\n');
-        text
-    }
-
-    /// How many datagrams left; the tool counts the last one twice.
-    pub(super) fn sent(&self, id: Option<u32>, datagrams: u64) -> String {
+    /// How many datagrams left by one connection, or by that many; the tool counts the last one twice.
+    pub(super) fn sent(&self, id: Option<u32>, of: usize, datagrams: u64) -> String {
         if self.settings.csv || self.settings.exclude.contains('D') {
             return String::new();
         }
-        let label = id.map_or_else(|| "[SUM]".to_owned(), |id| format!("[{id:>3}]"));
+        let label = id.map_or_else(|| format!("[SUM-{of}]"), |id| format!("[{id:>3}]"));
         format!("{label} Sent {datagrams} datagrams\n")
     }
 
@@ -328,30 +328,11 @@ impl Report {
             total: report.datagrams,
             out_of_order: report.out_of_order,
             jitter: seconds(report.jitter),
+            transit: report.transit.as_ref().map(TransitRow::heard),
             ..Row::default()
         };
-        let kind = self.kind(true, false);
-        let head = format!("[{id:>3}] Server Report:\n{}", self.heads(kind));
-        match report.transit.filter(|_| kind == Kind::UdpReceiver) {
-            None => format!("{head}{}", self.row(kind, &row)),
-            Some(transit) => {
-                let ms = |us: u64| us as f64 / 1e3;
-                let mean = transit.mean_us as f64 / 1e6;
-                let pace = f64::from(transit.packets_per_second);
-                let power = if mean > 0.0 { per_second(row.bytes, &row) / mean * 1e-6 } else { 0.0 };
-                format!(
-                    "{head}{}  {} {:.3}/{:.3}/{:.3}/{:.3} ms {pace:.0} pps {pace:.0}/{:.0}({:.0}) pkts {power:.0}\n",
-                    self.front(&row),
-                    losses(&row),
-                    ms(transit.mean_us),
-                    ms(transit.min_us),
-                    ms(transit.max_us),
-                    ms(transit.stdev_us),
-                    pace * mean,
-                    pace * transit.stdev_us as f64 / 1e6
-                )
-            }
-        }
+        let kind = if row.transit.is_some() { Kind::UdpReceiver } else { Kind::Datagrams };
+        format!("[{id:>3}] Server Report:\n{}{}", self.heads(kind), self.row(kind, &row))
     }
 
     /// The parts in brackets behind a connection.
@@ -368,7 +349,8 @@ impl Report {
         if told.trip_times {
             notes.push("trip-times".to_owned());
         }
-        if self.settings.enhanced {
+        let enhanced = self.settings.enhanced || told.trip_times && self.settings.server;
+        if enhanced {
             notes.push(format!("sock={}", told.descriptor));
             if let Some(peer) = &told.peer {
                 notes.push(format!("peer {peer}"));
@@ -416,6 +398,7 @@ fn label(id: Option<u32>, star: bool) -> String {
 fn sum(rows: &[Row]) -> Row {
     let mut sum = Row { from: f64::INFINITY, ..Row::default() };
     for row in rows {
+        sum.udp |= row.udp;
         sum.from = sum.from.min(row.from);
         sum.to = sum.to.max(row.to);
         sum.bytes = sum.bytes.saturating_add(row.bytes);
@@ -429,7 +412,7 @@ fn sum(rows: &[Row]) -> Row {
     sum
 }
 
-fn per_second(count: u64, row: &Row) -> f64 {
+pub(super) fn per_second(count: u64, row: &Row) -> f64 {
     let time = row.to - row.from;
     if time > 0.0 { count as f64 / time } else { 0.0 }
 }
@@ -449,41 +432,4 @@ fn tcp_sender(row: &Row) -> String {
     let power = if rtt > Span::ZERO { per_second(row.bytes, row) / rtt.as_secs_f64() * 1e-6 } else { 0.0 };
     let var = micros(row.rttvar.unwrap_or(Span::ZERO));
     format!("{counts} {:>8}K/{}({var}) us  {power:.0}", cwnd / 1024, micros(rtt))
-}
-
-/// Seconds since 1970 as 20261121191905, in UTC.
-///
-/// # Source
-/// H. Hinnant, chrono-compatible low-level date algorithms, `civil_from_days`
-fn date(seconds: u32) -> String {
-    let (days, rest) = (i64::from(seconds / 86_400), seconds % 86_400);
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}{month:02}{day:02}{:02}{:02}{:02}", rest / 3600, rest / 60 % 60, rest % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_are_those_of_date_u() {
-        // date -u -d @N +%Y%m%d%H%M%S
-        for (seconds, text) in [
-            (0, "19700101000000"),
-            (951_782_399, "20000228235959"),
-            (951_782_400, "20000229000000"),
-            (1_800_000_000, "20270115080000"),
-            (u32::MAX, "21060207062815"),
-        ] {
-            assert_eq!(date(seconds), text);
-        }
-    }
 }

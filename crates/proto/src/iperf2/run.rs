@@ -1,5 +1,7 @@
 //! A test at the server.
 
+mod wishes;
+
 use std::net::SocketAddr;
 use std::ops::Range;
 
@@ -11,7 +13,6 @@ use super::arrival::Arrival;
 use super::datagram::{Generation, number_of};
 use super::desk::{Desk, amount_of};
 use super::half::Half;
-use super::load::Load;
 use super::report::{Ends, Told};
 use super::settings::{Amount, Mode};
 use super::track::Stream;
@@ -23,9 +24,6 @@ pub(super) const BACK_LINKS: Range<u32> = 16..60_000;
 
 /// How long the other connections of a client are waited for.
 const GATHER_FOR: Span = Span::from_ms(500);
-
-/// Longest buffer that a client may ask the server to send.
-const LONGEST: u32 = 1 << 20;
 
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +61,7 @@ pub(super) struct Run {
     went_back: bool,
     due: Option<Timestamp>,
     trouble: Option<String>,
+    told_over: bool,
 }
 
 impl Run {
@@ -92,6 +91,7 @@ impl Run {
             went_back: false,
             due: Some(now + GATHER_FOR),
             trouble: None,
+            told_over: false,
         };
         run.join(desk, first);
         run
@@ -103,7 +103,7 @@ impl Run {
             && self.udp == arrival.udp
             && self.host == arrival.stream.ends.remote.ip()
             && self.generation == arrival.generation
-            && self.header == arrival.header
+            && self.header.map(TestHeader::without_start) == arrival.header.map(TestHeader::without_start)
     }
 
     pub(super) fn join(&mut self, desk: &mut Desk, arrival: Arrival) {
@@ -114,16 +114,6 @@ impl Run {
         self.connections += 1;
         if self.streams.len() >= self.threads {
             self.ask(desk);
-        }
-    }
-
-    fn mode(&self) -> Mode {
-        match self.header {
-            Some(TestHeader { extension: Some(extension), .. }) if extension.full_duplex => Mode::FullDuplex,
-            Some(TestHeader { extension: Some(extension), .. }) if extension.reverse => Mode::Reverse,
-            Some(TestHeader { back: true, at_once: true, .. }) => Mode::Dual,
-            Some(TestHeader { back: true, .. }) => Mode::Tradeoff,
-            _ => Mode::Plain,
         }
     }
 
@@ -168,49 +158,6 @@ impl Run {
         desk.put(Output::Ask(Box::new(planned)));
     }
 
-    /// Bits per second that the server shall send at on each connection.
-    fn offered(&self, desk: &Desk) -> Option<u64> {
-        let extension = self.header.and_then(|header| header.extension);
-        let old = self.header.map(|header| u64::from(header.window_or_rate)).filter(|_| self.udp);
-        let rate = match extension {
-            Some(extension) if extension.in_packets => {
-                Some(extension.rate.saturating_mul(u64::from(self.length(desk)) * 8))
-            }
-            Some(extension) if self.udp || extension.rate_set => Some(extension.rate),
-            Some(_) => None,
-            None => old,
-        };
-        rate.filter(|rate| *rate > 0).or(self.udp.then_some(1 << 20))
-    }
-
-    fn length(&self, desk: &Desk) -> u32 {
-        let asked = self.header.map(|header| header.length).filter(|length| *length > 0);
-        let length = asked.unwrap_or_else(|| desk.settings.length_for(self.udp));
-        if self.udp { length.clamp(18, 65_507) } else { length.clamp(1, LONGEST) }
-    }
-
-    fn load(&self, desk: &Desk, sends: bool, star: bool, shared: bool) -> Load {
-        let extension = self.header.and_then(|header| header.extension);
-        let two_way = extension.is_some_and(|e| e.reverse || e.full_duplex || e.no_udp_fin);
-        let amount = self.header.map(|header| amount_of(&header));
-        Load {
-            flow: self.flows[usize::from(sends)],
-            run: self.number,
-            udp: self.udp,
-            sends,
-            star,
-            direction: if sends { Direction::Download } else { Direction::Upload },
-            length: self.length(desk),
-            head: Vec::new(),
-            amount: amount.filter(|_| sends),
-            offered: self.offered(desk),
-            generation: self.generation,
-            answers: !two_way,
-            shared,
-            fq_rate: None,
-        }
-    }
-
     pub(super) fn admitted(&mut self, desk: &mut Desk, now: Timestamp, links: &mut Vec<Link>) {
         if self.stage != Stage::Asking {
             return;
@@ -223,12 +170,13 @@ impl Run {
         let gone = !self.udp && streams.iter().all(|stream| self.closed.contains(&stream.link));
         if mode != Mode::Reverse {
             let load = self.load(desk, false, false, shared);
-            let half = if gone {
-                Half::come_and_gone(desk, now, load, streams.clone())
+            self.halves.push(if gone {
+                Half::come_and_gone(desk, now, self.accepted_at, load, streams.clone())
             } else {
-                Half::start(desk, now, load, streams.clone())
-            };
-            self.halves.push(half);
+                let mut half = Half::start(desk, now, load, streams.clone());
+                half.has_begun(desk, self.accepted_at);
+                half
+            });
         }
         if matches!(mode, Mode::Reverse | Mode::FullDuplex) && !gone {
             let load = self.load(desk, true, shared, shared);
@@ -236,6 +184,11 @@ impl Run {
             // What came is of the other direction.
             for stream in &mut own {
                 *stream = Stream::new(stream.id, stream.link, stream.ends);
+                if let Some(header) = self.echo().filter(|_| !self.udp) {
+                    let bytes = header.write_tcp();
+                    stream.own_bytes = bytes.len() as u64;
+                    desk.put(Output::Send { link: stream.link, bytes });
+                }
             }
             self.halves.push(Half::start(desk, now, load, own));
         }
@@ -304,7 +257,8 @@ impl Run {
         let ends = Ends { local: opened.local, remote };
         if self.back.is_empty() {
             let host = self.host.to_string();
-            let text = desk.report.connecting(&host, self.udp, remote.port(), Some(opened.snd_buf));
+            let pace = self.offered(desk).filter(|_| self.udp).map(|rate| (self.length(desk), rate));
+            let text = desk.report.connecting(&host, pace, remote.port(), Some(opened.snd_buf));
             desk.print(text);
         }
         let told = Told {
@@ -470,12 +424,27 @@ impl Run {
         }
     }
 
+    /// Others may be measured while the last datagram is still answered.
+    pub(super) fn tell_measured(&mut self, desk: &mut Desk) {
+        let waits = self.mode() == Mode::Tradeoff && !self.went_back || !self.asked_back.is_empty();
+        let measured = !self.halves.is_empty() && self.halves.iter().all(Half::is_measured);
+        if self.stage == Stage::Running && measured && !waits {
+            self.tell_over(desk);
+        }
+    }
+
+    fn tell_over(&mut self, desk: &mut Desk) {
+        if !std::mem::replace(&mut self.told_over, true) {
+            let trouble = self.trouble().cloned();
+            desk.put(Output::RunOver { run: self.number, trouble });
+        }
+    }
+
     /// Closes everything.
-    pub(super) fn leave(self, desk: &mut Desk) {
-        let trouble = self.trouble().cloned();
+    pub(super) fn leave(mut self, desk: &mut Desk) {
         for stream in self.streams.iter().chain(&self.back) {
             desk.put(Output::Close { link: stream.link });
         }
-        desk.put(Output::RunOver { run: self.number, trouble });
+        self.tell_over(desk);
     }
 }

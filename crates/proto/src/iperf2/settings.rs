@@ -129,6 +129,8 @@ pub struct Settings {
     pub pid: u32,
     /// Wall clock at the start of the stand-in's time, since 1970.
     pub epoch: Span,
+    /// What is odd about the command line, lines and all; printed at the start.
+    pub warnings: String,
     /// The server is open to anybody: over UDP it sends nobody a load.
     pub among_strangers: bool,
 }
@@ -173,6 +175,7 @@ impl Default for Settings {
             output: None,
             pid: 0,
             epoch: Span::ZERO,
+            warnings: String::new(),
             among_strangers: false,
         }
     }

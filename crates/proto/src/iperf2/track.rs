@@ -5,7 +5,8 @@ use linerate_units::{Span, Timestamp};
 
 use super::datagram::Generation;
 use super::report::{Ends, Row};
-use crate::stand_in::{FlowCounts, Link, StreamCounts};
+use super::transit::TransitRow;
+use crate::stand_in::{FlowCounts, Link, StreamCounts, TransitCounts};
 
 /// One connection.
 #[derive(Debug, Clone)]
@@ -19,10 +20,16 @@ pub(super) struct Stream {
     pub(super) own_datagrams: u64,
     /// Highest number among them, counted from 1.
     pub(super) own_highest: u64,
+    /// With trip times over TCP: what came behind the header before the engine had the link.
+    pub(super) early: Vec<u8>,
     /// Number in the last datagram, without its sign.
     pub(super) last_number: Option<u64>,
     /// What the last interval ended with.
     shown: Totals,
+    /// The shortest and the longest transit time since then, nanoseconds.
+    fresh: Option<(i64, i64)>,
+    /// How many transit times there were when the counts were read last.
+    seen: Option<u64>,
 }
 
 /// What a connection has moved since the start.
@@ -34,6 +41,7 @@ struct Totals {
     total: u64,
     out_of_order: u64,
     retransmits: u64,
+    transit: Option<TransitCounts>,
 }
 
 impl Stream {
@@ -45,8 +53,11 @@ impl Stream {
             own_bytes: 0,
             own_datagrams: 0,
             own_highest: 0,
+            early: Vec::new(),
             last_number: None,
             shown: Totals::default(),
+            fresh: None,
+            seen: None,
         }
     }
 
@@ -64,6 +75,7 @@ impl Stream {
 pub(super) struct Track {
     pub(super) sends: bool,
     pub(super) star: bool,
+    pub(super) udp: bool,
     pub(super) streams: Vec<Stream>,
     pub(super) started_at: Timestamp,
     /// Until when intervals were shown.
@@ -109,6 +121,20 @@ impl Track {
             total,
             out_of_order: counts.out_of_order,
             retransmits: counts.retransmits.unwrap_or(0),
+            transit: counts.transit,
+        }
+    }
+
+    /// Notes the transit times since the counts were read before, whoever asked for them.
+    pub(super) fn note_transit(&mut self, counts: &FlowCounts) {
+        for (stream, counts) in self.streams.iter_mut().zip(&counts.streams) {
+            let Some(transit) = counts.transit else { continue };
+            let known = stream.seen.replace(transit.count);
+            if known != Some(transit.count) {
+                let (least, most) = transit.fresh_range_ns;
+                let before = stream.fresh.unwrap_or((i64::MAX, i64::MIN));
+                stream.fresh = Some((before.0.min(least), before.1.max(most)));
+            }
         }
     }
 
@@ -122,7 +148,12 @@ impl Track {
             let counts = self.counts.streams.get(at).copied().unwrap_or_default();
             if let Some(stream) = self.streams.get_mut(at) {
                 let before = std::mem::replace(&mut stream.shown, totals);
-                rows.push(self.row(at, &before, &totals, &counts, (from, to)));
+                let range = stream.fresh.take();
+                let row = self.row(at, &before, &totals, &counts, (from, to));
+                let transit = totals.transit.zip(range);
+                let transit =
+                    transit.and_then(|(now, range)| TransitRow::between(before.transit, &now, range));
+                rows.push(Row { transit, ..row });
             }
         }
         rows
@@ -135,7 +166,10 @@ impl Track {
         (0..self.streams.len())
             .map(|at| {
                 let counts = self.counts.streams.get(at).copied().unwrap_or_default();
-                self.row(at, &none, &self.totals(at), &counts, time)
+                let totals = self.totals(at);
+                let row = self.row(at, &none, &totals, &counts, time);
+                let transit = totals.transit.and_then(|now| TransitRow::between(None, &now, now.range_ns));
+                Row { transit, ..row }
             })
             .collect()
     }
@@ -144,6 +178,7 @@ impl Track {
         Row {
             id: self.streams.get(at).map(|stream| stream.id),
             star: self.star,
+            udp: self.udp,
             from: time.0,
             to: time.1,
             bytes: now.bytes.saturating_sub(before.bytes),
@@ -156,6 +191,7 @@ impl Track {
             cwnd: counts.snd_cwnd,
             rtt: counts.rtt,
             rttvar: counts.rttvar,
+            transit: None,
         }
     }
 

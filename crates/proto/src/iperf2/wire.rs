@@ -154,6 +154,21 @@ impl TestHeader {
         self.back || self.extension.is_some_and(|extension| extension.reverse || extension.full_duplex)
     }
 
+    /// What all connections of a test have in common: with trip times each begins at a time of its own.
+    pub(super) fn without_start(self) -> Self {
+        let extension = self.extension.map(|extension| Extension { start: None, ..extension });
+        Self { extension, ..self }
+    }
+
+    /// What a server says itself when it sends data with trip times on the client's own link, as 2.1.8 does: this
+    /// header, without the wish that it answers. Absent without trip times.
+    pub(super) fn echoed(&self, udp: bool) -> Option<Self> {
+        let extension = self.extension.filter(|extension| extension.trip_times)?;
+        let no_udp_fin = extension.no_udp_fin || udp;
+        let extension = Extension { reverse: false, peer_detect: false, no_udp_fin, ..extension };
+        Some(Self { extension: Some(extension), ..*self })
+    }
+
     /// Reads the header at the start of a TCP connection, and how many bytes it takes.
     ///
     /// `None` as long as bytes are missing; a length of 0 where there is no header (plain data).
@@ -242,8 +257,8 @@ impl TestHeader {
         let whole = said + if tail { TAIL_BYTES } else { 0 };
         let mut bytes = vec![0; whole];
         let Some(rest) = bytes.get_mut(OWN..) else { return bytes };
-        let two_way = self.extension.is_some_and(|extension| extension.reverse || extension.full_duplex);
-        let more = SEQUENCE_64 | if tail || two_way { UDP_TESTS } else { 0 };
+        let asks = |e: Extension| e.reverse || e.full_duplex || e.no_udp_fin;
+        let more = SEQUENCE_64 | if tail || self.extension.is_some_and(asks) { UDP_TESTS } else { 0 };
         self.write_base(rest, said, more);
         if let Some(extension) = &self.extension {
             extension.write(rest);
@@ -385,6 +400,26 @@ impl Ack {
         let times = if length >= 52 { Some([time(28)?, time(36)?, time(44)?]) } else { None };
         Some(Self { version: (word(bytes, 12)?, word(bytes, 16)?), times })
     }
+}
+
+/// Bytes of the header in front of each buffer over TCP with trip times.
+pub(super) const BURST_BYTES: usize = 92;
+
+/// Where it says when the buffer was written, its number, and its length.
+pub(super) const BURST_TIME_AT: usize = 20;
+pub(super) const BURST_NUMBER_AT: usize = 44;
+pub(super) const BURST_LENGTH_AT: usize = 48;
+
+/// The start of each buffer over TCP with trip times: the test header, and over it what a burst says, but for number
+/// and time.
+pub(super) fn burst_head(header: &TestHeader, length: u32) -> Vec<u8> {
+    let start = header.extension.and_then(|extension| extension.start).unwrap_or((0, 0));
+    let mut bytes = header.write_tcp();
+    bytes.resize(BURST_BYTES, 0);
+    put(&mut bytes, 12, start.0);
+    put(&mut bytes, 16, start.1);
+    put(&mut bytes, BURST_LENGTH_AT, length);
+    bytes
 }
 
 /// A word in network order.

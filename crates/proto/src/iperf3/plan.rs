@@ -78,6 +78,7 @@ pub(super) fn task(params: &Params, group: &Group, run: RunId, client: bool, cpu
         affinity: cpu,
         end_mark: EndMark::None,
         note: None,
+        transit: Default::default(),
     }
 }
 

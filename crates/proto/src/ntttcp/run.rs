@@ -123,6 +123,7 @@ impl Run {
             affinity: options.affinity,
             end_mark: EndMark::None,
             note: None,
+            transit: Default::default(),
         })));
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use linerate_units::Span;
 
-use crate::stand_in::OneWay;
+use super::delays::OneWay;
 
 use super::marks::{Marked, Told};
 use super::report::{mbps, megabytes};

@@ -20,6 +20,7 @@
 mod argv;
 mod brief;
 mod client;
+mod delays;
 mod marks;
 mod options;
 mod plan;

@@ -11,7 +11,7 @@ use super::report::Setup;
 use super::wire::{Request, Version};
 use crate::stand_in::{
     BlockNote, EndMark, FlowId, FlowTask, Link, LinkOptions, Opened, Pattern, Payload, Planned, RunId,
-    Transport,
+    Transit, Transport,
 };
 use crate::{SeqField, StampLayout, TimeField, TimeForm};
 
@@ -284,6 +284,7 @@ impl Terms {
             affinity: None,
             end_mark,
             note: self.note(),
+            transit: if self.stamp().time.is_some() { Transit::Datagrams } else { Transit::Uncounted },
         }
     }
 

@@ -7,8 +7,9 @@ use std::net::SocketAddr;
 
 use linerate_units::Span;
 
+use super::delays::OneWay;
 use super::wire::Version;
-use crate::stand_in::{OneWay, Usage};
+use crate::stand_in::Usage;
 
 /// What one end knows when its data connections are open.
 #[derive(Debug, Clone, Default, PartialEq)]

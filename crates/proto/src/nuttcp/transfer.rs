@@ -9,10 +9,11 @@ use std::collections::VecDeque;
 use linerate_units::{Span, Timestamp};
 
 use super::brief::Amount;
+use super::delays::OneWay;
 use super::marks::Told;
 use super::plan::Terms;
 use super::report::Counted;
-use crate::stand_in::{Cpu, FlowCounts, FlowId, Link, OneWay, Opened, Output, Reason, RunId, Stop};
+use crate::stand_in::{Cpu, FlowCounts, FlowId, Link, Opened, Output, Reason, RunId, Stop};
 
 /// How long a refused data connection is tried again: a peer before 6.2.8 says OK before it listens.
 const RETRY_FOR: Span = Span::from_secs(1);
@@ -432,11 +433,6 @@ impl Transfer {
 
 /// The delays of all streams together.
 fn delays(counts: &FlowCounts) -> Option<OneWay> {
-    let of = counts.streams.iter().filter_map(|stream| stream.one_way);
-    of.reduce(|sum, next| OneWay {
-        datagrams: sum.datagrams.saturating_add(next.datagrams),
-        sum_us: sum.sum_us.saturating_add(next.sum_us),
-        min_us: sum.min_us.min(next.min_us),
-        max_us: sum.max_us.max(next.max_us),
-    })
+    let of = counts.streams.iter().filter_map(|stream| stream.transit.as_ref());
+    of.map(OneWay::of).reduce(OneWay::with)
 }

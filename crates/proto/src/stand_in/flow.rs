@@ -57,6 +57,8 @@ pub struct FlowTask {
     pub end_mark: EndMark,
     /// Where the blocks of a single stream over TCP tell of their connection; absent where they do not.
     pub note: Option<BlockNote>,
+    /// Whether it is counted how long the data were under way.
+    pub transit: Transit,
 }
 
 /// Where each block of a stream tells what its sender's kernel counts of the connection (nuttcp).
@@ -78,6 +80,30 @@ pub struct Noted {
     pub first: [u8; 8],
     /// In its last whole one.
     pub last: [u8; 8],
+}
+
+/// Whether a receiver counts how long datagrams or blocks were under way.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Transit {
+    /// It does not, and blocks over TCP carry no stamp.
+    #[default]
+    Uncounted,
+    /// Datagrams: since the wall-clock time in their stamp.
+    Datagrams,
+    /// Blocks over TCP: a sender writes the stamp of the task into each of them, and a receiver reads it. A flow with
+    /// more streams than the engine has threads for does neither.
+    Blocks(Blocks),
+}
+
+/// What a receiver must know of stamped blocks over TCP.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Blocks {
+    /// Where a block says its own length, stamp included: 4 bytes, big-endian.
+    pub length_at: usize,
+    /// Bytes in front of the first block.
+    pub skipped: u64,
+    /// Of each stream what came before the flow began.
+    pub early: Vec<Vec<u8>>,
 }
 
 /// What a stream says.
@@ -188,43 +214,37 @@ pub struct StreamCounts {
     pub pmtu: Option<u32>,
     /// Reordering that the kernel has met, segments.
     pub reorder: Option<u32>,
+    /// How long its datagrams or blocks were under way; absent where that is not asked for or none has come.
+    pub transit: Option<TransitCounts>,
     /// The stream has ended.
     pub ended: bool,
     /// What its sender told of the connection (see [`BlockNote`]); absent before the first block, and elsewhere.
     pub noted: Option<Noted>,
-    /// What the datagrams took, by the wall clocks of both ends; absent where they do not tell the wall's time.
-    pub one_way: Option<OneWay>,
 }
 
-/// Delays of datagrams one way, by the wall clocks of both ends: the error is the difference between the clocks, and
-/// may make them negative.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OneWay {
-    /// Datagrams that told their time.
-    pub datagrams: u64,
-    /// Sum of the delays, microseconds.
-    pub sum_us: i64,
-    /// The smallest.
-    pub min_us: i64,
-    /// The largest.
-    pub max_us: i64,
-}
-
-impl OneWay {
-    /// Notes the delay of one more datagram.
-    pub fn add(&mut self, delay_us: i64) {
-        let first = self.datagrams == 0;
-        self.datagrams += 1;
-        self.sum_us = self.sum_us.saturating_add(delay_us);
-        self.min_us = if first { delay_us } else { self.min_us.min(delay_us) };
-        self.max_us = if first { delay_us } else { self.max_us.max(delay_us) };
-    }
-
-    /// The mean, milliseconds; absent without datagrams.
-    #[must_use]
-    pub fn mean_ms(&self) -> Option<f64> {
-        (self.datagrams > 0).then(|| self.sum_us as f64 / self.datagrams as f64 / 1e3)
-    }
+/// How long datagrams or blocks were under way: their arrival by the receiver's wall clock less the sender's time. The
+/// offset between both clocks is in it, so that it may be negative.
+///
+/// Times are told as deviations from that of the first, which keeps sums of squares exact whatever the offset.
+///
+/// # Units
+/// nanoseconds; the sum of squares, square nanoseconds
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct TransitCounts {
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Time of the first.
+    pub first_ns: i64,
+    /// Sum of the deviations.
+    pub sum_ns: i64,
+    /// Sum of their squares.
+    pub squares_ns2: f64,
+    /// The shortest and the longest time.
+    pub range_ns: (i64, i64),
+    /// The same since the counts were read before; of an earlier time where none has come since.
+    pub fresh_range_ns: (i64, i64),
 }
 
 /// CPU time since the driver began.

@@ -152,6 +152,7 @@ impl Transfer {
                 EndMark::None
             },
             note: None,
+            transit: Default::default(),
         }
     }
 

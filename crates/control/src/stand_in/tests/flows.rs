@@ -56,6 +56,7 @@ fn task(flow: u16, link: Link, client: bool) -> FlowTask {
         affinity: None,
         end_mark: EndMark::None,
         note: None,
+        transit: Default::default(),
     }
 }
 

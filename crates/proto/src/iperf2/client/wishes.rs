@@ -8,7 +8,7 @@ use crate::iperf2::VERSION;
 use crate::iperf2::datagram::Generation;
 use crate::iperf2::load::Load;
 use crate::iperf2::settings::{Amount, Mode, Rate, Settings};
-use crate::iperf2::wire::{Extension, TestHeader};
+use crate::iperf2::wire::{Extension, TestHeader, burst_head};
 use crate::stand_in::{Link, Output, Planned};
 
 impl Client {
@@ -47,8 +47,11 @@ impl Client {
         let head = match (settings.compatible, settings.udp) {
             (true, _) => Vec::new(),
             (false, true) => self.header.write_udp(),
+            (false, false) if settings.trip_times => burst_head(&self.header, settings.length_for(false)),
             (false, false) => self.header.write_tcp(),
         };
+        // A server that sends over the client's connection says so in a header of its own.
+        let echoed = settings.trip_times && !settings.udp && !sends && star;
         Load {
             flow: u16::from(!sends),
             run: RUN,
@@ -64,6 +67,8 @@ impl Client {
             answers: settings.mode != Mode::Reverse && !shared && !settings.no_udp_fin,
             shared,
             fq_rate: settings.fq_rate,
+            trip_times: settings.trip_times && (sends || star),
+            skipped: if echoed { self.header.write_tcp().len() as u64 } else { 0 },
         }
     }
 }
@@ -89,8 +94,8 @@ pub(super) fn header_of(settings: &Settings) -> TestHeader {
         trip_times: settings.trip_times,
         no_udp_fin: settings.udp && (settings.no_udp_fin || full_duplex),
         in_packets: matches!(settings.rate, Some(Rate::Packets(_))),
-        // Over UDP the rate is always there, and 2.1.8 does not set the bit.
-        rate_set: settings.rate.is_some() && !settings.udp,
+        // 2.1.8 tells a rate without it.
+        rate_set: false,
         version: VERSION,
         tos: u16::from(settings.tos.unwrap_or(0)),
         rate,

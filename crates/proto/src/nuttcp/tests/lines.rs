@@ -1,11 +1,12 @@
 use linerate_units::Span;
 
 use crate::nuttcp::brief::{Amount, Brief, interval_line, loss_line, with_marks};
+use crate::nuttcp::delays::OneWay;
 use crate::nuttcp::marks::{Marked, Told};
 use crate::nuttcp::report::{Counted, Setup, count_lines, setup_lines};
 use crate::nuttcp::{Format, Results};
 use crate::stand_in::Opened;
-use crate::stand_in::{OneWay, Usage};
+use crate::stand_in::Usage;
 
 const UDP: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v612-udp-tx.txt");
 const JITTER: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v822-udp-jitter-owd.txt");

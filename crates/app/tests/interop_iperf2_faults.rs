@@ -1,0 +1,154 @@
+//! iperf 2 when something is wrong: bad command lines, no server, peers that vanish, and the server behind shared ports.
+
+mod support;
+
+use std::time::Duration;
+
+use support::{Done, Iperf2, Island, PATIENCE, Process, eventually, rows};
+
+use Iperf2::{Ours, Real};
+
+/// How long a client may take to notice that its server is gone.
+const NOTICE: Duration = Duration::from_secs(30);
+
+#[test]
+#[ignore = "needs root and network namespaces, iperf"]
+fn wrong_arguments_have_the_text_and_code_of_the_real_one() {
+    let island = Island::new();
+    let wrong: [&[&str]; 15] = [
+        &[],
+        &["-t", "3"],
+        &["-Q"],
+        &["--nonsense"],
+        &["-c"],
+        &["--client"],
+        &["-c", "127.0.0.1", "-b"],
+        &["-c", "127.0.0.1", "-i", "abc"],
+        &["-c", "127.0.0.1", "-t", "abc"],
+        &["-c", "127.0.0.1", "-n", "x"],
+        &["-c", "127.0.0.1", "-d", "-R"],
+        &["-c", "127.0.0.1", "-C", "-R"],
+        &["-c", "127.0.0.1", "-C", "--trip-times"],
+        &["-c", "127.0.0.1", "-b", "1m"],
+        &["-c", "127.0.0.1", "-t", "1", "extra"],
+    ];
+    for args in wrong {
+        let [ours, real] = [Ours, Real].map(|who| {
+            let done = Process::start(who.command(&island, args)).finish(PATIENCE);
+            (done.stderr.lines().next().map(str::to_owned), done.code)
+        });
+        assert_eq!(ours, real, "{args:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, iperf"]
+fn a_refused_connection_ends_as_with_the_real_one() {
+    let island = Island::new();
+    let [ours, real] = [Ours, Real].map(|who| who.ask(&island, &["-t", "1"]));
+    for done in [&ours, &real] {
+        assert_eq!((done.code, done.stderr.as_str()), (Some(0), "tcp connect failed: Connection refused\n"));
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, iperf"]
+fn datagrams_to_nobody_end_as_with_the_real_one() {
+    let island = Island::new();
+    for who in [Ours, Real] {
+        let done = who.ask(&island, &["-u", "-t", "1", "-b", "1m"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let warning = "WARNING: did not receive ack of last datagram after 10 tries.";
+        // The real one says it on stdout or stderr, by whether somebody reads it.
+        assert!((done.stdout.clone() + &done.stderr).contains(warning), "{done:?}");
+        assert!(done.stderr.contains("read failed: Connection refused"), "{done:?}");
+    }
+}
+
+/// A client whose server is killed in the middle of the test.
+fn abandoned(client: Iperf2, server: Iperf2, args: &[&str]) -> Done {
+    let island = Island::new();
+    let transport: &[&str] = if args.contains(&"-u") { &["-u"] } else { &[] };
+    let serving = server.serve(&island, transport);
+    let client =
+        client.start(&island, &[&["-t", "4", "-i", "1", "-b", "1m", "-l", "1000", "-f", "b"], args].concat());
+    eventually("an interval is over", || (!rows(&client.stdout()).is_empty()).then_some(()));
+    drop(serving);
+    client.finish(NOTICE)
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, iperf"]
+fn a_server_that_vanishes_is_noticed_and_what_was_measured_is_told() {
+    for (client, server) in [(Ours, Real), (Real, Ours), (Ours, Ours)] {
+        for args in [&[][..], &["-R"], &["--full-duplex"], &["-u"]] {
+            let done = abandoned(client, server, args);
+            assert_eq!(done.code, Some(0), "{done:?}");
+            let whole = rows(&done.stdout).into_iter().rfind(support::Row::is_whole);
+            assert!(whole.is_some_and(|row| row.bytes > 10_000), "{args:?} {done:?}");
+        }
+        let done = abandoned(client, server, &[]);
+        // Of the real client too: a broken pipe or a reset, whichever write meets first.
+        assert!(done.stderr.contains("write failed: "), "{done:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, iperf"]
+fn a_server_outlives_clients_that_vanish() {
+    for server in [Ours, Real] {
+        let island = Island::new();
+        let serving = server.serve(&island, &["-f", "b"]);
+        let client = (if server == Ours { Real } else { Ours })
+            .start(&island, &["-t", "30", "-i", "1", "-b", "1m", "-l", "1000", "-f", "b"]);
+        eventually("an interval is over", || (!rows(&client.stdout()).is_empty()).then_some(()));
+        drop(client);
+        eventually("the server tells of it", || rows(&serving.stdout()).into_iter().next());
+        let next = Ours.ask(&island, &["-n", "100000", "-f", "b"]);
+        assert_eq!(next.code, Some(0), "{next:?}");
+        eventually("the next test", || rows(&serving.stdout()).into_iter().find(|row| row.bytes == 100_000));
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, iperf"]
+fn a_second_server_on_the_port_ends_as_the_real_one() {
+    let island = Island::new();
+    let _first = Real.serve(&island, &[]);
+    for who in [Ours, Real] {
+        let done = Process::start(who.command(&island, &["-s"])).finish(PATIENCE);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(done.stderr.contains("bind failed: Address already in use"), "{done:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, iperf"]
+fn real_clients_are_served_at_the_classic_port() {
+    let island = Island::new();
+    let program = env!("CARGO_BIN_EXE_linerate");
+    let serving = Process::start(island.exec(program, &["serve", "--classic", "--json"]));
+    island.await_listener(Iperf2::PORT);
+    for args in [
+        &["-n", "100000", "-l", "1000"][..],
+        &["-t", "1", "-b", "1m", "-l", "1000", "-R"],
+        &["-t", "1", "-b", "1m", "-l", "1000", "--full-duplex"],
+        &["-t", "1", "-b", "1m", "-l", "1000", "-r", "-L", "5055"],
+        &["-t", "1", "-b", "1m", "-l", "1000", "--trip-times"],
+        &["-u", "-t", "1", "-b", "100k", "-l", "200"],
+        &["-u", "-t", "1", "-b", "100k", "-l", "200", "--trip-times"],
+    ] {
+        let done = Real.ask(&island, &[args, &["-f", "b"]].concat());
+        assert_eq!((done.code, done.stderr.contains("failed")), (Some(0), false), "{args:?} {done:?}");
+        let rows = rows(&done.stdout);
+        assert!(rows.iter().any(|row| row.bytes >= 10_000), "{args:?} {done:?}");
+        if args.contains(&"-u") {
+            assert_eq!(rows.last().and_then(|row| row.lost).map(|(lost, _)| lost), Some(0), "{done:?}");
+        }
+    }
+    // Nobody has a load sent to an address that may be forged.
+    let refused = Real.start(&island, &["-u", "-t", "1", "-b", "100k", "-l", "200", "-R", "-f", "b"]);
+    let done = refused.finish(PATIENCE);
+    assert!(rows(&done.stdout).iter().all(|row| row.bytes == 0), "{done:?}");
+    drop(serving);
+}

@@ -1,0 +1,140 @@
+//! iperf 2 twice, the real one and ours, on a host of a test's own.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::process::Command;
+
+use super::{Done, Island, PATIENCE, Process, eventually, signal};
+
+/// Whose iperf 2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Iperf2 {
+    /// The program of that name.
+    Real,
+    /// `linerate iperf`.
+    Ours,
+}
+
+impl Iperf2 {
+    /// Its own port, which is free on every [`Island`].
+    pub(crate) const PORT: u16 = 5001;
+
+    /// Its command line.
+    pub(crate) fn command(self, on: &Island, args: &[&str]) -> Command {
+        match self {
+            // It keeps its lines to itself when nobody but a program reads them.
+            Self::Real => on.exec("stdbuf", &[&["-oL", "iperf"], args].concat()),
+            Self::Ours => on.exec(env!("CARGO_BIN_EXE_linerate"), &[&["iperf"], args].concat()),
+        }
+    }
+
+    /// A server that listens; `-s` is added.
+    pub(crate) fn serve(self, on: &Island, args: &[&str]) -> Process {
+        let server = Process::start(self.command(on, &[&["-s"], args].concat()));
+        await_server(on, args.contains(&"-u"));
+        server
+    }
+
+    /// A client of 127.0.0.1 that runs; `-c` is added.
+    pub(crate) fn start(self, on: &Island, args: &[&str]) -> Process {
+        Process::start(self.command(on, &[&["-c", "127.0.0.1"], args].concat()))
+    }
+
+    /// The same, run to its end.
+    pub(crate) fn ask(self, on: &Island, args: &[&str]) -> Done {
+        self.start(on, args).finish(PATIENCE)
+    }
+}
+
+/// Waits until somebody has the port.
+pub(crate) fn await_server(on: &Island, udp: bool) {
+    if !udp {
+        return on.await_listener(Iperf2::PORT);
+    }
+    let taken = || UdpSocket::bind((Ipv4Addr::LOCALHOST, Iperf2::PORT)).is_err();
+    eventually("somebody receives", || on.inside(taken).then_some(()));
+}
+
+/// A line of a report, printed with `-f b`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row {
+    /// Which connection: `1`, `*1` for the other way, `SUM`.
+    pub(crate) label: String,
+    /// Seconds.
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+    pub(crate) bytes: u64,
+    pub(crate) bits_per_second: f64,
+    /// Lost datagrams and all, where the line tells them.
+    pub(crate) lost: Option<(u64, u64)>,
+    /// What follows the rate.
+    pub(crate) rest: String,
+}
+
+impl Row {
+    fn parse(line: &str) -> Option<Self> {
+        let (label, rest) = line.strip_prefix('[')?.split_once(']')?;
+        let (interval, rest) = rest.split_once(" sec ")?;
+        let (bytes, rest) = rest.split_once(" Bytes ")?;
+        let (rate, rest) = rest.split_once(" bits/sec")?;
+        let (from, to) = interval.trim().split_once('-')?;
+        let lost = rest.split_whitespace().find_map(|word| {
+            let (lost, all) = word.split_once('/')?;
+            Some((lost.parse().ok()?, all.parse().ok()?))
+        });
+        Some(Self {
+            label: label.trim().to_owned(),
+            from: from.trim().parse().ok()?,
+            to: to.trim().parse().ok()?,
+            bytes: bytes.trim().parse().ok()?,
+            bits_per_second: rate.trim().parse().ok()?,
+            lost,
+            rest: rest.trim().to_owned(),
+        })
+    }
+
+    /// Whether it tells of a whole test.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.from == 0.0 && (self.to - 1.0).abs() > 1e-9
+    }
+}
+
+/// The lines of a report, printed with `-f b`.
+pub(crate) fn rows(text: &str) -> Vec<Row> {
+    text.lines().filter_map(Row::parse).collect()
+}
+
+/// What both ends of one test said.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    pub(crate) client: Done,
+    pub(crate) server: Done,
+}
+
+impl Pair {
+    /// The line about a whole direction at each end, the client's first.
+    pub(crate) fn whole(&self, near: &str, far: &str) -> (Row, Row) {
+        let find = |done: &Done, label: &str| {
+            let found = rows(&done.stdout).into_iter().rfind(|row| row.label == label && row.is_whole());
+            found.unwrap_or_else(|| panic!("no line [{label}]: {self:?}"))
+        };
+        (find(&self.client, near), find(&self.server, far))
+    }
+}
+
+/// One test between a client and a server, which prints `expected` lines of whole tests before it is interrupted. Both
+/// have to end with 0.
+pub(crate) fn pair(client: Iperf2, args: &[&str], server: (Iperf2, &[&str]), expected: usize) -> Pair {
+    let island = Island::new();
+    let transport: &[&str] = if args.contains(&"-u") { &["-u"] } else { &[] };
+    let serving = server.0.serve(&island, &[transport, server.1, &["-f", "b"]].concat());
+    let client = client.ask(&island, &[args, &["-f", "b"]].concat());
+    assert_eq!(client.code, Some(0), "{client:?}");
+    eventually("the server has told of the test", || {
+        let whole = rows(&serving.stdout()).iter().filter(|row| row.is_whole()).count();
+        (whole >= expected).then_some(())
+    });
+    signal(serving.pid(), "INT");
+    let server = serving.finish(PATIENCE);
+    assert_eq!(server.code, Some(0), "{server:?}");
+    Pair { client, server }
+}

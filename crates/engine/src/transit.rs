@@ -1,0 +1,294 @@
+//! How long datagrams and blocks were under way, by the wall clocks of both ends. Only where a task asks for it.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+use linerate_proto::StampLayout;
+use linerate_proto::stand_in::{Blocks, TransitCounts};
+use linerate_sock::clock;
+
+use crate::stamp::{Reader, Said};
+
+/// No stamp of a block is longer.
+const LONGEST_STAMP: usize = 256;
+
+/// What is known of one stream: one writer, any number of readers.
+#[derive(Debug, Default)]
+pub(crate) struct Transits {
+    count: AtomicU64,
+    bytes: AtomicU64,
+    first: AtomicI64,
+    sum: AtomicI64,
+    /// The bits of a floating-point number.
+    squares: AtomicU64,
+    least: AtomicI64,
+    most: AtomicI64,
+    fresh_least: AtomicI64,
+    fresh_most: AtomicI64,
+    /// How often it was read.
+    looks: AtomicU64,
+}
+
+impl Transits {
+    /// What has been counted; what is fresh begins anew. Absent before the first.
+    pub(crate) fn read(&self) -> Option<TransitCounts> {
+        let count = self.count.load(Relaxed);
+        let counts = TransitCounts {
+            count,
+            bytes: self.bytes.load(Relaxed),
+            first_ns: self.first.load(Relaxed),
+            sum_ns: self.sum.load(Relaxed),
+            squares_ns2: f64::from_bits(self.squares.load(Relaxed)),
+            range_ns: (self.least.load(Relaxed), self.most.load(Relaxed)),
+            fresh_range_ns: (self.fresh_least.load(Relaxed), self.fresh_most.load(Relaxed)),
+        };
+        self.looks.fetch_add(1, Relaxed);
+        (count > 0).then_some(counts)
+    }
+}
+
+/// The pen of the pump that serves a stream.
+#[derive(Debug)]
+pub(crate) struct TransitPen<'f> {
+    shared: &'f Transits,
+    count: u64,
+    bytes: u64,
+    first: i64,
+    sum: i64,
+    squares: u128,
+    range: (i64, i64),
+    fresh: (i64, i64),
+    looks: u64,
+}
+
+/// The range of nothing.
+const EMPTY: (i64, i64) = (i64::MAX, i64::MIN);
+
+impl<'f> TransitPen<'f> {
+    pub(crate) const fn new(shared: &'f Transits) -> Self {
+        Self {
+            shared,
+            count: 0,
+            bytes: 0,
+            first: 0,
+            sum: 0,
+            squares: 0,
+            range: EMPTY,
+            fresh: EMPTY,
+            looks: 0,
+        }
+    }
+
+    /// Notes an arrival.
+    #[inline]
+    pub(crate) fn arrive(&mut self, sent_ns: u64, arrived_ns: u64, bytes: u64) {
+        let transit = arrived_ns.wrapping_sub(sent_ns).cast_signed();
+        // Somebody has seen what was fresh until now.
+        let looks = self.shared.looks.load(Relaxed);
+        if looks != self.looks {
+            (self.looks, self.fresh) = (looks, EMPTY);
+        }
+        if self.count == 0 {
+            self.first = transit;
+        }
+        let deviation = transit.wrapping_sub(self.first);
+        self.count += 1;
+        self.bytes = self.bytes.wrapping_add(bytes);
+        self.sum = self.sum.saturating_add(deviation);
+        let size = u128::from(deviation.unsigned_abs());
+        self.squares = self.squares.saturating_add(size * size);
+        for (least, most) in [&mut self.range, &mut self.fresh] {
+            *least = transit.min(*least);
+            *most = transit.max(*most);
+        }
+    }
+
+    /// Shows what has arrived so far.
+    pub(crate) fn show(&mut self) {
+        if self.count == 0 {
+            return;
+        }
+        let shared = self.shared;
+        shared.bytes.store(self.bytes, Relaxed);
+        shared.first.store(self.first, Relaxed);
+        shared.sum.store(self.sum, Relaxed);
+        shared.squares.store((self.squares as f64).to_bits(), Relaxed);
+        shared.least.store(self.range.0, Relaxed);
+        shared.most.store(self.range.1, Relaxed);
+        shared.fresh_least.store(self.fresh.0, Relaxed);
+        shared.fresh_most.store(self.fresh.1, Relaxed);
+        shared.count.store(self.count, Relaxed);
+    }
+}
+
+/// Finds the stamps in a stream of blocks.
+#[derive(Debug)]
+pub(crate) struct BlockReader<'f> {
+    pen: TransitPen<'f>,
+    stamps: Reader,
+    stamp_length: usize,
+    length_at: usize,
+    /// The stamp as far as it has come.
+    stamp: [u8; LONGEST_STAMP],
+    known: usize,
+    /// Bytes that are passed over, of a block or in front of the first.
+    left: u64,
+    /// The block that is passed over: its length, and when it was sent.
+    block: Option<(u64, u64)>,
+    /// Something was no stamp: nothing behind it can be told.
+    lost: bool,
+}
+
+impl<'f> BlockReader<'f> {
+    /// A reader of the stream of this number, which has read what came early.
+    pub(crate) fn new(pen: TransitPen<'f>, layout: StampLayout, blocks: &Blocks, stream: usize) -> Self {
+        let mut reader = Self {
+            pen,
+            stamps: Reader::new(layout, [0; 8], 0),
+            stamp_length: layout.length,
+            length_at: blocks.length_at,
+            stamp: [0; LONGEST_STAMP],
+            known: 0,
+            left: blocks.skipped,
+            block: None,
+            lost: layout.length > LONGEST_STAMP || blocks.length_at.saturating_add(4) > layout.length,
+        };
+        if let Some(early) = blocks.early.get(stream) {
+            reader.take(early);
+        }
+        reader
+    }
+
+    /// Goes through bytes that have just come.
+    pub(crate) fn take(&mut self, mut bytes: &[u8]) {
+        while !self.lost && !bytes.is_empty() {
+            let passed = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+            bytes = bytes.get(passed..).unwrap_or_default();
+            self.left -= passed as u64;
+            if self.left > 0 {
+                return;
+            }
+            if let Some((length, sent_ns)) = self.block.take() {
+                self.pen.arrive(sent_ns, clock::wall_ns(), length);
+                self.pen.show();
+            }
+            let wanted = bytes.len().min(self.stamp_length - self.known);
+            if let (Some(place), Some(piece)) =
+                (self.stamp.get_mut(self.known..self.known + wanted), bytes.get(..wanted))
+            {
+                place.copy_from_slice(piece);
+            }
+            self.known += wanted;
+            bytes = bytes.get(wanted..).unwrap_or_default();
+            if self.known == self.stamp_length {
+                self.begin();
+            }
+        }
+    }
+
+    /// The stamp of a block is here.
+    fn begin(&mut self) {
+        self.known = 0;
+        let stamp = self.stamp.get(..self.stamp_length).unwrap_or_default();
+        let said = stamp.get(self.length_at..).and_then(|rest| rest.first_chunk());
+        let length = said.map_or(0, |said| u64::from(u32::from_be_bytes(*said)));
+        match (self.stamps.read(stamp), length.checked_sub(self.stamp_length as u64)) {
+            // A block that is nothing but its stamp is here when the next one begins.
+            (Said::Data(stamp), Some(left)) => {
+                (self.left, self.block) = (left, Some((length, stamp.sent_ns)));
+            }
+            _ => self.lost = true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_proto::{SeqField, TimeField, TimeForm};
+
+    #[test]
+    fn sums_minima_and_maxima_are_those_of_the_transit_times() {
+        let transits = Transits::default();
+        let mut pen = TransitPen::new(&transits);
+        assert_eq!(transits.read(), None);
+        for (sent, arrived) in [(1000, 1400), (2000, 2100), (3000, 3700)] {
+            pen.arrive(sent, arrived, 10);
+        }
+        pen.show();
+        let counts = transits.read().unwrap();
+        assert_eq!((counts.count, counts.bytes, counts.first_ns, counts.sum_ns), (3, 30, 400, 0));
+        assert_eq!(counts.squares_ns2, 180_000.0, "300 below and 300 above the first");
+        assert_eq!((counts.range_ns, counts.fresh_range_ns), ((100, 700), (100, 700)));
+    }
+
+    #[test]
+    fn what_is_fresh_begins_anew_when_it_was_read() {
+        let transits = Transits::default();
+        let mut pen = TransitPen::new(&transits);
+        let mut arrive = |transit: u64| {
+            pen.arrive(1000, 1000 + transit, 1);
+            pen.show();
+        };
+        arrive(400);
+        assert_eq!(transits.read().unwrap().fresh_range_ns, (400, 400));
+        arrive(500);
+        arrive(600);
+        let counts = transits.read().unwrap();
+        assert_eq!((counts.fresh_range_ns, counts.range_ns), ((500, 600), (400, 600)));
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_makes_times_negative_and_absurd_ones_overflow_nothing() {
+        let transits = Transits::default();
+        let mut pen = TransitPen::new(&transits);
+        pen.arrive(5000, 2000, 1);
+        for sent in [0, u64::MAX, 1 << 63] {
+            pen.arrive(sent, 0, 1);
+        }
+        pen.show();
+        let counts = transits.read().unwrap();
+        assert_eq!((counts.count, counts.first_ns), (4, -3000));
+        assert!(counts.squares_ns2.is_finite());
+    }
+
+    const LAYOUT: StampLayout = StampLayout {
+        tag_at: None,
+        seq: SeqField::Narrow { at: 0, first: 1 },
+        time: Some(TimeField { at: 4, form: TimeForm::Wall }),
+        stream_at: None,
+        length: 16,
+    };
+
+    fn block(number: u32, length: u32) -> Vec<u8> {
+        let stamp: Vec<u8> = [number, 5, 0, length].into_iter().flat_map(u32::to_be_bytes).collect();
+        let rest = vec![0xff; (length as usize).saturating_sub(16)];
+        [stamp, rest].concat()
+    }
+
+    /// How many blocks are found, and their bytes.
+    fn found(early: &[u8], bytes: &[u8], piece: usize) -> (u64, u64) {
+        let transits = Transits::default();
+        let blocks = Blocks { length_at: 12, skipped: 3, early: vec![early.to_vec()] };
+        let mut reader = BlockReader::new(TransitPen::new(&transits), LAYOUT, &blocks, 0);
+        bytes.chunks(piece).for_each(|piece| reader.take(piece));
+        transits.read().map_or((0, 0), |counts| (counts.count, counts.bytes))
+    }
+
+    #[test]
+    fn blocks_are_found_however_they_are_cut() {
+        let all = [b"abc".to_vec(), block(1, 40), block(2, 16), block(3, 100), block(4, 40)].concat();
+        for early in [0, 2, 10, 43, 60] {
+            for piece in [1, 7, 64, 1000] {
+                // The last one is not complete.
+                let seen = found(&all[..early], &all[early..all.len() - 1], piece);
+                assert_eq!(seen, (3, 156), "{early} early, pieces of {piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_block_ends_the_search() {
+        let all = [b"abc".to_vec(), block(1, 40), block(2, 8), block(3, 40), block(4, 40)].concat();
+        assert_eq!(found(b"", &all, 9), (1, 40));
+    }
+}

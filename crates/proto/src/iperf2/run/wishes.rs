@@ -1,0 +1,85 @@
+//! What the client of a run asks for, and what the engine is asked for it.
+
+use linerate_model::Direction;
+
+use super::Run;
+use crate::iperf2::desk::{Desk, amount_of};
+use crate::iperf2::load::Load;
+use crate::iperf2::settings::Mode;
+use crate::iperf2::wire::{BURST_BYTES, TestHeader, burst_head};
+
+/// Longest buffer that a client may ask the server to send.
+const LONGEST: u32 = 1 << 20;
+
+impl Run {
+    pub(super) fn mode(&self) -> Mode {
+        match self.header {
+            Some(TestHeader { extension: Some(extension), .. }) if extension.full_duplex => Mode::FullDuplex,
+            Some(TestHeader { extension: Some(extension), .. }) if extension.reverse => Mode::Reverse,
+            Some(TestHeader { back: true, at_once: true, .. }) => Mode::Dual,
+            Some(TestHeader { back: true, .. }) => Mode::Tradeoff,
+            _ => Mode::Plain,
+        }
+    }
+
+    pub(super) fn trip_times(&self) -> bool {
+        self.header.and_then(|header| header.extension).is_some_and(|extension| extension.trip_times)
+    }
+
+    /// The client's header, as if it were ours: data with trip times that go back on its own link begin with it.
+    pub(super) fn echo(&self) -> Option<TestHeader> {
+        self.header?.echoed(self.udp)
+    }
+
+    /// Bits per second that the server shall send at on each connection.
+    pub(super) fn offered(&self, desk: &Desk) -> Option<u64> {
+        let extension = self.header.and_then(|header| header.extension);
+        let old = self.header.map(|header| u64::from(header.window_or_rate)).filter(|_| self.udp);
+        let rate = match extension {
+            Some(extension) if extension.in_packets => {
+                Some(extension.rate.saturating_mul(u64::from(self.length(desk)) * 8))
+            }
+            // Over TCP 2.1.8 tells a rate without the bit that says so, and none as 0.
+            Some(extension) => Some(extension.rate),
+            None => old,
+        };
+        rate.filter(|rate| *rate > 0).or(self.udp.then_some(1 << 20))
+    }
+
+    pub(super) fn length(&self, desk: &Desk) -> u32 {
+        let asked = self.header.map(|header| header.length).filter(|length| *length > 0);
+        let length = asked.unwrap_or_else(|| desk.settings.length_for(self.udp));
+        let shortest = if self.trip_times() { BURST_BYTES as u32 } else { 1 };
+        if self.udp { length.clamp(18, 65_507) } else { length.clamp(shortest, LONGEST) }
+    }
+
+    pub(super) fn load(&self, desk: &Desk, sends: bool, star: bool, shared: bool) -> Load {
+        let extension = self.header.and_then(|header| header.extension);
+        let two_way = extension.is_some_and(|e| e.reverse || e.full_duplex || e.no_udp_fin);
+        let amount = self.header.map(|header| amount_of(&header));
+        // Connections back say nothing about themselves.
+        let trip_times = self.trip_times() && self.back.is_empty();
+        Load {
+            flow: self.flows[usize::from(sends)],
+            run: self.number,
+            udp: self.udp,
+            sends,
+            star,
+            direction: if sends { Direction::Download } else { Direction::Upload },
+            length: self.length(desk),
+            head: match self.echo().filter(|_| trip_times && sends) {
+                Some(header) if self.udp => header.write_udp(),
+                Some(header) => burst_head(&header, self.length(desk)),
+                None => Vec::new(),
+            },
+            amount: amount.filter(|_| sends),
+            offered: self.offered(desk),
+            generation: self.generation,
+            answers: !two_way,
+            shared,
+            fq_rate: None,
+            trip_times,
+            skipped: 0,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Command lines that start no test, and odd ones that do.
+
+use crate::iperf2::{Refusal, Settings, parse};
+
+fn parsed(line: &str) -> Result<Settings, Refusal> {
+    parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+}
+
+/// The first line of a refusal, and its exit code.
+fn refused(line: &str) -> (String, i32) {
+    let refusal = parsed(line).expect_err(line);
+    assert!(!refusal.to_stdout, "{line}");
+    (refusal.text.lines().next().unwrap_or_default().to_owned(), refusal.code)
+}
+
+#[test]
+fn refusals_have_the_texts_and_codes_of_2_1_8() {
+    // What the real program says.
+    let usage = "Usage: iperf [-s|-c host] [options]";
+    for (line, text, code) in [
+        ("", usage, 0),
+        ("-t 3", usage, 0),
+        ("-Q", "iperf: invalid option -- Q", 0),
+        ("--nonsense", "iperf: unrecognized option `--nonsense'", 0),
+        ("-c", "iperf: option requires an argument -- c", 0),
+        ("--client", "iperf: option `--client' requires an argument", 0),
+        ("-c h -i abc", "Invalid value of 'abc' for -i interval", 1),
+        ("-c h -t abc", "ERROR: -t value of 'abc' not recognized", 1),
+        ("-c h -n x", "Invalid value for -n amount of 'x'", 1),
+        ("-c h -C -R", "ERROR: compatibility mode not supported with the requested with options", 1),
+        (
+            "-c h --trip-times -C",
+            "ERROR: compatibility mode not supported with the requested with options",
+            1,
+        ),
+        ("-c h -d -R", "ERROR: options of --full-duplex, --reverse, -d and -r are mutually exclusive", 1),
+        (
+            "-c h -b 1m",
+            "ERROR: option -b and -l of 131072 are incompatible, consider setting -l to 125000 or lower",
+            1,
+        ),
+    ] {
+        assert_eq!(refused(line), (text.to_owned(), code), "{line}");
+    }
+    assert_eq!(refused("-h"), (usage.to_owned(), 1));
+    assert!(refused("-v").0.starts_with("iperf version 2.1.8"));
+}
+
+#[test]
+fn where_2_1_8_would_hang_the_length_is_refused() {
+    assert_eq!(refused("-c h --trip-times -l 91").1, 1);
+    for fine in ["-c h --trip-times -l 92", "-c h -u --trip-times -l 91", "-s --trip-times"] {
+        assert!(parsed(fine).is_ok(), "{fine}");
+    }
+}
+
+#[test]
+fn what_does_not_matter_is_a_warning() {
+    for (line, text) in [
+        ("-c h extra", "iperf: ignoring extra argument -- extra\n"),
+        ("-s -d", "WARNING: option -d is not valid for server mode\n"),
+        ("-s -R", "WARN: option of --reverse is not supported on the server\n"),
+        ("-c h", ""),
+    ] {
+        assert_eq!(parsed(line).expect(line).warnings, text, "{line}");
+    }
+}
