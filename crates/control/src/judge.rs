@@ -2,6 +2,7 @@
 //!
 //! Gathers the evidence; formulas and rules are in `linerate_theory`.
 
+mod curve;
 mod doubts;
 mod gather;
 
@@ -20,6 +21,9 @@ const STEADY_INTERVALS: usize = 10;
 
 /// Adds what theory says of a flow that has ended to the log.
 pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
+    if let Some(curve) = curve::of(log.record(), flow) {
+        return log.note(Body::Curve { flow, curve });
+    }
     let steady = log.record().flow(flow).and_then(steady);
     if let Some(steady) = steady {
         log.note(Body::Steady { flow, steady });

@@ -21,7 +21,7 @@ mod stamp;
 mod tally;
 
 pub use error::EngineError;
-pub use exchange::exchange;
+pub use exchange::{exchange, exchange_both};
 pub use plan::block_length;
 pub use pump::reason;
 pub use run::{FlowHandle, FlowReport, Progress, start};

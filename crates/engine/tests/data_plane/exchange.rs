@@ -20,6 +20,7 @@ fn turns(send: u64, receive: u64, repeats: u32) -> Exchange {
         patience: Span::from_secs(60),
         head: Vec::new(),
         cold: false,
+        each_turn: true,
     }
 }
 

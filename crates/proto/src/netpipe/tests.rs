@@ -135,7 +135,7 @@ fn ping_pong_shows_half_the_round_trip() {
     );
     assert_eq!(receiver.complained.lines().collect::<Vec<_>>(), lines[..2]);
     assert_eq!(seen.points.len(), 1);
-    assert_eq!(seen.points[0].one_way, linerate_units::Span::from_ns(18_000));
+    assert_eq!(seen.points[0].best, linerate_units::Span::from_ns(18_000));
     assert_eq!(seen.connections, 1);
 }
 
