@@ -30,7 +30,7 @@ pub use settings::{Effective, SideSettings};
 pub use size::{SizeCurve, SizeFit, SizePoint, TimeInterval};
 pub use spec::{
     Direction, HostKnobs, Limit, MessageMode, SizeList, SocketKnobs, SpecError, Sweep, TestSpec, Traffic,
-    Transport, TrialOrder, ZeroCopy,
+    Transport, TrialSequence, ZeroCopy,
 };
 pub use tally::{
     Books, Digest, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally, Tally, UdpTally,

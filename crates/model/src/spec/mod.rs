@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use host::HostKnobs;
 pub use socket::{SocketKnobs, ZeroCopy};
-pub use sweep::{MessageMode, SizeList, Sweep, TrialOrder};
+pub use sweep::{MessageMode, SizeList, Sweep, TrialSequence};
 pub use traffic::{Direction, Limit, Traffic, Transport};
 
 /// One test: what to send, over which sockets, by which hosts.

@@ -73,7 +73,7 @@ pub struct Sweep {
     pub time: Option<Span>,
     /// Which trial comes when
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t, help_heading = "Messages"))]
-    pub order: TrialOrder,
+    pub order: TrialSequence,
     /// No more trials of a size whose median is known this well (95 % interval), for example 2%
     #[cfg_attr(feature = "clap", arg(long, value_name = "SHARE", help_heading = "Messages"))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,7 +92,7 @@ impl Default for Sweep {
             perturb: 3,
             trials: 7,
             time: None,
-            order: TrialOrder::Ascending,
+            order: TrialSequence::Ascending,
             until: None,
         }
     }
@@ -103,7 +103,7 @@ impl Default for Sweep {
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum TrialOrder {
+pub enum TrialSequence {
     /// All trials of a size, then those of the next larger one
     #[default]
     Ascending,
