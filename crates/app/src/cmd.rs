@@ -5,11 +5,13 @@ mod doctor;
 mod envelope;
 mod format;
 mod lab;
+mod measuring;
 mod page;
 mod path_values;
 mod reference;
 mod serve;
 mod stand_in;
+mod sweep;
 mod test;
 
 pub(crate) use doctor::DoctorArgs;
@@ -26,6 +28,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
     match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Sweep(args) => sweep::run(&args),
         Command::Envelope(args) => envelope::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Lab(args) => lab::run(&args),

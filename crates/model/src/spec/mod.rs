@@ -58,6 +58,13 @@ impl fmt::Display for SpecError {
 impl std::error::Error for SpecError {}
 
 impl TestSpec {
+    /// A series over message sizes. Small messages leave at once, and no probes run beside them.
+    #[must_use]
+    pub fn of_sweep(sweep: Sweep, socket: SocketKnobs, host: HostKnobs) -> Self {
+        let traffic = Traffic { no_latency: true, ..Traffic::default() };
+        Self { traffic, socket: SocketKnobs { no_delay: true, ..socket }, host, sweep: Some(sweep) }
+    }
+
     /// Looks for values that no host could carry out.
     ///
     /// # Errors
@@ -65,7 +72,7 @@ impl TestSpec {
     pub fn check(&self) -> Result<(), SpecError> {
         self.traffic.check()?;
         self.socket.check(&self.traffic)?;
-        self.sweep.as_ref().map_or(Ok(()), |sweep| sweep.check(&self.traffic, &self.socket))
+        self.sweep.as_ref().map_or(Ok(()), |sweep| sweep.check(&self.traffic, &self.socket, &self.host))
     }
 }
 

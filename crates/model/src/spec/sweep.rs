@@ -3,7 +3,7 @@
 use linerate_units::{Bytes, Ratio, Span};
 use serde::{Deserialize, Serialize};
 
-use super::{SocketKnobs, SpecError, Traffic};
+use super::{HostKnobs, SocketKnobs, SpecError, Traffic};
 
 /// A series over message sizes: which sizes, which way, how often.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -172,7 +172,12 @@ impl Sweep {
         self.measured().saturating_mul(2)
     }
 
-    pub(super) fn check(&self, traffic: &Traffic, socket: &SocketKnobs) -> Result<(), SpecError> {
+    pub(super) fn check(
+        &self,
+        traffic: &Traffic,
+        socket: &SocketKnobs,
+        host: &HostKnobs,
+    ) -> Result<(), SpecError> {
         let fail = |knob, trouble: &str, remedy: &str| {
             Err(SpecError { knob, trouble: trouble.to_owned(), remedy: remedy.to_owned() })
         };
@@ -211,6 +216,9 @@ impl Sweep {
         if socket.zerocopy.is_some() || socket.skip_rx_copy {
             let remedy = "leave --zerocopy and --skip-rx-copy out";
             return fail("sweep", "every message is copied to and from the program", remedy);
+        }
+        if host.link.is_some() {
+            return fail("--link", "a series is compared with no link", "leave it out");
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use lexopt::{Arg, Parser};
-use linerate_model::{Sweep, TestSpec};
+use linerate_model::{HostKnobs, SocketKnobs, Sweep, TestSpec};
 use linerate_units::Bytes;
 
 use super::PORT;
@@ -78,8 +78,7 @@ impl Options {
     }
 
     pub(super) fn spec(&self) -> TestSpec {
-        let mut spec = TestSpec::default();
-        spec.sweep = Some(Sweep {
+        let sweep = Sweep {
             stream: self.mode == Mode::Stream,
             bidir: self.mode == Mode::Both,
             from: Bytes::new(self.start),
@@ -87,9 +86,8 @@ impl Options {
             perturb: self.perturbation,
             trials: super::series::TRIALS,
             ..Sweep::default()
-        });
-        spec.traffic.no_latency = true;
-        spec.socket.no_delay = true;
+        };
+        let mut spec = TestSpec::of_sweep(sweep, SocketKnobs::default(), HostKnobs::default());
         spec.socket.window = self.buffers.map(Bytes::new);
         spec
     }
