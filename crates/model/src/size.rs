@@ -67,8 +67,10 @@ pub struct SizeCurve {
     /// That rate.
     #[serde(rename = "peak_bps")]
     pub peak: Bitrate,
-    /// The smallest size from which on every size reaches nine tenths of the highest rate.
-    pub saturation_bytes: Bytes,
+    /// The smallest size from which on every size reaches nine tenths of the highest rate; absent where the largest
+    /// does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saturation_bytes: Option<Bytes>,
     /// The line `time = start-up + size / asymptotic rate`; absent where no such line goes through the points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<SizeFit>,

@@ -159,7 +159,7 @@ fn curve() -> impl Strategy<Value = Body> {
             smallest_one_way: time,
             peak_bytes: bytes,
             peak: rate,
-            saturation_bytes: bytes,
+            saturation_bytes: known.then_some(bytes),
             fit: known.then_some(fit),
         };
         Body::Curve { flow, curve }

@@ -376,7 +376,7 @@ pub(crate) fn sweep_run() -> Vec<Event> {
         smallest_one_way: Span::from_ns(20_001),
         peak_bytes: Bytes::new(1 << 16),
         peak: Bitrate::of(Bytes::new(1 << 16), Span::from_ns(85_536)).unwrap(),
-        saturation_bytes: Bytes::new(1 << 16),
+        saturation_bytes: Some(Bytes::new(1 << 16)),
         fit: Some(fit),
     };
     bodies.push((0, Body::Curve { flow: 0, curve }));

@@ -78,8 +78,10 @@ fn curve_facts(curve: &SizeCurve) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("latency", format!("{} for {}", curve.smallest_one_way, curve.smallest_bytes)),
         ("highest", format!("{} at {}", curve.peak, curve.peak_bytes)),
-        ("saturated", format!("from {} on: every larger size has nine tenths of that", curve.saturation_bytes)),
     ];
+    if let Some(size) = curve.saturation_bytes {
+        facts.push(("saturated", format!("from {size} on: every larger size has nine tenths of that")));
+    }
     if let Some(fit) = &curve.fit {
         let text = format!(
             "start-up {}, then {}; half of that at {} (Hockney; the worst size is {} off)",

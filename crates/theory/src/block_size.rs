@@ -81,13 +81,13 @@ pub fn fit_line(points: &[(f64, f64)]) -> Option<TimeLine> {
 
 /// The first of the rates of ascending sizes from which on every one reaches nine tenths of the highest.
 ///
-/// Units: an index. Domain: rates ≥ 0, the highest > 0. Source: NetPIPE's saturation point (Snell, Mikler, Gustafson
+/// Units: an index. Domain: rates ≥ 0, the highest > 0; `None` when the last one does not. Source: NetPIPE's saturation point (Snell, Mikler, Gustafson
 /// 1996), with a share in place of the eye.
 #[must_use]
 pub fn saturation(rates: &[f64]) -> Option<usize> {
     let highest = positive(rates.iter().copied().fold(0.0, f64::max))?;
     let below = rates.iter().rposition(|rate| *rate < SATURATED * highest);
-    Some(below.map_or(0, |at| at + 1))
+    Some(below.map_or(0, |at| at + 1)).filter(|at| *at < rates.len())
 }
 
 #[cfg(test)]
@@ -114,6 +114,7 @@ mod tests {
     fn a_curve_that_falls_again_is_saturated_only_behind_its_dip() {
         assert_eq!(saturation(&[1.0, 9.0, 5.0, 9.5, 10.0]), Some(3));
         assert_eq!(saturation(&[10.0, 9.0]), Some(0));
+        assert_eq!(saturation(&[1.0, 10.0, 8.0]), None);
         assert_eq!(saturation(&[0.0]), None);
         assert_eq!(saturation(&[]), None);
     }

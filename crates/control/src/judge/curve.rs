@@ -16,7 +16,7 @@ fn curve(points: &[SizePoint], both: bool) -> Option<SizeCurve> {
     let rated: Vec<(&SizePoint, Bitrate)> =
         points.iter().filter_map(|point| Some((point, point.bitrate?))).collect();
     let rates: Vec<f64> = rated.iter().map(|(_, rate)| rate.bps()).collect();
-    let (saturated, _) = rated.get(saturation(&rates)?)?;
+    let saturated = saturation(&rates).and_then(|at| rated.get(at));
     let (smallest, _) = rated.first()?;
     let (highest, peak) = rated.iter().max_by(|a, b| a.1.bps().total_cmp(&b.1.bps()))?;
     Some(SizeCurve {
@@ -24,7 +24,7 @@ fn curve(points: &[SizePoint], both: bool) -> Option<SizeCurve> {
         smallest_one_way: smallest.one_way(),
         peak_bytes: highest.message_bytes,
         peak: *peak,
-        saturation_bytes: saturated.message_bytes,
+        saturation_bytes: saturated.map(|(point, _)| point.message_bytes),
         fit: fit(&rated, if both { 2.0 } else { 1.0 }),
     })
 }
@@ -63,10 +63,20 @@ mod tests {
         let (one, two) = (curve(&points, false).unwrap(), curve(&points, true).unwrap());
         assert_eq!((one.smallest_bytes.get(), one.smallest_one_way.as_ns()), (1, 10_008));
         assert_eq!((one.peak_bytes.get(), one.peak), (1 << 19, points[19].bitrate.unwrap()));
+        // The peak is 99.8 % of 1 Gb/s; nine tenths of that take 11.1 kB.
+        assert_eq!(one.saturation_bytes, Some(Bytes::new(1 << 14)));
         let (one, two) = (one.fit.unwrap(), two.fit.unwrap());
         // 10 us at 1 Gb/s are 1250 bytes.
         assert_eq!((one.half_performance_bytes.get(), two.half_performance_bytes.get()), (1250, 1250));
         assert!((two.asymptotic.bps() / one.asymptotic.bps() - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_rate_that_falls_at_the_end_is_a_curve_without_saturation() {
+        let mut points: Vec<SizePoint> = (0..20).map(|k| point(1 << k, 10e-6, 1e9)).collect();
+        points[19].bitrate = Bitrate::from_bps(1e8);
+        let curve = curve(&points, false).unwrap();
+        assert_eq!((curve.saturation_bytes, curve.peak_bytes.get()), (None, 1 << 18));
     }
 
     #[test]

@@ -16,8 +16,19 @@ const LONGEST_MESSAGE: f64 = 1.0;
 /// Shortest time that a trial is planned for, in seconds.
 const SHORTEST_TRIAL: f64 = 1e-3;
 
-/// Share of a trial that its warm-up takes.
+/// Share of the time that is planned for trials; warm-ups and what lies between trials take the rest.
+const PLANNED: f64 = 0.8;
+
+/// Share of a trial that its warm-up takes, and the share of this from which on it has warmed: a cold start is slower
+/// than was thought, or faster.
 const WARM_UP: f64 = 0.1;
+const WARM: f64 = 0.25;
+
+/// Warm-ups of a size, at most.
+const MOST_WARM_UPS: u32 = 3;
+
+/// How much more than its share of the time a size may take before it gets no further trial.
+const OVER: f64 = 1.5;
 
 /// Before anything is known: the time of a message, and of each byte of it (100 Mb/s), in seconds.
 const GUESS: (f64, f64) = (1e-3, 8e-8);
@@ -61,6 +72,8 @@ struct Size {
     bytes: u64,
     /// Messages of each trial; 0 until they are known.
     repeats: u32,
+    /// Warm-ups so far.
+    warm_ups: u32,
     warm: bool,
     /// Time of a message in each trial, in seconds.
     times: Vec<f64>,
@@ -99,7 +112,7 @@ impl Schedule {
         let share = self.share(now);
         if self.sizes[at].due.is_none() {
             let left = self.sizes.iter().filter(|size| !size.done).count().max(1);
-            self.sizes[at].due = Some(now + (self.total - now).max(0.0) / left as f64);
+            self.sizes[at].due = Some(now + OVER * (self.total - now).max(0.0) / left as f64);
         }
         let bytes = self.sizes[at].bytes;
         let known = self.latest.map(|(before, time)| time * (bytes as f64 / before as f64).max(1.0));
@@ -143,7 +156,7 @@ impl Schedule {
     fn share(&self, now: f64) -> f64 {
         let of = |size: &Size| self.trials.saturating_sub(size.times.len());
         let left: usize = self.sizes.iter().filter(|size| !size.done).map(of).sum();
-        ((self.total - now) / left.max(1) as f64).max(SHORTEST_TRIAL)
+        (PLANNED * (self.total - now) / left.max(1) as f64).max(SHORTEST_TRIAL)
     }
 
     /// Messages that follow each other in one turn.
@@ -182,7 +195,10 @@ impl Schedule {
         let size = &mut self.sizes[at];
         self.latest = Some((size.bytes, seconds));
         if warm_up {
-            size.warm = true;
+            size.warm_ups += 1;
+            let lasted = seconds * ways * f64::from(count);
+            let capped = count >= Trial::MOST_REPEATS;
+            size.warm = capped || lasted >= WARM * WARM_UP * share || size.warm_ups >= MOST_WARM_UPS;
             size.repeats = repeats(share, seconds * ways, fewest);
             return Ok(None);
         }
@@ -270,3 +286,6 @@ fn point(size: &Size, mode: MessageMode) -> SizePoint {
         bitrate: middle.and_then(|s| Bitrate::from_bps(messages * size.bytes as f64 * 8.0 / s)),
     }
 }
+
+#[cfg(test)]
+mod tests;
