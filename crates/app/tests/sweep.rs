@@ -1,5 +1,6 @@
 //! `linerate sweep` against `linerate serve`: every size measured in every mode, bad lists refused, limits obeyed,
 //! interrupted series kept, and NetPIPE's runs in the archive.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
 
@@ -154,7 +155,8 @@ fn a_second_series_waits_for_the_first_and_is_measured_alone() {
 fn an_interrupted_series_prints_and_keeps_what_was_measured_and_the_server_goes_on() {
     let (server, folder) = (Server::start(&[]), Folder::new());
     let archive = folder.file("a.sqlite");
-    let args = ["--sizes", "1,64,16M,32M", "-t", "120", "--trials", "6", "--archive", &archive, "--json-stream"];
+    let args =
+        ["--sizes", "1,64,16M,32M", "-t", "120", "--trials", "6", "--archive", &archive, "--json-stream"];
     let client = Process::start(sweep(server.port, &args));
     support::eventually("a size", || client.stdout().contains(r#""kind":"size""#).then_some(()));
     signal(client.pid(), "INT");
@@ -231,7 +233,10 @@ fn netpipes_runs_are_archived_with_their_points_at_both_ends() {
         let mut command = linerate();
         command.args(["show", "--json", "--archive", archive]);
         let kept = document(command);
-        assert_eq!((&kept["run"]["outcome"], &kept["flows"][0]["name"]), (&"completed".into(), &"ping-pong".into()));
+        assert_eq!(
+            (&kept["run"]["outcome"], &kept["flows"][0]["name"]),
+            (&"completed".into(), &"ping-pong".into())
+        );
         let found = sizes(&kept["flows"][0]);
         assert_eq!(found, [1, 2, 3, 4, 6, 8, 12, 13, 16, 19, 21, 24, 27, 29, 32, 35, 45, 48, 51, 61, 64, 67]);
         assert_eq!(kept["flows"][0]["sizes"][0]["repeats"], 20);

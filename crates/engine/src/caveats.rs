@@ -35,7 +35,9 @@ pub(crate) fn clamped_buffer(flow: &Flow, settings: &SideSettings) -> Option<Cav
 #[must_use]
 pub fn clamped_buffers(settings: &SideSettings) -> Vec<Caveat> {
     let asked = settings.window.into_iter();
-    asked.flat_map(|asked| [true, false].into_iter().filter_map(move |sends| clamped(asked, settings, sends))).collect()
+    asked
+        .flat_map(|asked| [true, false].into_iter().filter_map(move |sends| clamped(asked, settings, sends)))
+        .collect()
 }
 
 fn clamped(asked: Bytes, settings: &SideSettings, sends: bool) -> Option<Caveat> {

@@ -143,7 +143,11 @@ impl FlowRecord {
     #[must_use]
     pub fn bitrate(&self) -> Option<Bitrate> {
         if !self.sizes.is_empty() {
-            return self.sizes.iter().filter_map(|point| point.bitrate).max_by(|a, b| a.bps().total_cmp(&b.bps()));
+            return self
+                .sizes
+                .iter()
+                .filter_map(|point| point.bitrate)
+                .max_by(|a, b| a.bps().total_cmp(&b.bps()));
         }
         let Some(tally) = &self.receiver else {
             return self.progress.and_then(|(bytes, elapsed)| Bitrate::of(bytes, elapsed));

@@ -355,8 +355,11 @@ pub(crate) fn size(bytes: u64, trials: u32) -> (u16, Body) {
 /// A series over message sizes; for the largest there was no time.
 pub(crate) fn sweep_run() -> Vec<Event> {
     let sweep = Sweep::default();
-    let mut bodies =
-        opening(TestSpec::of_sweep(sweep, linerate_model::SocketKnobs::default(), linerate_model::HostKnobs::default()));
+    let mut bodies = opening(TestSpec::of_sweep(
+        sweep,
+        linerate_model::SocketKnobs::default(),
+        linerate_model::HostKnobs::default(),
+    ));
     let (host, mut plan) = planned(0, Direction::Upload, Transport::Tcp);
     if let Body::FlowPlanned(plan) = &mut plan {
         plan.name = "ping-pong".into();

@@ -30,8 +30,7 @@ pub(crate) fn run(args: &SweepArgs) -> Exit {
         rows: false,
         report: None,
     };
-    let wish =
-        Wish { host: &args.host, port: args.port, spec, output: &output, archive: &args.archive };
+    let wish = Wish { host: &args.host, port: args.port, spec, output: &output, archive: &args.archive };
     measuring::run(&wish, |record, kept| print(args, record, kept))
 }
 

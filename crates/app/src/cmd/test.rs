@@ -3,8 +3,8 @@
 use linerate_model::{RunRecord, TestSpec};
 use linerate_units::Bitrate;
 
-use super::measuring::{self, Wish, file_trouble, format_of, write_report};
 use super::format;
+use super::measuring::{self, Wish, file_trouble, format_of, write_report};
 use crate::args::{FormatName, TestArgs};
 use crate::exit::Exit;
 use crate::{say, terminal};
@@ -18,9 +18,7 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
         return Exit::Usage;
     }
     let report = args.output.report.as_deref();
-    if let Some(trouble) =
-        trouble_here(&args.spec).or_else(|| file_trouble("--report", report?, REPORTS))
-    {
+    if let Some(trouble) = trouble_here(&args.spec).or_else(|| file_trouble("--report", report?, REPORTS)) {
         say::error(trouble);
         return Exit::Usage;
     }

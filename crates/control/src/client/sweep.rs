@@ -75,8 +75,7 @@ impl Client {
         stop: &AtomicBool,
         log: &mut Log<'_>,
     ) -> Result<(), ControlError> {
-        let order =
-            FlowOrder { flow: FLOW, direction: Direction::Upload, length_bytes: schedule.largest() };
+        let order = FlowOrder { flow: FLOW, direction: Direction::Upload, length_bytes: schedule.largest() };
         let mut runner = self.open_stream(order, stop)?;
         log.note(Body::FlowOpened { flow: FLOW, side: Side::Sender, settings: runner.settings().clone() });
         let measured = self.trials(schedule, &mut runner, stop, log);

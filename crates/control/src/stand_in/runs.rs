@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use linerate_model::{
-    Body, Books, Caveat, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side, SideSettings, SizePoint,
-    Tally, World,
+    Body, Books, Caveat, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side, SideSettings,
+    SizePoint, Tally, World,
 };
 use linerate_proto::Ended;
 use linerate_proto::stand_in::{FlowId, Planned, RunId};

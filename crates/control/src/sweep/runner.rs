@@ -68,8 +68,7 @@ impl Runner {
     /// Begins a trial; the one before is over.
     pub(crate) fn begin(&mut self, trial: Trial) -> Result<(), ControlError> {
         self.join();
-        let (stream, bell, sender) =
-            (Arc::clone(&self.stream), Arc::clone(&self.bell), self.sender.clone());
+        let (stream, bell, sender) = (Arc::clone(&self.stream), Arc::clone(&self.bell), self.sender.clone());
         let (mode, client, cpu) = (self.mode, self.client, self.cpu);
         let work = move || {
             // A CPU that cannot be had is seen in the figures of a test; here the kernel chooses.
@@ -160,9 +159,7 @@ fn carry_out(stream: &TcpStream, trial: Trial, mode: MessageMode, client: bool) 
             first_ns: exchanged.first,
             trouble: None,
         },
-        Err(reason) => {
-            TrialCount { trial: trial.trial, trouble: Some(reason.text), ..TrialCount::default() }
-        }
+        Err(reason) => TrialCount { trial: trial.trial, trouble: Some(reason.text), ..TrialCount::default() },
     }
 }
 

@@ -16,16 +16,16 @@ const LONGEST_MESSAGE: f64 = 1.0;
 /// Shortest time that a trial is planned for, in seconds.
 const SHORTEST_TRIAL: f64 = 1e-3;
 
-/// Share of the time that is planned for trials; warm-ups and what lies between trials take the rest.
+/// Share of the time that is planned for trials; rehearsals and what lies between trials take the rest.
 const PLANNED: f64 = 0.8;
 
-/// Share of a trial that its warm-up takes, and the share of this from which on it has warmed: a cold start is slower
-/// than was thought, or faster.
-const WARM_UP: f64 = 0.1;
-const WARM: f64 = 0.25;
+/// Share of a trial that its rehearsal takes, which is not counted, and the share of this from which on it suffices: at a
+/// cold start nobody knows how many messages that are.
+const REHEARSAL: f64 = 0.1;
+const SUFFICES: f64 = 0.25;
 
-/// Warm-ups of a size, at most.
-const MOST_WARM_UPS: u32 = 3;
+/// Rehearsals of a size, at most.
+const MOST_REHEARSALS: u32 = 3;
 
 /// How much more than its share of the time a size may take before it gets no further trial.
 const OVER: f64 = 1.5;
@@ -61,7 +61,7 @@ pub(crate) struct Schedule {
     sizes: Vec<Size>,
     /// Number of the next trial.
     number: u32,
-    /// What is under way: the size, how many messages, and whether it only warms up.
+    /// What is under way: the size, how many messages, and whether it is a rehearsal.
     doing: Option<(usize, u32, bool)>,
     /// The latest size and the time of its messages, in seconds.
     latest: Option<(u64, f64)>,
@@ -72,9 +72,9 @@ struct Size {
     bytes: u64,
     /// Messages of each trial; 0 until they are known.
     repeats: u32,
-    /// Warm-ups so far.
-    warm_ups: u32,
-    warm: bool,
+    /// Rehearsals so far.
+    rehearsals: u32,
+    rehearsed: bool,
     /// Time of a message in each trial, in seconds.
     times: Vec<f64>,
     /// When its trials shall be over, from the start of the series, in seconds.
@@ -119,12 +119,12 @@ impl Schedule {
         let turn = known.unwrap_or(GUESS.0 + bytes as f64 * GUESS.1) * self.ways();
         let fewest = self.fewest();
         let size = &mut self.sizes[at];
-        let warm_up = !size.warm && (known.is_none() || turn * f64::from(fewest) < share / 2.0);
-        if size.repeats == 0 && !warm_up {
+        let rehearsal = !size.rehearsed && (known.is_none() || turn * f64::from(fewest) < share / 2.0);
+        if size.repeats == 0 && !rehearsal {
             size.repeats = repeats(share, turn, fewest);
         }
-        let count = if warm_up { repeats(share * WARM_UP, turn, fewest) } else { size.repeats };
-        self.doing = Some((at, count, warm_up));
+        let count = if rehearsal { repeats(share * REHEARSAL, turn, fewest) } else { size.repeats };
+        self.doing = Some((at, count, rehearsal));
         let expected = match known {
             Some(_) => PATIENCE_TIMES * turn * f64::from(count),
             None => SLOWEST * self.ways() * bytes as f64 * f64::from(count),
@@ -145,7 +145,7 @@ impl Schedule {
         let open = self.sizes.iter().enumerate().filter(|(_, size)| !size.done);
         match self.sequence {
             TrialSequence::Ascending => open.map(|(at, _)| at).next(),
-            // A size that is only warm has its first trial at once.
+            // A size that is only rehearsed has its first trial at once.
             TrialSequence::Interleaved => {
                 open.min_by_key(|(at, size)| (size.times.len(), *at)).map(|(at, _)| at)
             }
@@ -179,7 +179,7 @@ impl Schedule {
         own: &TrialCount,
         peer: &TrialCount,
     ) -> Result<Option<SizePoint>, String> {
-        let Some((at, count, warm_up)) = self.doing.take() else { return Ok(None) };
+        let Some((at, count, rehearsal)) = self.doing.take() else { return Ok(None) };
         if own.written_bytes != peer.read_bytes || own.read_bytes != peer.written_bytes {
             return Err(format!(
                 "it counted {} read and {} written in a trial of which {} were written and {} read here",
@@ -194,11 +194,11 @@ impl Schedule {
         let (ways, fewest) = (self.ways(), self.fewest());
         let size = &mut self.sizes[at];
         self.latest = Some((size.bytes, seconds));
-        if warm_up {
-            size.warm_ups += 1;
+        if rehearsal {
+            size.rehearsals += 1;
             let lasted = seconds * ways * f64::from(count);
             let capped = count >= Trial::MOST_REPEATS;
-            size.warm = capped || lasted >= WARM * WARM_UP * share || size.warm_ups >= MOST_WARM_UPS;
+            size.rehearsed = capped || lasted >= SUFFICES * REHEARSAL * share || size.rehearsals >= MOST_REHEARSALS;
             size.repeats = repeats(share, seconds * ways, fewest);
             return Ok(None);
         }

@@ -159,7 +159,8 @@ impl ClientSession {
                     cookie_from_text(&cookie).ok_or_else(|| misbehaved("its cookie is unreadable"))?;
                 let capabilities = both_can(&theirs);
                 let sweep = self.hello.spec.sweep.is_some().then_some(SWEEP);
-                for needed in [Some(self.hello.spec.traffic.transport().name()), sweep].into_iter().flatten() {
+                for needed in [Some(self.hello.spec.traffic.transport().name()), sweep].into_iter().flatten()
+                {
                     if !capabilities.iter().any(|name| name == needed) {
                         return Err(PeerError::Lacks { what: needed, can: theirs.join(", ") });
                     }

@@ -1,7 +1,7 @@
 //! Curves in letters: braille dots between two axes.
 
 use linerate_model::RunRecord;
-use ratatui_core::buffer::Buffer;
+use ratatui_core::buffer::{Buffer, Cell};
 use ratatui_core::layout::Rect;
 use ratatui_core::symbols::Marker;
 use ratatui_core::widgets::Widget;
@@ -49,7 +49,7 @@ fn drawn(curve: &Curve, columns: usize) -> Vec<String> {
     let datasets = vec![line(GraphType::Line, Marker::Braille)];
     let mut buffer = Buffer::empty(area);
     Chart::new(datasets).x_axis(x_axis).y_axis(y_axis).legend_position(None).render(area, &mut buffer);
-    let row = |y| (0..area.width).filter_map(|x| buffer.cell((x, y)).map(|cell| cell.symbol())).collect();
+    let row = |y| (0..area.width).filter_map(|x| buffer.cell((x, y)).map(Cell::symbol)).collect();
     (0..area.height).map(row).collect()
 }
 

@@ -49,7 +49,8 @@ fn both_curves_stand_between_their_axes() {
         10 us │
               └─────────────────────────────────────────────────────
             1 B             16 B      256 B     4 KiB         64 KiB
-    "#]].assert_eq(&page);
+    "#]]
+    .assert_eq(&page);
     // A page that is narrower than any curve.
     let narrow = terminal(&RunRecord::fold(&runs::sweep_run()), &view(1));
     assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");

@@ -261,5 +261,6 @@ fn a_series_shows_what_it_comes_to_and_a_row_for_each_size() {
          4096   7 x 500   23.1 us   24.1 us   23.1 us .. 26.1 us   1.360 Gb/s
         16384   7 x 500   35.4 us   36.4 us   35.4 us .. 38.4 us   3.602 Gb/s
         65536   2 x 500   84.5 us   85.5 us                    -   6.129 Gb/s
-    "#]].assert_eq(&page);
+    "#]]
+    .assert_eq(&page);
 }

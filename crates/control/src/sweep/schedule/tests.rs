@@ -48,7 +48,9 @@ impl Path {
             trouble: None,
         };
         match mode {
-            MessageMode::PingPong => (count(2.0 * one, 2.0 * one, true, true), count(2.0 * one, one, true, true)),
+            MessageMode::PingPong => {
+                (count(2.0 * one, 2.0 * one, true, true), count(2.0 * one, one, true, true))
+            }
             // The sender has handed everything over long before; the first message is late.
             MessageMode::Stream => (count(0.0, 0.0, true, false), count(one, 2.0 * one, false, true)),
             MessageMode::Both => (count(one, 2.0 * one, true, true), count(one / 2.0, one, true, true)),
@@ -71,7 +73,7 @@ fn every_size_gets_its_trials_within_the_time_and_the_path_comes_back() {
         let mut path = Path::new(20e-6, 1e10);
         let (points, schedule) = path.run(&sweep);
         assert_eq!((points.len(), schedule.unmeasured()), (schedule.sizes.len(), Vec::new()));
-        // Warm-ups and what is between trials come on top of what was planned.
+        // Rehearsals and what is between trials come on top of what was planned.
         assert!((15.0..36.0).contains(&path.now), "{}", path.now);
         for point in &points {
             let bytes = point.message_bytes.get() as f64;
@@ -115,7 +117,8 @@ fn a_message_of_a_second_is_the_last_and_the_larger_ones_are_named() {
     // 1 Mb/s: 128 KiB take 1.05 s.
     let sizes = list(&[1, 1 << 10, 1 << 17, 1 << 18, 1 << 20]);
     for order in [TrialSequence::Ascending, TrialSequence::Interleaved] {
-        let sweep = Sweep { sizes: sizes.clone(), order, time: Some(Span::from_secs(60)), ..Sweep::default() };
+        let sweep =
+            Sweep { sizes: sizes.clone(), order, time: Some(Span::from_secs(60)), ..Sweep::default() };
         let (points, schedule) = Path::new(1e-3, 1e6).run(&sweep);
         let measured: Vec<u64> = points.iter().map(|point| point.message_bytes.get()).collect();
         assert_eq!(measured, [1, 1 << 10, 1 << 17], "{order:?}");
@@ -137,8 +140,12 @@ fn when_the_time_is_over_the_rest_is_named() {
 
 #[test]
 fn interleaved_trials_go_round() {
-    let sweep =
-        Sweep { sizes: list(&[1, 10, 100]), trials: 3, order: TrialSequence::Interleaved, ..Sweep::default() };
+    let sweep = Sweep {
+        sizes: list(&[1, 10, 100]),
+        trials: 3,
+        order: TrialSequence::Interleaved,
+        ..Sweep::default()
+    };
     let mut path = Path::new(1e-4, 1e9);
     let (points, schedule) = path.run(&sweep);
     assert_eq!(points.iter().map(|point| point.trials).collect::<Vec<_>>(), [3, 3, 3]);

@@ -155,7 +155,10 @@ fn a_server_that_lives_and_never_counts_is_given_up() {
     pair.feed(true, Input::Trial(trial(0))).unwrap();
     assert_eq!(pair.wait(Span::from_secs(24)), Ok(()));
     let error = pair.wait(Span::from_secs(2)).unwrap_err();
-    assert_eq!(error, PeerError::Silent { during: "waiting for the server's count of a trial", waited_s: 25 });
+    assert_eq!(
+        error,
+        PeerError::Silent { during: "waiting for the server's count of a trial", waited_s: 25 }
+    );
 }
 
 #[test]
