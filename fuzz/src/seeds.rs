@@ -31,7 +31,8 @@ fn write_messages() -> Vec<Vec<u8>> {
     let host = json!(HostInfo::default());
     let spec = json!(TestSpec::default());
     let series = json!(TestSpec { sweep: Some(Sweep::default()), ..TestSpec::default() });
-    let count = json!({"type": "trial_counted", "trial": 0, "read_bytes": 640, "elapsed_ns": 9, "first_ns": 1});
+    let count =
+        json!({"type": "trial_counted", "trial": 0, "read_bytes": 640, "elapsed_ns": 9, "first_ns": 1});
     let cookie = "30313233343536373839616263646566";
     let can = json!(["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", "sweep"]);
     let ended = |side: &str| json!({"type": "ended", "flow": 0, "side": side, "tally": {"total_bytes": 77}});

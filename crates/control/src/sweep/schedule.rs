@@ -198,7 +198,8 @@ impl Schedule {
             size.rehearsals += 1;
             let lasted = seconds * ways * f64::from(count);
             let capped = count >= Trial::MOST_REPEATS;
-            size.rehearsed = capped || lasted >= SUFFICES * REHEARSAL * share || size.rehearsals >= MOST_REHEARSALS;
+            size.rehearsed =
+                capped || lasted >= SUFFICES * REHEARSAL * share || size.rehearsals >= MOST_REHEARSALS;
             size.repeats = repeats(share, seconds * ways, fewest);
             return Ok(None);
         }
