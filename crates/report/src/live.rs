@@ -268,6 +268,20 @@ mod tests {
     }
 
     #[test]
+    fn a_series_shows_the_size_that_was_measured_last() {
+        let log = runs::sweep_run();
+        let mut live = Live::new();
+        let mut lines = Vec::new();
+        for event in &log {
+            live.on(event);
+            lines.push(live.line(&view(80, false)));
+        }
+        expect!["measuring message sizes"].assert_eq(&lines[3]);
+        expect!["measuring message sizes: 1 B  20.0 us  400.0 kb/s"].assert_eq(&lines[4]);
+        expect![""].assert_eq(lines.last().unwrap());
+    }
+
+    #[test]
     fn rate_and_sparkline_are_those_of_the_last_second() {
         let live = fold(running());
         // (1 + 2 + … + 8) x 10 Mb/s x 100 ms over 800 ms: 45 Mb/s.
