@@ -111,6 +111,15 @@ mod tests {
     }
 
     #[test]
+    fn errors_count_as_shares_of_the_times() {
+        // By hand, weights 1, 1/4 and 1/16: slope 14/11, start 32/33, the second and third point 4/33 of themselves off.
+        let line = fit_line(&[(0.0, 1.0), (1.0, 2.0), (2.0, 4.0)]).unwrap();
+        assert!((line.per_byte_s - 14.0 / 11.0).abs() < 1e-12, "{line:?}");
+        assert!((line.startup_s - 32.0 / 33.0).abs() < 1e-12, "{line:?}");
+        assert!((line.largest_error - 4.0 / 33.0).abs() < 1e-12, "{line:?}");
+    }
+
+    #[test]
     fn a_curve_that_falls_again_is_saturated_only_behind_its_dip() {
         assert_eq!(saturation(&[1.0, 9.0, 5.0, 9.5, 10.0]), Some(3));
         assert_eq!(saturation(&[10.0, 9.0]), Some(0));

@@ -124,6 +124,19 @@ fn a_count_that_crosses_the_last_word_does_no_harm() {
 }
 
 #[test]
+fn a_count_that_crosses_the_last_word_leaves_its_deadline_as_it_is() {
+    let mut pair = Pair::started(spec()).unwrap();
+    pair.feed(true, Input::Trial(trial(0))).unwrap();
+    pair.server.input(pair.now, Input::TrialCounted(counted(0))).unwrap();
+    pair.client.input(pair.now, last_word(Side::Sender)).unwrap();
+    pair.settle().unwrap();
+    // The server lives and never says its last word: 5 s and the drain of 1 s.
+    assert_eq!(pair.wait(Span::from_ms(5900)), Ok(()));
+    let error = pair.wait(Span::from_secs(1)).unwrap_err();
+    assert_eq!(error, PeerError::Silent { during: "waiting for the server's counts", waited_s: 6 });
+}
+
+#[test]
 fn what_cannot_be_is_refused_at_either_end() {
     for wrong in [
         Trial { message_bytes: Bytes::new(0), ..trial(0) },
