@@ -73,8 +73,11 @@ fn settings_are_asked_granted_and_told_for_both_ends() {
     }
     // RFC 9293 §3.7.1: timestamps take 12 bytes of each segment.
     assert_eq!(settings["mss"]["effective_bytes"], 988, "{settings}");
-    let text = result["flows"][0]["sizes"][0].to_string();
-    assert!(text.contains(r#""trials":2"#) && !text.contains("interval"), "{text}");
+    for point in result["flows"][0]["sizes"].as_array().unwrap() {
+        // On a busy machine a size may take its share of the time with one.
+        assert!((1..=2).contains(&point["trials"].as_u64().unwrap()), "{point}");
+        assert!(point.get("interval").is_none(), "{point}");
+    }
 }
 
 #[test]
@@ -142,7 +145,7 @@ fn a_server_that_allows_less_says_what_to_give() {
 #[test]
 fn a_second_series_waits_for_the_first_and_is_measured_alone() {
     let server = Server::start(&[]);
-    let first = Process::start(sweep(server.port, &["--sizes", "64", "-t", "2", "--trials", "20"]));
+    let first = Process::start(sweep(server.port, &["--sizes", "64", "-t", "5", "--trials", "20"]));
     server.await_events("begun", 1);
     let args: Vec<&str> = SHORT.into_iter().chain(["--json-stream"]).collect();
     let second = Process::start(sweep(server.port, &args)).finish(PATIENCE);
@@ -196,7 +199,7 @@ fn over_a_cable_a_series_finds_the_path_in_both_ip_versions() {
     let server = Server::start_in(&net, Side::B, &[]);
     let port = server.port.to_string();
     for address in [Side::B.address(), Side::B.address6()] {
-        let args = ["sweep", address, "-p", &port, "--to", "64K", "-t", "3", "--json"];
+        let args = ["sweep", address, "-p", &port, "--to", "64K", "-t", "5", "--json"];
         let result = document(net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &args));
         let flow = &result["flows"][0];
         // NetPIPE's sizes up to 64 KiB: 1 2 3 4 6 8 12, then three around each base.
