@@ -14,7 +14,7 @@ pub struct SizePoint {
     pub message_bytes: Bytes,
     /// Trials that were evaluated.
     pub trials: u32,
-    /// Messages in each trial.
+    /// Messages in each trial; in the last one, where they became fewer because messages took longer than was thought.
     pub repeats: u32,
     /// Time of one message in the best trial.
     #[serde(rename = "best_one_way_ns")]

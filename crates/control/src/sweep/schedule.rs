@@ -204,6 +204,9 @@ impl Schedule {
             return Ok(None);
         }
         size.times.push(seconds);
+        // The rehearsal may have met a faster path than the trials do; fewer trials would cost the interval.
+        let turn = median(&size.times).unwrap_or(seconds) * ways;
+        size.repeats = size.repeats.min(repeats(share, turn, fewest));
         let late = self.sequence == TrialSequence::Ascending
             && size.due.is_some_and(|due| now.as_secs_f64() + seconds * ways * f64::from(count) > due);
         size.done = size.times.len() >= self.trials || late || known_well_enough(&size.times, self.until);

@@ -100,6 +100,22 @@ fn five_trials_have_a_median_and_no_interval() {
 }
 
 #[test]
+fn a_path_that_is_slower_than_its_rehearsal_has_all_its_trials() {
+    let sweep = Sweep { sizes: list(&[1, 2, 4]), time: Some(Span::from_secs(3)), ..Sweep::default() };
+    let mut schedule = Schedule::new(&sweep);
+    let (mut now, mut told) = (0.0, Vec::new());
+    while let Step::Trial(trial) = schedule.next(span(now)) {
+        // The first trials find a path of 5 us, all others one of 20 us.
+        let path = Path::new(if trial.trial < 3 { 5e-6 } else { 20e-6 }, 1e9);
+        let (own, peer) = path.carry(&trial, MessageMode::PingPong);
+        now += own.elapsed_ns.as_secs_f64() + 1e-4;
+        told.extend(schedule.counted(span(now), &own, &peer).unwrap());
+    }
+    assert_eq!(told.iter().map(|point| point.trials).collect::<Vec<_>>(), [7, 7, 7]);
+    assert!(now < 3.5, "{now}");
+}
+
+#[test]
 fn large_messages_on_a_slow_path_get_fewer_trials_and_small_ones_all() {
     // 8 MiB take 0.67 s one way at 100 Mb/s, far above their share of 20 s.
     let sweep = Sweep { time: Some(Span::from_secs(20)), ..Sweep::default() };
