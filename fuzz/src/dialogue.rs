@@ -6,7 +6,9 @@
 
 use linerate_model::{Direction, HostInfo, Side, SideSettings, Tally, TestSpec};
 use linerate_proto::native::{ClientSession, FRAME_LIMIT, Framer, PREFACE_BYTES, Preface, ServerSession};
-use linerate_proto::{Admission, Ended, FlowOrder, Input, Output, Place, Progress, Session};
+use linerate_proto::{
+    Admission, Ended, FlowOrder, Input, Output, Place, Progress, Session, Trial, TrialCount,
+};
 use linerate_units::{Bytes, Span, Timestamp};
 
 use crate::seeds::messages;
@@ -15,12 +17,12 @@ use crate::seeds::messages;
 pub fn native_client(script: &[u8]) {
     let drain = Span::from_secs(1);
     let spec = TestSpec::default();
-    Stage::new(ClientSession::new(Timestamp::START, HostInfo::default(), spec, drain)).play(script);
+    Stage::new(ClientSession::new(Timestamp::START, HostInfo::default(), spec, drain), true).play(script);
 }
 
 /// The server's session.
 pub fn native_server(script: &[u8]) {
-    Stage::new(ServerSession::new(Timestamp::START)).play(script);
+    Stage::new(ServerSession::new(Timestamp::START), false).play(script);
 }
 
 struct Stage<S> {
@@ -34,12 +36,16 @@ struct Stage<S> {
     opening: Vec<FlowOrder>,
     /// Flows that move data here.
     running: Vec<FlowOrder>,
+    /// This end begins trials.
+    client: bool,
+    /// The trial that is under way here.
+    trial: Option<Trial>,
 }
 
 impl<S: Session> Stage<S> {
-    fn new(session: S) -> Self {
-        let (opening, running) = (Vec::new(), Vec::new());
-        Self { session, now: Timestamp::START, over: false, asked: false, opening, running }
+    fn new(session: S, client: bool) -> Self {
+        let (opening, running, trial) = (Vec::new(), Vec::new(), None);
+        Self { session, now: Timestamp::START, over: false, asked: false, opening, running, client, trial }
     }
 
     fn play(mut self, script: &[u8]) {
@@ -81,8 +87,21 @@ impl<S: Session> Stage<S> {
         let Some(flow) = at.and_then(|at| self.running.get(at)).map(|order| order.flow) else {
             return Some(());
         };
-        match what % 3 {
+        match what % 5 {
             0 => self.feed(Input::SenderDone { flow }),
+            3 => match self.trial.take() {
+                Some(Trial { trial, .. }) => {
+                    self.feed(Input::TrialCounted(TrialCount { trial, ..TrialCount::default() }))
+                }
+                None => Some(()),
+            },
+            4 if self.client => self.feed(Input::Trial(Trial {
+                trial: 0,
+                message_bytes: Bytes::new(u64::from(which) + 1),
+                repeats: 1,
+                patience_ns: Span::from_secs(1),
+            })),
+            4 => Some(()),
             1 => self.feed(Input::Progress(Progress {
                 flow,
                 side: Side::Sender,
@@ -160,6 +179,10 @@ impl<S: Session> Stage<S> {
                 Output::Done => self.over = true,
                 Output::Asked(_) => self.asked = true,
                 Output::Open(flows) => self.opening = flows,
+                Output::Trial(trial) => {
+                    assert!(trial.is_sound(), "a server is never asked for what cannot be");
+                    self.trial = Some(trial);
+                }
                 _ => {}
             }
         }
@@ -222,8 +245,8 @@ mod tests {
     use crate::seeds;
 
     /// Whether a regular script comes to its regular end: otherwise the seeds would reach nothing.
-    fn ends_well(session: impl Session, script: &[u8]) -> bool {
-        let mut stage = Stage::new(session);
+    fn ends_well(session: impl Session, client: bool, script: &[u8]) -> bool {
+        let mut stage = Stage::new(session, client);
         stage.drain();
         let mut script = Script { rest: script };
         while let Some(step) = script.byte() {
@@ -235,14 +258,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_two_seeds_are_whole_runs() {
+    fn the_first_three_seeds_are_whole_runs() {
         let start = Timestamp::START;
-        for script in &seeds::client_dialogues()[..2] {
+        for script in &seeds::client_dialogues()[..3] {
             let (host, spec) = (HostInfo::default(), TestSpec::default());
-            assert!(ends_well(ClientSession::new(start, host, spec, Span::from_secs(1)), script));
+            assert!(ends_well(ClientSession::new(start, host, spec, Span::from_secs(1)), true, script));
         }
-        for script in &seeds::server_dialogues()[..2] {
-            assert!(ends_well(ServerSession::new(start), script));
+        for script in &seeds::server_dialogues()[..3] {
+            assert!(ends_well(ServerSession::new(start), false, script));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use linerate_model::{HostInfo, TestSpec};
+use linerate_model::{HostInfo, Sweep, TestSpec};
 use linerate_proto::native::{Connection, Datagram, DatagramKind, Preface};
 use serde_json::json;
 
@@ -30,8 +30,11 @@ pub(crate) fn messages() -> &'static [Vec<u8>] {
 fn write_messages() -> Vec<Vec<u8>> {
     let host = json!(HostInfo::default());
     let spec = json!(TestSpec::default());
+    let series = json!(TestSpec { sweep: Some(Sweep::default()), ..TestSpec::default() });
+    let count =
+        json!({"type": "trial_counted", "trial": 0, "read_bytes": 640, "elapsed_ns": 9, "first_ns": 1});
     let cookie = "30313233343536373839616263646566";
-    let can = json!(["tcp", "udp", "mptcp", "probe_udp", "probe_tcp"]);
+    let can = json!(["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", "sweep"]);
     let ended = |side: &str| json!({"type": "ended", "flow": 0, "side": side, "tally": {"total_bytes": 77}});
     let all = [
         json!({"type": "hello", "versions": [1, 1], "capabilities": can, "host": host, "spec": spec}),
@@ -52,6 +55,9 @@ fn write_messages() -> Vec<Vec<u8>> {
         json!({"type": "refused", "why": "version 2"}),
         json!({"type": "failed", "why": "no"}),
         json!({"type": "bye"}),
+        json!({"type": "hello", "versions": [1, 1], "capabilities": can, "host": host, "spec": series}),
+        json!({"type": "trial", "trial": 0, "message_bytes": 64, "repeats": 10, "patience_ns": 1_000_000_000}),
+        count,
     ];
     all.iter().map(|message| message.to_string().into_bytes()).collect()
 }
@@ -67,8 +73,9 @@ pub(crate) fn client_dialogues() -> Vec<Vec<u8>> {
     let until_running = [preface, message, 2, 6, 1, 0, message, 4, message, 5, 5];
     let regular = [&until_running[..], &[message, 7, 7, 0, 0, message, 10, 7, 2, 0, 9, 0]].concat();
     let queued = [&[preface, message, 1][..], &regular[1..]].concat();
+    let series = [&until_running[..], &[7, 4, 0, message, 20, 7, 2, 0, message, 10, 9, 0]].concat();
     let cut = [&until_running[..], &[7, 0, 0, 4, 60, 7, 2, 0, 4, 200]].concat();
-    vec![regular, queued, cut]
+    vec![regular, queued, series, cut]
 }
 
 /// The same for a server.
@@ -77,8 +84,10 @@ pub(crate) fn server_dialogues() -> Vec<Vec<u8>> {
     let until_running = [preface, message, 0, 8, 2, message, 3, 5, message, 6];
     let regular = [&until_running[..], &[message, 9, message, 11, 7, 2, 1, message, 17]].concat();
     let queued = [&[preface, message, 0, 8, 0][..], &regular[3..]].concat();
+    let opened = [preface, message, 18, 8, 2, message, 3, 5, message, 6];
+    let series = [&opened[..], &[message, 19, 7, 3, 0, message, 11, 7, 2, 1, message, 17]].concat();
     let cut = [&until_running[..], &[message, 12, message, 13, 4, 200]].concat();
-    vec![regular, queued, cut]
+    vec![regular, queued, series, cut]
 }
 
 pub(crate) fn tcp_infos() -> Vec<Vec<u8>> {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use linerate_model::TestSpec;
+use linerate_model::{HostKnobs, SocketKnobs, Sweep, TestSpec};
 use linerate_units::Span;
 
 /// How fast a network really is, how fast it could be, and what holds it back
@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Measure the way to a server, and say what limits it
     Test(Box<TestArgs>),
+    /// Measure latency and throughput over the size of messages, and draw the curve
+    Sweep(Box<SweepArgs>),
     /// What a described path could carry, and what it needs for that
     Envelope(Box<crate::cmd::EnvelopeArgs>),
     /// Whether printed figures can be true: results of other programs, or typed ones
@@ -156,6 +158,51 @@ pub(crate) struct TestArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct SweepArgs {
+    /// The server: a name or an address, with or without :PORT
+    #[arg(value_name = "HOST")]
+    pub(crate) host: String,
+    /// Port of the server [default: 5201]
+    #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+    #[command(flatten)]
+    pub(crate) sweep: Sweep,
+    #[command(flatten)]
+    pub(crate) socket: SocketKnobs,
+    #[command(flatten)]
+    pub(crate) hosts: HostKnobs,
+    #[command(flatten)]
+    pub(crate) output: SweepOutputArgs,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SweepOutputArgs {
+    /// Print the result as one JSON document
+    #[arg(short = 'J', long, conflicts_with_all = ["json_stream", "quiet", "csv", "plot"], help_heading = "Output")]
+    pub(crate) json: bool,
+    /// Print the event log as it happens, one JSON object a line
+    #[arg(long, conflicts_with_all = ["quiet", "csv", "plot"], help_heading = "Output")]
+    pub(crate) json_stream: bool,
+    /// Print the sizes as a table for other programs
+    #[arg(long, conflicts_with = "plot", help_heading = "Output")]
+    pub(crate) csv: bool,
+    /// Show no progress
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) quiet: bool,
+    /// Draw the curves even where stdout is no terminal
+    #[arg(long, help_heading = "Output")]
+    pub(crate) plot: bool,
+    /// Also draw the curves into this file, as an SVG picture
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Also write a report to this file; its ending says the format: .json, .csv, .md, .txt or .svg
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
     /// Print the result as one JSON document
     #[arg(short = 'J', long, conflicts_with_all = ["json_stream", "quiet"], help_heading = "Output")]
@@ -261,7 +308,7 @@ pub(crate) enum FormatName {
     Jsonl,
     /// The result as one JSON document
     Json,
-    /// The samples as a table
+    /// The samples as a table, or the sizes of a series over message sizes
     Csv,
     /// One row per flow
     SummaryCsv,
@@ -269,4 +316,6 @@ pub(crate) enum FormatName {
     Markdown,
     /// What the terminal shows
     Text,
+    /// The curves of a series over message sizes
+    Svg,
 }

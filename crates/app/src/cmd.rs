@@ -7,12 +7,14 @@ mod envelope;
 mod format;
 mod import;
 mod lab;
+mod measuring;
 mod page;
 mod path_values;
 mod plan;
 mod reference;
 mod serve;
 mod stand_in;
+mod sweep;
 mod test;
 
 pub(crate) use check::CheckArgs;
@@ -31,6 +33,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
     match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Sweep(args) => sweep::run(&args),
         Command::Envelope(args) => envelope::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Doctor(args) => doctor::run(&args),

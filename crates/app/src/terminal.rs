@@ -13,6 +13,11 @@ pub(crate) fn stdout_view() -> View {
     View { width: width.unwrap_or(100), colour: colour && terminal, kept: None }
 }
 
+/// Whether stdout is a terminal.
+pub(crate) fn printed() -> bool {
+    std::io::stdout().is_terminal()
+}
+
 /// Whether stderr is a terminal: progress is shown only there.
 pub(crate) fn watched() -> bool {
     std::io::stderr().is_terminal()

@@ -3,6 +3,7 @@
 mod merge;
 mod open;
 mod phase;
+mod sweep;
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -123,6 +124,10 @@ impl Client {
     fn run(&mut self, request: &Request<'_>, log: &mut Log<'_>) -> Result<Outcome, ControlError> {
         self.wait_for_welcome(request.stop, log)?;
         self.idle_latency(request.stop, log)?;
+        if let Some(sweep) = self.spec.sweep.clone() {
+            self.sweep(&sweep, request, log)?;
+            return self.finish(request);
+        }
         let mut flow = 0;
         for directions in self.spec.traffic.phases() {
             if request.stop.load(Ordering::Relaxed) {
@@ -132,6 +137,10 @@ impl Client {
             flow += orders.len() as u16;
             self.measure_phase(&orders, request, log)?;
         }
+        self.finish(request)
+    }
+
+    fn finish(&mut self, request: &Request<'_>) -> Result<Outcome, ControlError> {
         self.dialogue.input(Input::Finish)?;
         self.dialogue.flush_at_end();
         Ok(if request.stop.load(Ordering::Relaxed) { Outcome::Interrupted } else { Outcome::Completed })

@@ -121,11 +121,19 @@ impl<S: Session> Dialogue<S> {
         self.extra_caveats.push(caveat);
     }
 
+    /// What [`Dialogue::add_caveat`] was given.
+    pub(crate) fn extra_caveats(&self) -> &[Caveat] {
+        &self.extra_caveats
+    }
+
     fn obey(&mut self) -> Result<(), ControlError> {
         while let Some(output) = self.session.output() {
             match output {
                 Output::Send(bytes) => self.unsent.extend_from_slice(&bytes),
-                Output::Start => self.start()?,
+                Output::Start => {
+                    self.start()?;
+                    self.news.push(Happening::Session(Output::Start));
+                }
                 Output::StopWriting => self.flows.values().for_each(|flow| flow.handle.stop_writing()),
                 Output::Cut => self.cut(),
                 Output::PeerSenderDone { flow } => self.peer_sender_done(flow),

@@ -12,7 +12,7 @@ pub(crate) fn plan(flow: u16, direction: Direction, spec: &TestSpec, log: &Log<'
     let (from, to) = if direction == Direction::Upload { (name(0), name(1)) } else { (name(1), name(0)) };
     FlowPlan {
         flow,
-        name: direction.name().to_owned(),
+        name: spec.sweep.as_ref().map_or(direction.name(), |sweep| sweep.mode().name()).to_owned(),
         from,
         to,
         transport: spec.traffic.transport(),

@@ -2,6 +2,7 @@
 //!
 //! Gathers the evidence; formulas and rules are in `linerate_theory`.
 
+mod curve;
 mod doubts;
 mod gather;
 
@@ -20,6 +21,13 @@ const STEADY_INTERVALS: usize = 10;
 
 /// Adds what theory says of a flow that has ended to the log.
 pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
+    if log.record().start.as_ref().is_some_and(|start| start.spec.sweep.is_some()) {
+        // A series has no rate of its own that a rule could explain.
+        if let Some(curve) = curve::of(log.record(), flow) {
+            log.note(Body::Curve { flow, curve });
+        }
+        return;
+    }
     let steady = log.record().flow(flow).and_then(steady);
     if let Some(steady) = steady {
         log.note(Body::Steady { flow, steady });

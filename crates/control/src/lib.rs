@@ -17,6 +17,7 @@ mod probe;
 mod server;
 mod setup;
 mod stand_in;
+mod sweep;
 mod witness;
 
 pub use client::{Request, measure};

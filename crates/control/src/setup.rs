@@ -98,6 +98,9 @@ pub(crate) fn sample_tick(spec: &TestSpec) -> Span {
 
 /// How long the server may be busy with a whole run, for those who wait.
 pub(crate) fn expected_time(spec: &TestSpec) -> Span {
+    if let Some(sweep) = &spec.sweep {
+        return sweep.longest() + Span::from_secs(2);
+    }
     let phases = spec.traffic.phases().len() as u64;
     let each = spec.traffic.measured() + spec.traffic.omit.unwrap_or_default() + Span::from_secs(2);
     each.saturating_mul(phases)

@@ -28,7 +28,20 @@ pub(crate) fn zerocopy_refused(asked: &str, why: &str) -> Caveat {
 pub(crate) fn clamped_buffer(flow: &Flow, settings: &SideSettings) -> Option<Caveat> {
     let own = (flow.sockets.udp(0).is_some() && !flow.writes()).then_some(Bytes::new(BUFFER));
     let asked = flow.setup.socket.window.or(own)?;
-    let (granted, kind, name, sysctl) = if flow.writes() {
+    clamped(asked, settings, flow.writes())
+}
+
+/// The kernel gave less buffer than was asked for, at an end of a stream that sends and receives.
+#[must_use]
+pub fn clamped_buffers(settings: &SideSettings) -> Vec<Caveat> {
+    let asked = settings.window.into_iter();
+    asked
+        .flat_map(|asked| [true, false].into_iter().filter_map(move |sends| clamped(asked, settings, sends)))
+        .collect()
+}
+
+fn clamped(asked: Bytes, settings: &SideSettings, sends: bool) -> Option<Caveat> {
+    let (granted, kind, name, sysctl) = if sends {
         (settings.snd_buf?, CaveatKind::SndBufClamped, "send", "net.core.wmem_max")
     } else {
         (settings.rcv_buf?, CaveatKind::RcvBufClamped, "receive", "net.core.rmem_max")

@@ -28,16 +28,15 @@ const POOL: usize = 10_000_000;
 pub fn exchange(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, Reason> {
     let mut outgoing = Place::new(task.send, task)?;
     let mut incoming = Place::new(task.receive, &Exchange { head: Vec::new(), ..task.clone() })?;
-    let counted = if task.repeats <= TURNS { task.repeats as usize } else { 0 };
-    let mut turns = Vec::with_capacity(counted);
+    let mut times = Times::new(task);
     prepare(socket).map_err(|error| reason(&error))?;
     if task.cold {
         evict();
     }
     let start = clock::now();
     let give_up = start + task.patience.as_duration();
-    let mut before = start;
-    for _ in 0..task.repeats {
+    times.begin(start);
+    for turn in 0..task.repeats {
         if task.sends_first {
             write(socket, outgoing.next(), give_up)?;
             read(socket, incoming.next(), give_up)?;
@@ -45,13 +44,82 @@ pub fn exchange(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, Reason
             read(socket, incoming.next(), give_up)?;
             write(socket, outgoing.next(), give_up)?;
         }
-        let now = clock::now();
-        if turns.len() < counted {
-            turns.push(Span::from(now.since(before)));
-        }
-        before = now;
+        times.turned(turn);
     }
-    Ok(Exchanged { elapsed: Span::from(before.since(start)), turns, last: incoming.current().to_vec() })
+    Ok(times.end(incoming.current().to_vec()))
+}
+
+/// Sends and receives a message at the same time, again and again: neither end waits for the other to take the whole
+/// of its message first, so no size is too large for the socket buffers. Otherwise as [`exchange`].
+///
+/// # Errors
+/// As [`exchange`].
+pub fn exchange_both(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, Reason> {
+    let mut outgoing = Place::new(task.send, task)?;
+    let mut incoming = Place::new(task.receive, &Exchange { head: Vec::new(), ..task.clone() })?;
+    let mut times = Times::new(task);
+    set_nonblocking(socket, true).map_err(|error| reason(&error))?;
+    if task.cold {
+        evict();
+    }
+    let start = clock::now();
+    let give_up = start + task.patience.as_duration();
+    times.begin(start);
+    for turn in 0..task.repeats {
+        cross(socket, outgoing.next(), incoming.next(), give_up)?;
+        times.turned(turn);
+    }
+    Ok(times.end(incoming.current().to_vec()))
+}
+
+/// When an exchange began, and when its turns were over.
+struct Times {
+    start: Mono,
+    before: Mono,
+    first: Span,
+    turns: Vec<Span>,
+    /// So many turns are timed.
+    timed: usize,
+    last_turn: u32,
+}
+
+impl Times {
+    fn new(task: &Exchange) -> Self {
+        let timed = if task.each_turn && task.repeats <= TURNS { task.repeats as usize } else { 0 };
+        Self {
+            start: Mono(0),
+            before: Mono(0),
+            first: Span::ZERO,
+            turns: Vec::with_capacity(timed),
+            timed,
+            last_turn: task.repeats.saturating_sub(1),
+        }
+    }
+
+    fn begin(&mut self, start: Mono) {
+        (self.start, self.before) = (start, start);
+    }
+
+    /// The first and the last turn are timed in any case; a look at the clock is a share of a short one.
+    #[inline]
+    fn turned(&mut self, turn: u32) {
+        if self.timed == 0 && turn != 0 && turn != self.last_turn {
+            return;
+        }
+        let now = clock::now();
+        if turn == 0 {
+            self.first = Span::from(now.since(self.start));
+        }
+        if self.turns.len() < self.timed {
+            self.turns.push(Span::from(now.since(self.before)));
+        }
+        self.before = now;
+    }
+
+    fn end(self, last: Vec<u8>) -> Exchanged {
+        let elapsed = Span::from(self.before.since(self.start));
+        Exchanged { elapsed, first: self.first, turns: self.turns, last }
+    }
 }
 
 fn prepare(socket: &TcpStream) -> Result<(), SockError> {
@@ -136,6 +204,36 @@ fn read(socket: &TcpStream, message: &mut [u8], give_up: Mono) -> Result<(), Rea
     Ok(())
 }
 
+/// Sends one message and receives one, whichever can go on.
+#[inline]
+fn cross(socket: &TcpStream, out: &[u8], into: &mut [u8], give_up: Mono) -> Result<(), Reason> {
+    let (mut sent, mut got) = (0, 0);
+    while sent < out.len() || got < into.len() {
+        let mut moved = 0;
+        if sent < out.len() {
+            moved += send(socket, &out[sent..]).map_err(|error| reason(&error))?.bytes();
+            sent += moved;
+        }
+        if got < into.len() {
+            let read = recv(socket, &mut into[got..]).map_err(|error| reason(&error))?;
+            if read == Moved::Closed {
+                return Err(own("the peer closed the connection in the middle of a message".to_owned()));
+            }
+            got += read.bytes();
+            moved += read.bytes();
+        }
+        if moved == 0 {
+            let interest = match (sent < out.len(), got < into.len()) {
+                (true, true) => Interest::BOTH,
+                (true, false) => Interest::WRITE,
+                _ => Interest::READ,
+            };
+            check(socket, interest, Moved::Pending, give_up)?;
+        }
+    }
+    Ok(())
+}
+
 /// After a call that moved only a part: whether it is too late, and a wait where nothing moved.
 fn check(socket: &TcpStream, interest: Interest, moved: Moved, give_up: Mono) -> Result<(), Reason> {
     let now = clock::now();
@@ -167,6 +265,7 @@ mod tests {
             patience: Span::from_secs(1),
             head: head.to_vec(),
             cold,
+            each_turn: true,
         }
     }
 

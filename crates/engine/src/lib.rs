@@ -21,10 +21,12 @@ mod stamp;
 mod tally;
 mod transit;
 
+pub use caveats::clamped_buffers;
 pub use error::EngineError;
-pub use exchange::exchange;
+pub use exchange::{exchange, exchange_both};
 pub use plan::block_length;
 pub use pump::reason;
 pub use run::{FlowHandle, FlowReport, Progress, start};
+pub use settings::stream_settings;
 pub use setup::{FlowSetup, Sockets};
 pub use tally::settle_udp;

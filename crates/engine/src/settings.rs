@@ -1,6 +1,9 @@
 //! What the sockets of a side were set to, read back from the kernel.
 
-use linerate_model::{Effective, SideSettings, Transport, ZeroCopy};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+
+use linerate_model::{Effective, SideSettings, SocketKnobs, Transport, ZeroCopy};
 use linerate_sock::sockopt::{self, congestion, max_pacing_rate, snd_mss, tos};
 use linerate_sock::tcp_info;
 use linerate_units::{Bitrate, Bytes};
@@ -10,23 +13,12 @@ use crate::flow::Flow;
 /// Reads back the first stream. What depends on the way of sending is added by the caller.
 pub(crate) fn read(flow: &Flow) -> SideSettings {
     let (setup, knobs) = (&flow.setup, &flow.setup.socket);
-    let mut settings = SideSettings {
-        window: knobs.window,
-        mss: Effective { asked: knobs.mss, effective: None },
-        congestion: Effective { asked: knobs.congestion.clone(), effective: None },
-        tos: Effective { asked: knobs.tos_byte(), effective: None },
-        pacing_bps: Effective { asked: setup.fq_rate, effective: None },
-        zerocopy: Effective { asked: knobs.zerocopy.map(|method| name(method).to_owned()), effective: None },
-        affinity: setup.affinity,
-        ..SideSettings::default()
-    };
-    let text = |address: Option<std::net::SocketAddr>| address.map(|a| a.to_string()).unwrap_or_default();
+    let mut settings = asked(knobs, setup.affinity);
+    settings.pacing_bps.asked = setup.fq_rate;
     let (local, remote) = flow.sockets.addresses();
     (settings.local, settings.remote) = (text(local), text(remote));
     let Some(socket) = flow.sockets.iter().next() else { return settings };
-    settings.snd_buf = sockopt::snd_buf(&socket).ok().map(Bytes::new);
-    settings.rcv_buf = sockopt::rcv_buf(&socket).ok().map(Bytes::new);
-    settings.tos.effective = tos(&socket).ok();
+    granted(&mut settings, &socket);
     settings.pacing_bps.effective = max_pacing_rate(&socket)
         .ok()
         .filter(|&rate| rate != u64::MAX)
@@ -37,10 +29,47 @@ pub(crate) fn read(flow: &Flow) -> SideSettings {
         return settings;
     }
     settings.length = Bytes::new(flow.plan.block as u64);
-    settings.mss.effective = snd_mss(&socket).ok();
-    settings.congestion.effective = congestion(&socket).ok();
+    granted_tcp(&mut settings, &socket);
     settings.mptcp = (setup.transport == Transport::Mptcp).then(|| sockopt::uses_mptcp(&socket));
-    if let Ok(info) = tcp_info(&socket) {
+    settings
+}
+
+/// What one connection was set to, read back, beside what was asked: for a stream over which messages are exchanged.
+#[must_use]
+pub fn stream_settings(socket: &TcpStream, knobs: &SocketKnobs, affinity: Option<u32>) -> SideSettings {
+    let mut settings = asked(knobs, affinity);
+    (settings.local, settings.remote) = (text(socket.local_addr().ok()), text(socket.peer_addr().ok()));
+    granted(&mut settings, socket);
+    granted_tcp(&mut settings, socket);
+    settings
+}
+
+fn text(address: Option<std::net::SocketAddr>) -> String {
+    address.map(|a| a.to_string()).unwrap_or_default()
+}
+
+fn asked(knobs: &SocketKnobs, affinity: Option<u32>) -> SideSettings {
+    SideSettings {
+        window: knobs.window,
+        mss: Effective { asked: knobs.mss, effective: None },
+        congestion: Effective { asked: knobs.congestion.clone(), effective: None },
+        tos: Effective { asked: knobs.tos_byte(), effective: None },
+        zerocopy: Effective { asked: knobs.zerocopy.map(|method| name(method).to_owned()), effective: None },
+        affinity,
+        ..SideSettings::default()
+    }
+}
+
+fn granted(settings: &mut SideSettings, socket: &impl AsFd) {
+    settings.snd_buf = sockopt::snd_buf(socket).ok().map(Bytes::new);
+    settings.rcv_buf = sockopt::rcv_buf(socket).ok().map(Bytes::new);
+    settings.tos.effective = tos(socket).ok();
+}
+
+fn granted_tcp(settings: &mut SideSettings, socket: &impl AsFd) {
+    settings.mss.effective = snd_mss(socket).ok();
+    settings.congestion.effective = congestion(socket).ok();
+    if let Ok(info) = tcp_info(socket) {
         settings.pmtu = info.pmtu;
         if let Some(options) = info.options() {
             let all = [
@@ -53,7 +82,6 @@ pub(crate) fn read(flow: &Flow) -> SideSettings {
                 all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned()).collect();
         }
     }
-    settings
 }
 
 /// The name of a way of sending, as on the command line.

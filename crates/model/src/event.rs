@@ -9,6 +9,7 @@ use crate::host::HostInfo;
 use crate::metrics::{Sample, Side};
 use crate::port::PortSample;
 use crate::settings::SideSettings;
+use crate::size::{SizeCurve, SizePoint};
 use crate::spec::{Direction, TestSpec, Transport};
 use crate::tally::{Books, LatencyReport, Steady, Tally};
 
@@ -95,6 +96,20 @@ pub enum Body {
         port: String,
         /// What was counted.
         sample: PortSample,
+    },
+    /// One size of a series over message sizes is measured.
+    Size {
+        /// The flow.
+        flow: u16,
+        /// What was measured.
+        point: SizePoint,
+    },
+    /// The series over message sizes is over.
+    Curve {
+        /// The flow.
+        flow: u16,
+        /// What its points amount to.
+        curve: SizeCurve,
     },
     /// Latency probes of one phase are evaluated.
     Latency {

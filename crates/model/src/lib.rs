@@ -15,6 +15,7 @@ mod port;
 pub mod reading;
 mod record;
 mod settings;
+mod size;
 mod spec;
 mod tally;
 
@@ -26,7 +27,11 @@ pub use metrics::{CATALOGUE, Readings, Sample, Side, Value};
 pub use port::{PortRecord, PortSample};
 pub use record::{FlowRecord, RunRecord};
 pub use settings::{Effective, SideSettings};
-pub use spec::{Direction, HostKnobs, Limit, SocketKnobs, SpecError, TestSpec, Traffic, Transport, ZeroCopy};
+pub use size::{SizeCurve, SizeFit, SizePoint, TimeInterval};
+pub use spec::{
+    Direction, HostKnobs, Limit, MessageMode, SizeList, SocketKnobs, SpecError, Sweep, TestSpec, Traffic,
+    Transport, TrialSequence, ZeroCopy,
+};
 pub use tally::{
     Books, Digest, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally, Tally, UdpTally,
 };

@@ -9,6 +9,7 @@ use crate::host::HostInfo;
 use crate::metrics::{Sample, Side};
 use crate::port::{PortRecord, PortSample};
 use crate::settings::SideSettings;
+use crate::size::{SizeCurve, SizePoint};
 use crate::tally::{Books, LatencyReport, ProbePhase, Steady, Tally};
 
 /// A run folded from its events. Folding a log again gives the same record.
@@ -50,6 +51,10 @@ pub struct FlowRecord {
     pub first_read: Option<Timestamp>,
     /// Intervals of both sides.
     pub samples: Vec<Sample>,
+    /// The sizes of a series over message sizes, smallest first; empty in a plain test.
+    pub sizes: Vec<SizePoint>,
+    /// What they amount to.
+    pub curve: Option<SizeCurve>,
     /// What the sender counted.
     pub sender: Option<Tally>,
     /// What the receiver counted: the result.
@@ -81,6 +86,8 @@ impl FlowRecord {
             progress: None,
             first_read: None,
             samples: Vec::new(),
+            sizes: Vec::new(),
+            curve: None,
             sender: None,
             receiver: None,
             books: None,
@@ -100,6 +107,14 @@ impl FlowRecord {
         let first = at.as_ns().checked_sub(elapsed.as_ns()).filter(|_| bytes > Bytes::default());
         let earlier = first.map(Timestamp::from_ns).into_iter().chain(self.first_read);
         self.first_read = earlier.min();
+    }
+
+    /// A size that is told again takes the place of what was told before.
+    fn note_size(&mut self, point: &SizePoint) {
+        match self.sizes.binary_search_by_key(&point.message_bytes, |known| known.message_bytes) {
+            Ok(at) => self.sizes[at] = point.clone(),
+            Err(at) => self.sizes.insert(at, point.clone()),
+        }
     }
 
     /// The intervals of one side, in order.
@@ -124,9 +139,16 @@ impl FlowRecord {
     }
 
     /// Goodput at the receiver, from the same source as [`FlowRecord::received`]; absent when no time passed between
-    /// the first and the last read.
+    /// the first and the last read. Of a series over message sizes it is the highest rate of a size.
     #[must_use]
     pub fn bitrate(&self) -> Option<Bitrate> {
+        if !self.sizes.is_empty() {
+            return self
+                .sizes
+                .iter()
+                .filter_map(|point| point.bitrate)
+                .max_by(|a, b| a.bps().total_cmp(&b.bps()));
+        }
         let Some(tally) = &self.receiver else {
             return self.progress.and_then(|(bytes, elapsed)| Bitrate::of(bytes, elapsed));
         };
@@ -223,6 +245,8 @@ impl RunRecord {
             },
             Body::Progress { bytes, elapsed, .. } => flow.note_progress(at, *bytes, *elapsed),
             Body::Sample { sample, .. } => flow.samples.push(sample.clone()),
+            Body::Size { point, .. } => flow.note_size(point),
+            Body::Curve { curve, .. } => flow.curve = Some(*curve),
             Body::Latency { report, .. } if report.phase == ProbePhase::Loaded => {
                 flow.loaded = Some(report.clone())
             }
@@ -251,6 +275,8 @@ fn flow_of(body: &Body) -> Option<u16> {
         Body::FlowOpened { flow, .. }
         | Body::Progress { flow, .. }
         | Body::Sample { flow, .. }
+        | Body::Size { flow, .. }
+        | Body::Curve { flow, .. }
         | Body::FlowEnded { flow, .. }
         | Body::BooksClosed { flow, .. }
         | Body::Steady { flow, .. }
@@ -358,6 +384,40 @@ mod tests {
         assert_eq!(ports.iter().map(seen).collect::<Vec<_>>(), expected);
         assert_eq!(ports[0].samples[1].span(), Span::from_ns(5));
         assert!(ports[0].samples[0].outside && !ports[0].samples[1].outside);
+    }
+
+    #[test]
+    fn sizes_are_folded_in_order_even_after_a_round_trip_through_json() {
+        let size = |bytes: u64, best_ns: u64, bps: f64| Body::Size {
+            flow: 3,
+            point: SizePoint {
+                message_bytes: Bytes::new(bytes),
+                trials: 3,
+                repeats: 10,
+                best: Span::from_ns(best_ns),
+                median: None,
+                interval: None,
+                bitrate: Bitrate::from_bps(bps),
+            },
+        };
+        let bodies = [
+            Body::FlowPlanned(plan()),
+            size(64, 900, 2e6),
+            size(1, 500, 1e6),
+            size(64, 800, 3e6),
+            size(128, 1200, 2e6),
+        ];
+        let log: Vec<Event> = (0..).zip(bodies).map(|(seq, body)| event(seq, 0, body)).collect();
+        let text: Vec<String> = log.iter().map(|e| serde_json::to_string(e).unwrap()).collect();
+        assert!(text[1].contains(r#""kind":"size","flow":3,"point":{"message_bytes":64,"#), "{}", text[1]);
+        assert!(text[1].contains(r#""best_one_way_ns":900,"bitrate_bps":2000000.0"#), "{}", text[1]);
+        let back: Vec<Event> = text.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(back, log);
+        let record = RunRecord::fold(&back);
+        let flow = record.flow(3).unwrap();
+        let seen: Vec<_> = flow.sizes.iter().map(|p| (p.message_bytes.get(), p.best.as_ns())).collect();
+        assert_eq!(seen, [(1, 500), (64, 800), (128, 1200)]);
+        assert_eq!(flow.bitrate(), Bitrate::from_bps(3e6));
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub enum PeerError {
         ours: String,
     },
     /// The peer cannot do what the test needs.
-    #[error("the server cannot measure over {what}; it can do: {can}")]
+    #[error("the server cannot do '{what}', only {can}; install the same version there")]
     Lacks {
         /// What the test needs.
         what: &'static str,

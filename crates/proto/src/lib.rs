@@ -20,7 +20,9 @@ pub mod ttcp;
 mod virtual_hosts;
 
 pub use error::PeerError;
-pub use session::{Admission, Ended, FlowOrder, Hello, Input, Output, Place, Progress, Session, Welcome};
+pub use session::{
+    Admission, Ended, FlowOrder, Hello, Input, Output, Place, Progress, Session, Trial, TrialCount, Welcome,
+};
 pub use stamp::{SeqField, StampLayout, TimeField, TimeForm};
 
 use stand_in::StandIn;

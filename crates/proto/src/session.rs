@@ -50,6 +50,10 @@ pub enum Input<'a> {
     FlowsFailed(String),
     /// The local receiver has counted.
     Progress(Progress),
+    /// Client: this trial of a series begins now.
+    Trial(Trial),
+    /// Server: a trial is over.
+    TrialCounted(TrialCount),
     /// Data of the running flows arrived: the peer is alive even if its control messages are late.
     Alive,
     /// The local sender has written everything.
@@ -97,6 +101,10 @@ pub enum Output {
     Cut,
     /// What the peer's receiver has counted so far.
     PeerProgress(Progress),
+    /// Server: exchange these messages, which the client begins at once.
+    Trial(Trial),
+    /// Client: what the server counted of the trial under way.
+    PeerTrial(TrialCount),
     /// Samples of the peer's side.
     PeerSamples {
         /// The flow.
@@ -182,6 +190,59 @@ pub struct Progress {
     /// Segments sent again so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
+}
+
+/// Messages of one size, as many as the client says, over the only stream of a series.
+///
+/// First one byte goes to the server and one comes back, so that both ends are there; then the messages, in the way
+/// that the specification says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Trial {
+    /// Number of the trial in its run, from 0.
+    pub trial: u32,
+    /// Bytes of each message, 1 to 64 MiB.
+    pub message_bytes: Bytes,
+    /// Messages in each direction that has any, 1 to 100,000.
+    pub repeats: u32,
+    /// Time after which both ends give it up.
+    pub patience_ns: Span,
+}
+
+impl Trial {
+    /// Most messages of a trial.
+    pub const MOST_REPEATS: u32 = 100_000;
+    /// The longest that a trial is waited for.
+    pub const LONGEST: Span = Span::from_secs(600);
+
+    /// Whether both ends can carry it out.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        (1..=linerate_model::Sweep::LARGEST_BYTES).contains(&self.message_bytes.get())
+            && (1..=Self::MOST_REPEATS).contains(&self.repeats)
+            && self.patience_ns <= Self::LONGEST
+    }
+}
+
+/// What one end counted of a trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct TrialCount {
+    /// Number of the trial.
+    pub trial: u32,
+    /// Payload read, whole messages.
+    #[serde(default)]
+    pub read_bytes: Bytes,
+    /// Payload written, whole messages.
+    #[serde(default)]
+    pub written_bytes: Bytes,
+    /// From before the first call to after the last.
+    #[serde(default)]
+    pub elapsed_ns: Span,
+    /// Of that, until the first message had gone or come (both ways, where both ends send).
+    #[serde(default)]
+    pub first_ns: Span,
+    /// Why the trial could not be finished; the counts are then 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// One side's final word on a flow.

@@ -19,11 +19,11 @@ pub use flow::{
 };
 pub use host::HostCounts;
 pub use link::{Link, LinkOptions, Opened, Reason, Transport};
-pub use run::{Planned, RunId, SizePoint};
+pub use run::{Planned, RunId};
 
 use std::net::SocketAddr;
 
-use linerate_model::{Caveat, SideSettings, Tally};
+use linerate_model::{Caveat, SideSettings, SizePoint, Tally};
 use linerate_units::Timestamp;
 
 /// A foreign tool in one role.
@@ -281,7 +281,14 @@ pub enum Output {
         interface: Option<String>,
     },
     /// One size of a series over message sizes has been measured.
-    Point(Box<SizePoint>),
+    Point {
+        /// The run.
+        run: RunId,
+        /// The flow.
+        flow: FlowId,
+        /// What was measured.
+        point: Box<SizePoint>,
+    },
     /// What the peer says it counted of a flow.
     PeerCounted {
         /// The flow.

@@ -51,6 +51,54 @@ pub fn samples(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
     Ok(table.flush()?)
 }
 
+/// Heads of the table of [`sizes`], in the order of its cells.
+const SIZES: [&str; 11] = [
+    "run",
+    "flow",
+    "message_bytes",
+    "trials",
+    "repeats",
+    "best_one_way_ns",
+    "median_one_way_ns",
+    "low_ns",
+    "high_ns",
+    "coverage",
+    "bitrate_bps",
+];
+
+/// Writes one row per size of a series over message sizes.
+///
+/// # Units
+/// As the heads say: bytes, nanoseconds, bit/s; the coverage of the interval from low to high is 1 for certain.
+///
+/// # Errors
+/// When `out` takes no more.
+pub fn sizes(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
+    fn cell<T: ToString>(value: Option<T>) -> String {
+        value.map(|value| value.to_string()).unwrap_or_default()
+    }
+    let mut table = csv::Writer::from_writer(out);
+    table.write_record(SIZES)?;
+    for flow in &record.flows {
+        for point in &flow.sizes {
+            table.write_record([
+                record.run.clone(),
+                flow.plan.name.clone(),
+                point.message_bytes.get().to_string(),
+                point.trials.to_string(),
+                point.repeats.to_string(),
+                point.best.as_ns().to_string(),
+                cell(point.median.map(linerate_units::Span::as_ns)),
+                cell(point.interval.map(|interval| interval.low.as_ns())),
+                cell(point.interval.map(|interval| interval.high.as_ns())),
+                cell(point.interval.map(|interval| interval.coverage.get())),
+                cell(point.bitrate.map(linerate_units::Bitrate::bps)),
+            ])?;
+        }
+    }
+    Ok(table.flush()?)
+}
+
 fn entries() -> impl Iterator<Item = &'static Entry> {
     CATALOGUE.iter().flat_map(|entries| entries.iter())
 }
@@ -232,6 +280,21 @@ mod tests {
         let mut out = Vec::new();
         summary(&RunRecord::fold(&runs::impossible_run()), &mut out).unwrap();
         assert_eq!(read(&out)[0]["impossible"], "true");
+    }
+
+    #[test]
+    fn a_row_for_each_size() {
+        let mut out = Vec::new();
+        let record = RunRecord::fold(&runs::sweep_run());
+        sizes(&record, &mut out).unwrap();
+        let rows = read(&out);
+        assert_eq!(rows.len(), record.flows[0].sizes.len());
+        let row = &rows[0];
+        assert_eq!((row["flow"].as_str(), row["message_bytes"].as_str()), ("ping-pong", "1"));
+        // 20 us and 1 ns for each byte.
+        assert_eq!((row["median_one_way_ns"].as_str(), row["best_one_way_ns"].as_str()), ("20001", "19001"));
+        assert_eq!((row["low_ns"].as_str(), row["high_ns"].as_str()), ("19001", "22001"));
+        assert_eq!(rows.last().unwrap()["low_ns"], "");
     }
 
     #[test]

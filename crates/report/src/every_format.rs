@@ -4,13 +4,13 @@ use linerate_model::metrics::Metric;
 use linerate_model::{
     Body, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Event, Finding, FlowPlan,
     HostInfo, LatencyReport, Outcome, PortSample, ProbePhase, ProbeTransport, Readings, RunRecord, Sample,
-    Side, Tally, TestSpec, Transport, UdpTally,
+    Side, SizeCurve, SizeFit, SizePoint, Tally, TestSpec, TimeInterval, Transport, UdpTally,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
 
 use crate::samples_of_runs as runs;
-use crate::{IntervalRows, Live, RunRow, View, csv, document, history_table, markdown, ndjson, text};
+use crate::{IntervalRows, Live, RunRow, View, csv, document, history_table, markdown, ndjson, plot, text};
 
 fn side() -> impl Strategy<Value = Side> {
     prop_oneof![Just(Side::Sender), Just(Side::Receiver)]
@@ -127,8 +127,49 @@ fn ceilings() -> impl Strategy<Value = Body> {
     })
 }
 
+fn size() -> impl Strategy<Value = Body> {
+    (flow(), count(), count(), any::<f64>(), any::<bool>()).prop_map(|(flow, bytes, ns, real, known)| {
+        let time = Span::from_ns(ns);
+        let coverage = Ratio::new(real).unwrap_or_default();
+        let point = SizePoint {
+            message_bytes: Bytes::new(bytes),
+            trials: 7,
+            repeats: u32::MAX,
+            best: time,
+            median: known.then_some(time),
+            interval: known.then_some(TimeInterval { low: Span::ZERO, high: time, coverage }),
+            bitrate: Bitrate::from_bps(real),
+        };
+        Body::Size { flow, point }
+    })
+}
+
+fn curve() -> impl Strategy<Value = Body> {
+    (flow(), count(), any::<f64>(), any::<bool>()).prop_map(|(flow, value, real, known)| {
+        let (bytes, time) = (Bytes::new(value), Span::from_ns(value));
+        let rate = Bitrate::from_bps(real).unwrap_or_default();
+        let fit = SizeFit {
+            startup: time,
+            asymptotic: rate,
+            half_performance_bytes: bytes,
+            largest_error: Ratio::new(real).unwrap_or_default(),
+        };
+        let curve = SizeCurve {
+            smallest_bytes: bytes,
+            smallest_one_way: time,
+            peak_bytes: bytes,
+            peak: rate,
+            saturation_bytes: known.then_some(bytes),
+            fit: known.then_some(fit),
+        };
+        Body::Curve { flow, curve }
+    })
+}
+
 fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
+        size(),
+        curve(),
         planned(),
         ".*".prop_map(|name| Body::Host {
             info: HostInfo { address: Some(name.clone()), name, ..HostInfo::default() }
@@ -189,6 +230,12 @@ proptest! {
         let mut out = Vec::new();
         csv::samples(&record, &mut out).unwrap();
         csv::summary(&record, &mut out).unwrap();
+        csv::sizes(&record, &mut out).unwrap();
+        let _ = plot::svg(&record);
+        let drawn = plot::terminal(&record, &view);
+        if !colour {
+            check_page(&drawn, width)?;
+        }
         let (mut live, mut rows) = (Live::new(), IntervalRows::default());
         for event in &log {
             ndjson::write(event, &mut out).unwrap();

@@ -44,7 +44,8 @@ pub(crate) fn caveats(flow: &FlowRecord) -> Vec<Caveat> {
     let mut caveats = flow.caveats.clone();
     let said = caveats.iter().any(|caveat| caveat.kind == CaveatKind::Partial);
     let finished = flow.receiver.as_ref().is_some_and(|tally| tally.complete);
-    if !said && !finished {
+    // The sizes of a series are told when they are finished.
+    if !said && !finished && flow.sizes.is_empty() {
         caveats.push(Caveat { kind: CaveatKind::Partial, text: partial_text(flow) });
     }
     caveats

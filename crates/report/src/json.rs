@@ -73,8 +73,11 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
         transport: plan.transport,
         direction: plan.direction,
         streams: plan.streams,
-        receiver: figure.map(|figure| receiver_section(figure, flow)),
-        sender: flow.sender.as_ref().map(sender_section),
+        // Counts of a whole series have no rate; its books have the bytes.
+        receiver: figure.filter(|_| flow.sizes.is_empty()).map(|figure| receiver_section(figure, flow)),
+        sender: flow.sender.as_ref().filter(|_| flow.sizes.is_empty()).map(sender_section),
+        sizes: flow.sizes.clone(),
+        curve: flow.curve,
         udp: udp_section(flow),
         settings: settings_section(record, flow),
         latency: latency_section(record.idle.as_ref(), flow.loaded.as_ref()),

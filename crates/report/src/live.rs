@@ -12,6 +12,8 @@ use crate::layout::{Ink, View, harmless, width};
 pub struct Live {
     stage: Stage,
     total: Option<Span>,
+    /// A series over message sizes.
+    series: bool,
     flows: BTreeMap<u16, Moving>,
 }
 
@@ -22,6 +24,7 @@ enum Stage {
     Queued(u32),
     IdleLatency,
     Flows,
+    Size(String),
     Over,
 }
 
@@ -59,6 +62,7 @@ impl Live {
                 let traffic = &start.spec.traffic;
                 let timed = traffic.bytes.is_none() && traffic.blocks.is_none();
                 self.total = timed.then(|| traffic.measured() + traffic.omit.unwrap_or_default());
+                self.series = start.spec.sweep.is_some();
                 self.stage = Stage::IdleLatency;
             }
             Body::Queued { place, .. } => self.stage = Stage::Queued(*place),
@@ -81,6 +85,10 @@ impl Live {
                 }
             }
             Body::Latency { report, .. } if report.phase == ProbePhase::Idle => self.stage = Stage::Flows,
+            Body::Size { point, .. } => {
+                let rate = point.bitrate.map(|rate| format!("  {rate}")).unwrap_or_default();
+                self.stage = Stage::Size(format!("{}  {}{rate}", point.message_bytes, point.one_way()));
+            }
             Body::RunEnded { .. } => self.stage = Stage::Over,
             _ => {}
         }
@@ -89,7 +97,9 @@ impl Live {
     fn start(&mut self, flow: u16) {
         if let Some(moving) = self.flows.get_mut(&flow) {
             moving.running = true;
-            self.stage = Stage::Flows;
+            if !self.series {
+                self.stage = Stage::Flows;
+            }
         }
     }
 
@@ -99,11 +109,13 @@ impl Live {
     #[must_use]
     pub fn line(&self, view: &View) -> String {
         let running: Vec<&Moving> = self.flows.values().filter(|flow| flow.running).collect();
-        let stage = match (&self.stage, running.is_empty()) {
+        let stage = match (&self.stage, running.is_empty() || self.series) {
             (Stage::Over, _) => return String::new(),
             (Stage::Connecting, _) => "connecting".to_owned(),
             (Stage::Queued(place), _) => format!("waiting in the server's queue, place {place}"),
+            (Stage::IdleLatency, _) if self.series => "measuring message sizes".to_owned(),
             (Stage::IdleLatency, _) => "measuring idle latency".to_owned(),
+            (Stage::Size(latest), _) => format!("measuring message sizes: {latest}"),
             (Stage::Flows, true) => "preparing".to_owned(),
             (Stage::Flows, false) => return self.moving_line(&running, view),
         };
@@ -253,6 +265,20 @@ mod tests {
         check(bodies.clone(), &expect!["upload  0.0/10 s    starting"]);
         bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
         check(bodies, &expect![""]);
+    }
+
+    #[test]
+    fn a_series_shows_the_size_that_was_measured_last() {
+        let log = runs::sweep_run();
+        let mut live = Live::new();
+        let mut lines = Vec::new();
+        for event in &log {
+            live.on(event);
+            lines.push(live.line(&view(80, false)));
+        }
+        expect!["measuring message sizes"].assert_eq(&lines[3]);
+        expect!["measuring message sizes: 1 B  20.0 us  400.0 kb/s"].assert_eq(&lines[4]);
+        expect![""].assert_eq(lines.last().unwrap());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::figure::caveats;
 use crate::layout::harmless;
 use crate::ports;
 use crate::quantity::or_absent;
+use crate::sizes;
 use crate::text::{heading, link, results};
 use crate::text_flow::details;
 
@@ -19,7 +20,8 @@ pub fn report(record: &RunRecord) -> String {
     if !rest.is_empty() {
         out += &format!("\n{}\n", rest.join(" · "));
     }
-    if !record.flows.is_empty() {
+    let series = sizes::is_series(record);
+    if !record.flows.is_empty() && !series {
         out += "\n";
         out += &table(&results(record).texts());
         if let Some(ports) = ports::table(record) {
@@ -30,9 +32,10 @@ pub fn report(record: &RunRecord) -> String {
         out += &format!("\n## {}\n\n", escaped(&flow.plan.name));
         out += &match &flow.verdict {
             Some(verdict) => format!("**{}**\n", escaped(&verdict.text)),
+            None if series => table(&sizes::table(flow).texts()),
             None => "Not judged: the flow ended before there was enough to judge by.\n".to_owned(),
         };
-        let facts = details(flow);
+        let facts = if series { sizes::facts(flow) } else { details(flow) };
         if !facts.is_empty() {
             out += "\n";
         }

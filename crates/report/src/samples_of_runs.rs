@@ -6,8 +6,8 @@ use linerate_model::metrics::{flow, host, port, tcp};
 use linerate_model::{
     Body, Books, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Effective, Event,
     Finding, FlowPlan, HostInfo, LatencyReport, LinkInfo, LinkKind, Outcome, PortSample, ProbePhase,
-    ProbeTransport, Readings, RunStart, Sample, Side, SideSettings, Steady, Tally, TestSpec, Transport,
-    UdpTally, World,
+    ProbeTransport, Readings, RunStart, Sample, Side, SideSettings, SizeCurve, SizeFit, SizePoint, Steady,
+    Sweep, Tally, TestSpec, TimeInterval, Transport, UdpTally, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
@@ -328,6 +328,61 @@ pub(crate) fn impossible_run() -> Vec<Event> {
     let steady = Steady { ramp_ns: Span::ZERO, bitrate: Bitrate::from_bps(1.2e9).unwrap(), half_width: None };
     bodies.push((0, Body::Steady { flow: 0, steady }));
     bodies.push(ceilings(0));
+    bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
+    log(bodies)
+}
+
+/// One size whose messages take 20 us and 1 ns for each byte.
+pub(crate) fn size(bytes: u64, trials: u32) -> (u16, Body) {
+    let median = Span::from_ns(20_000 + bytes);
+    let interval = TimeInterval {
+        low: Span::from_ns(19_000 + bytes),
+        high: Span::from_ns(22_000 + bytes),
+        coverage: Ratio::new(0.984_375).unwrap(),
+    };
+    let point = SizePoint {
+        message_bytes: Bytes::new(bytes),
+        trials,
+        repeats: 500,
+        best: interval.low,
+        median: Some(median),
+        interval: (trials >= 6).then_some(interval),
+        bitrate: Bitrate::of(Bytes::new(bytes), median),
+    };
+    (0, Body::Size { flow: 0, point })
+}
+
+/// A series over message sizes; for the largest there was no time.
+pub(crate) fn sweep_run() -> Vec<Event> {
+    let sweep = Sweep::default();
+    let mut bodies = opening(TestSpec::of_sweep(
+        sweep,
+        linerate_model::SocketKnobs::default(),
+        linerate_model::HostKnobs::default(),
+    ));
+    let (host, mut plan) = planned(0, Direction::Upload, Transport::Tcp);
+    if let Body::FlowPlanned(plan) = &mut plan {
+        plan.name = "ping-pong".into();
+    }
+    bodies.push((host, plan));
+    bodies.extend((0..8).map(|power| size(1 << (2 * power), 7)));
+    bodies.push(size(1 << 16, 2));
+    bodies.push(settings(0, Side::Sender));
+    let fit = SizeFit {
+        startup: Span::from_ns(20_000),
+        asymptotic: Bitrate::from_bps(8e9).unwrap(),
+        half_performance_bytes: Bytes::new(20_000),
+        largest_error: Ratio::new(0.01).unwrap(),
+    };
+    let curve = SizeCurve {
+        smallest_bytes: Bytes::new(1),
+        smallest_one_way: Span::from_ns(20_001),
+        peak_bytes: Bytes::new(1 << 16),
+        peak: Bitrate::of(Bytes::new(1 << 16), Span::from_ns(85_536)).unwrap(),
+        saturation_bytes: Some(Bytes::new(1 << 16)),
+        fit: Some(fit),
+    };
+    bodies.push((0, Body::Curve { flow: 0, curve }));
     bodies.push((0, Body::RunEnded { outcome: Outcome::Completed, reason: None }));
     log(bodies)
 }

@@ -12,6 +12,7 @@ use crate::figure::{Figure, caveats, datagrams, imported};
 use crate::layout::{Ink, View, flow_pieces, harmless, wrap};
 use crate::ports;
 use crate::quantity::{ABSENT, nominal, or_absent, percent};
+use crate::sizes;
 use crate::table::{Cell, Column, Table};
 use crate::text_flow;
 
@@ -25,7 +26,9 @@ pub fn text(record: &RunRecord, view: &View) -> String {
     if let Some(idle) = &record.idle {
         lines.extend(flow_pieces(&idle_pieces(idle), view.columns()));
     }
-    if !record.flows.is_empty() {
+    if sizes::is_series(record) {
+        lines.extend(sizes::lines(record, view));
+    } else if !record.flows.is_empty() {
         lines.push(String::new());
         lines.extend(results(record).lines(view));
         if let Some(ports) = ports::table(record) {

@@ -128,7 +128,11 @@ pub(crate) fn show(args: &ShowArgs) -> Exit {
             let mut view = terminal::stdout_view();
             view.kept = Some(name);
             let format = if args.json { FormatName::Json } else { FormatName::Text };
-            format::to_stdout(&record, &[], format, &view)
+            let shown = format::to_stdout(&record, &[], format, &view);
+            if !args.json && terminal::printed() {
+                format::draw(&record, &view);
+            }
+            shown
         }
     }
 }

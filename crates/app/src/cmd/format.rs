@@ -4,11 +4,19 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 use linerate_model::{Event, RunRecord};
-use linerate_report::{View, csv, document, markdown, ndjson, text};
+use linerate_report::{View, csv, document, markdown, ndjson, plot, text};
 
 use crate::args::FormatName;
 use crate::exit::Exit;
 use crate::say;
+
+/// What a run without a curve is told.
+const NO_CURVE: &str = "the run has no two message sizes to draw a curve through";
+
+/// Whether the run is a series over message sizes.
+pub(super) fn is_series(record: &RunRecord) -> bool {
+    record.flows.iter().any(|flow| !flow.sizes.is_empty())
+}
 
 /// Writes a run. `events` is used by the event log only.
 pub(super) fn write(
@@ -28,9 +36,14 @@ pub(super) fn write(
             serde_json::to_writer_pretty(&mut *out, &document(record))?;
             writeln!(out)?;
         }
+        FormatName::Csv if is_series(record) => csv::sizes(record, &mut *out).map_err(io::Error::other)?,
         FormatName::Csv => csv::samples(record, &mut *out).map_err(io::Error::other)?,
         FormatName::SummaryCsv => csv::summary(record, &mut *out).map_err(io::Error::other)?,
         FormatName::Markdown => out.write_all(markdown::report(record).as_bytes())?,
+        FormatName::Svg => match plot::svg(record) {
+            Some(picture) => out.write_all(picture.as_bytes())?,
+            None => return Err(io::Error::other(NO_CURVE)),
+        },
         FormatName::Text => out.write_all(text(record, view).as_bytes())?,
     }
     out.flush()
@@ -66,4 +79,10 @@ pub(super) fn to_file(
         let _ = std::fs::remove_file(&part);
     }
     result
+}
+
+/// Draws the curves of a series on stdout; nothing for every other run.
+pub(super) fn draw(record: &RunRecord, view: &View) {
+    // A reader that has gone away is no error.
+    let _ = io::stdout().lock().write_all(plot::terminal(record, view).as_bytes());
 }

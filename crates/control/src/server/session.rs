@@ -1,5 +1,7 @@
 //! One run on the server.
 
+mod series;
+
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
@@ -63,6 +65,7 @@ struct Run<'a> {
     refused: Option<String>,
     deadline: Option<linerate_sock::Mono>,
     warned: bool,
+    series: series::Series,
 }
 
 /// A client that has said what it wants.
@@ -98,6 +101,7 @@ impl<'a> Run<'a> {
             refused: None,
             deadline: None,
             warned: false,
+            series: series::Series::default(),
         })
     }
 
@@ -108,6 +112,8 @@ impl<'a> Run<'a> {
                 match happening {
                     Happening::Session(Output::Asked(hello)) => self.asked(*hello)?,
                     Happening::Session(Output::Open(flows)) => self.awaited = flows,
+                    Happening::Session(Output::Trial(trial)) => self.begin_trial(trial)?,
+                    Happening::Session(Output::PeerEnded(ended)) => self.end_series(&ended)?,
                     Happening::Session(Output::Done) => {
                         self.dialogue.flush_at_end();
                         return Ok(self.refused.take().map_or(Served::Measured, Served::Refused));
@@ -117,6 +123,7 @@ impl<'a> Run<'a> {
             }
             self.admit_in_turn()?;
             self.open_when_complete()?;
+            self.look_at_series()?;
             self.notice_neighbours();
             if self.shared.stopping() {
                 let stopped = self.dialogue.input(Input::Stop);
@@ -135,7 +142,7 @@ impl<'a> Run<'a> {
     fn turn(&mut self) -> Result<Vec<Happening>, ControlError> {
         let until = clock::now() + LOOK;
         let inbox = self.client.as_ref().map(|client| Arc::clone(&client.inbox));
-        let bells: Vec<_> = inbox.iter().map(|inbox| inbox.bell.as_fd()).collect();
+        let bells: Vec<_> = inbox.iter().map(|inbox| inbox.bell.as_fd()).chain(self.series.bell()).collect();
         let happenings = self.dialogue.turn(until, &bells)?;
         for arrival in inbox.iter().flat_map(|inbox| inbox.take()) {
             let key = match &arrival {
@@ -230,6 +237,7 @@ impl<'a> Run<'a> {
             let mut setup = flow_setup(&client.spec, &order, false, &client.cookie);
             setup.interface.clone_from(&interface);
             match sockets {
+                Ok(sockets) if client.spec.sweep.is_some() => return self.begin_series(sockets),
                 Ok(sockets) => flows.push((setup, sockets)),
                 Err(error) => {
                     let _ = self.dialogue.input(Input::FlowsFailed(format!("the server: {error}")));
@@ -254,6 +262,7 @@ impl<'a> Run<'a> {
     }
 
     fn leave(&mut self) {
+        self.series.drop_stream();
         if self.dialogue.flows_running() {
             self.dialogue.salvage();
         }

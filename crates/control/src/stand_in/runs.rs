@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use linerate_model::{
-    Body, Books, Caveat, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side, SideSettings, Tally,
-    World,
+    Body, Books, Caveat, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side, SideSettings,
+    SizePoint, Tally, World,
 };
 use linerate_proto::Ended;
 use linerate_proto::stand_in::{FlowId, Planned, RunId};
@@ -167,6 +167,13 @@ impl<'a> Runs<'a> {
         let known = self.open.values_mut().find_map(|run| run.flows.get_mut(&flow));
         if let Some(flow) = known {
             flow.peer = Some(tally);
+        }
+    }
+
+    /// One size of a series is measured.
+    pub(super) fn measured(&mut self, run: RunId, flow: FlowId, point: SizePoint) {
+        if let Some(run) = self.open.get_mut(&run) {
+            run.log.note_from(run.here(), Body::Size { flow, point });
         }
     }
 

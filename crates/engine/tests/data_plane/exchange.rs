@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread;
 
-use linerate_engine::exchange;
+use linerate_engine::{exchange, exchange_both};
 use linerate_proto::stand_in::{Exchange, Link};
 use linerate_units::{Bytes, Span};
 
@@ -20,6 +20,7 @@ fn turns(send: u64, receive: u64, repeats: u32) -> Exchange {
         patience: Span::from_secs(60),
         head: Vec::new(),
         cold: false,
+        each_turn: true,
     }
 }
 
@@ -45,6 +46,7 @@ fn ping_pong_between_two_ends_moves_every_message_both_ways() {
         assert_eq!((near.last, far.last), (expected(b"pong"), expected(b"ping")));
         assert_eq!((near.turns.len(), far.turns.len()), (40, 40));
         assert_eq!(near.turns.iter().map(|turn| turn.as_ns()).sum::<u64>(), near.elapsed.as_ns());
+        assert_eq!((near.first, far.first), (near.turns[0], far.turns[0]));
         assert!(near.elapsed > Span::ZERO);
     }
 }
@@ -65,6 +67,38 @@ fn one_direction_only_counts_no_turns_above_a_hundred_thousand() {
     let read = other.join().unwrap();
     assert!(sent.last.is_empty() && sent.turns.is_empty() && read.turns.is_empty());
     assert_eq!(read.last, [0; 10]);
+}
+
+#[test]
+fn both_at_once_needs_no_buffer_for_a_whole_message() {
+    // Far more than the buffers of both ends hold: ends that sent all before they read would wait for each other.
+    let length = 16 << 20;
+    let (near, far) = pair();
+    let task = Exchange { head: b"both".to_vec(), each_turn: false, ..turns(length, length, 3) };
+    let other = {
+        let task = task.clone();
+        thread::spawn(move || exchange_both(&far, &task).unwrap())
+    };
+    let (near, far) = (exchange_both(&near, &task).unwrap(), other.join().unwrap());
+    for end in [near, far] {
+        assert_eq!((end.last.len() as u64, &end.last[..5]), (length, &b"both\0"[..]));
+        assert!(
+            end.turns.is_empty() && Span::ZERO < end.first && end.first < end.elapsed,
+            "{:?}",
+            end.elapsed
+        );
+    }
+}
+
+#[test]
+fn both_at_once_ends_with_the_reason_when_the_peer_is_silent_or_gone() {
+    let (near, far) = pair();
+    let hasty = Exchange { patience: Span::from_ms(50), ..turns(1 << 20, 1, 3) };
+    assert!(exchange_both(&near, &hasty).unwrap_err().text.contains("in time"));
+    drop(far);
+    let (near, far) = pair();
+    drop(far);
+    assert!(exchange_both(&near, &turns(0, 1, 1)).unwrap_err().text.contains("peer closed"));
 }
 
 #[test]

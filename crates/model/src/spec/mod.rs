@@ -5,6 +5,7 @@
 
 mod host;
 mod socket;
+mod sweep;
 mod traffic;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use host::HostKnobs;
 pub use socket::{SocketKnobs, ZeroCopy};
+pub use sweep::{MessageMode, SizeList, Sweep, TrialSequence};
 pub use traffic::{Direction, Limit, Traffic, Transport};
 
 /// One test: what to send, over which sockets, by which hosts.
@@ -30,6 +32,10 @@ pub struct TestSpec {
     /// What the hosts are told.
     #[cfg_attr(feature = "clap", command(flatten))]
     pub host: HostKnobs,
+    /// A series over message sizes instead of flows for a time; absent in a plain test.
+    #[cfg_attr(feature = "clap", arg(skip))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<Sweep>,
 }
 
 /// A specification that contradicts itself or asks for what cannot be: names the knob and the remedy.
@@ -52,13 +58,21 @@ impl fmt::Display for SpecError {
 impl std::error::Error for SpecError {}
 
 impl TestSpec {
+    /// A series over message sizes. Small messages leave at once, and no probes run beside them.
+    #[must_use]
+    pub fn of_sweep(sweep: Sweep, socket: SocketKnobs, host: HostKnobs) -> Self {
+        let traffic = Traffic { no_latency: true, ..Traffic::default() };
+        Self { traffic, socket: SocketKnobs { no_delay: true, ..socket }, host, sweep: Some(sweep) }
+    }
+
     /// Looks for values that no host could carry out.
     ///
     /// # Errors
     /// The first knob that is out of range or contradicts another.
     pub fn check(&self) -> Result<(), SpecError> {
         self.traffic.check()?;
-        self.socket.check(&self.traffic)
+        self.socket.check(&self.traffic)?;
+        self.sweep.as_ref().map_or(Ok(()), |sweep| sweep.check(&self.traffic, &self.socket, &self.host))
     }
 
     /// Looks for knobs that exclude each other. A command line refuses them by itself; other sources have to ask.

@@ -5,10 +5,10 @@ use linerate_units::{Span, Timestamp};
 
 use super::VERSION;
 use super::link::Link;
-use super::message::{Message, both_can, capabilities, cookie_from_text};
+use super::message::{Message, SWEEP, both_can, capabilities, cookie_from_text};
 use super::phase::Phase;
 use crate::PeerError;
-use crate::session::{FlowOrder, Hello, Input, Output, Session, Welcome};
+use crate::session::{FlowOrder, Hello, Input, Output, Session, Trial, Welcome};
 
 /// Time for one answer of the server's program.
 const ANSWER: Span = Span::from_secs(5);
@@ -27,6 +27,8 @@ pub struct ClientSession {
     drain_until: Option<Timestamp>,
     /// The phase shall end early; it may not have started yet.
     stop: bool,
+    /// Number of the trial whose count the server owes.
+    trial: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +61,7 @@ impl ClientSession {
             drain,
             drain_until: None,
             stop: false,
+            trial: None,
         };
         session.begin(now);
         session
@@ -86,6 +89,7 @@ impl ClientSession {
         self.link.send(now, &Message::Prepare { flows: flows.clone() })?;
         self.link.step(now, "waiting for the server to prepare", ANSWER);
         self.phase = Phase::new(flows);
+        self.trial = None;
         self.drain_until = None;
         self.stop = false;
         self.state = State::Preparing;
@@ -154,9 +158,12 @@ impl ClientSession {
                 let cookie =
                     cookie_from_text(&cookie).ok_or_else(|| misbehaved("its cookie is unreadable"))?;
                 let capabilities = both_can(&theirs);
-                let needed = self.hello.spec.traffic.transport().name();
-                if !capabilities.iter().any(|name| name == needed) {
-                    return Err(PeerError::Lacks { what: needed, can: theirs.join(", ") });
+                let sweep = self.hello.spec.sweep.is_some().then_some(SWEEP);
+                for needed in [Some(self.hello.spec.traffic.transport().name()), sweep].into_iter().flatten()
+                {
+                    if !capabilities.iter().any(|name| name == needed) {
+                        return Err(PeerError::Lacks { what: needed, can: theirs.join(", ") });
+                    }
                 }
                 self.link.trust(now);
                 self.link.rest("between two phases");
@@ -196,8 +203,25 @@ impl ClientSession {
                 self.link.put(Output::PeerEnded(ended));
                 self.finish_phase(now);
             }
+            Message::TrialCounted(count) if self.trial == Some(count.trial) => {
+                self.trial = None;
+                if self.state == State::Running {
+                    self.link.rest("between two trials");
+                }
+                self.link.put(Output::PeerTrial(count));
+            }
             other => return Err(misbehaved(&format!("'{}' while data move", name(&other)))),
         }
+        Ok(())
+    }
+
+    fn trial(&mut self, now: Timestamp, trial: Trial) -> Result<(), PeerError> {
+        if self.state != State::Running || self.trial.is_some() || !trial.is_sound() {
+            return Err(PeerError::Local { why: "a trial can begin only between two trials".to_owned() });
+        }
+        self.trial = Some(trial.trial);
+        self.link.send(now, &Message::Trial(trial))?;
+        self.link.step(now, "waiting for the server's count of a trial", trial.patience_ns + ANSWER);
         Ok(())
     }
 }
@@ -252,6 +276,7 @@ impl Session for ClientSession {
                 return Err(PeerError::Local { why });
             }
             Input::Progress(progress) => self.link.send(now, &Message::Progress(progress))?,
+            Input::Trial(trial) => self.trial(now, trial)?,
             Input::Alive => self.link.alive(now),
             Input::SenderDone { flow } => {
                 self.link.send(now, &Message::SenderDone { flow })?;
@@ -267,7 +292,7 @@ impl Session for ClientSession {
                 self.stop = true;
                 self.stop_when_running(now)?;
             }
-            Input::Admit(_) | Input::Wait(_) | Input::Refuse(_) => {
+            Input::Admit(_) | Input::Wait(_) | Input::Refuse(_) | Input::TrialCounted(_) => {
                 return Err(PeerError::Local { why: "a server's decision reached a client".to_owned() });
             }
         }

@@ -5,7 +5,7 @@
 use linerate_model::{HostInfo, Sample, TestSpec};
 use serde::{Deserialize, Serialize};
 
-use crate::session::{Ended, FlowOrder, Place, Progress};
+use crate::session::{Ended, FlowOrder, Place, Progress, Trial, TrialCount};
 
 /// One control message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,10 @@ pub(super) enum Message {
     FlowsReady,
     /// Client: go.
     Start,
+    /// Client: exchange messages of one size now.
+    Trial(Trial),
+    /// Server: what I counted of that.
+    TrialCounted(TrialCount),
     /// Client: stop writing early.
     Stop,
     /// Either: my sender has written everything.
@@ -47,9 +51,12 @@ pub(super) enum Message {
     Bye,
 }
 
+/// Takes the trials of a series over message sizes.
+pub(super) const SWEEP: &str = "sweep";
+
 /// What this version can do beyond the bare dialogue.
 pub(super) fn capabilities() -> Vec<String> {
-    ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp"].map(str::to_owned).to_vec()
+    ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", SWEEP].map(str::to_owned).to_vec()
 }
 
 /// What this version and a peer that says so can both do.

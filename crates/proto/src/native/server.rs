@@ -8,7 +8,7 @@ use super::link::Link;
 use super::message::{Message, capabilities, cookie_to_text};
 use super::phase::Phase;
 use crate::PeerError;
-use crate::session::{Admission, FlowOrder, Hello, Input, Output, Session};
+use crate::session::{Admission, FlowOrder, Hello, Input, Output, Session, Trial};
 
 /// Time for a stranger to say what it wants.
 const HELLO: Span = Span::from_secs(5);
@@ -19,6 +19,9 @@ const OPENING: Span = Span::from_secs(30);
 /// How long a client may sit between phases; its idle latency is measured there.
 const PAUSE: Span = Span::from_secs(60);
 
+/// How long a client may sit between two trials of a series.
+const BETWEEN_TRIALS: Span = Span::from_secs(60);
+
 /// Most flows of one phase: one each way.
 const MOST_FLOWS: usize = 2;
 
@@ -28,6 +31,10 @@ pub struct ServerSession {
     link: Link,
     state: State,
     phase: Phase,
+    /// The client has asked for a series over message sizes.
+    sweeps: bool,
+    /// Number of the trial that is under way.
+    trial: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +61,7 @@ impl ServerSession {
     pub fn new(now: Timestamp) -> Self {
         let mut link = Link::new(now, "waiting for the client's greeting");
         link.step(now, "waiting for the client's greeting", HELLO);
-        Self { link, state: State::New, phase: Phase::default() }
+        Self { link, state: State::New, phase: Phase::default(), sweeps: false, trial: None }
     }
 
     /// Whether the client was let in.
@@ -95,6 +102,7 @@ impl ServerSession {
             self.link.send(now, &Message::Refused { why: error.to_string() })?;
             return Err(misbehaved(&format!("it asked for what cannot be: {error}")));
         }
+        self.sweeps = spec.sweep.is_some();
         self.link.trust(now);
         self.link.rest("deciding");
         self.state = State::Asked;
@@ -107,6 +115,7 @@ impl ServerSession {
             return Err(misbehaved(&format!("a phase of {} flows", flows.len())));
         }
         self.phase = Phase::new(flows.clone());
+        self.trial = None;
         self.link.send(now, &Message::Prepared)?;
         self.link.step(now, "waiting for the data connections", OPENING);
         self.link.put(Output::Open(flows));
@@ -126,6 +135,7 @@ impl ServerSession {
             (Message::Prepare { flows }, State::Ready) => self.prepare(now, flows)?,
             (Message::Start, State::Opened) => {
                 self.link.rest("measuring");
+                self.await_trial(now);
                 self.link.put(Output::Start);
                 self.state = State::Running;
             }
@@ -139,6 +149,7 @@ impl ServerSession {
 
     fn running(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
         match message {
+            Message::Trial(trial) => self.begin_trial(trial)?,
             Message::Stop => self.link.put(Output::StopWriting),
             Message::Cut => self.link.put(Output::Cut),
             Message::Progress(progress) => self.link.put(Output::PeerProgress(progress)),
@@ -154,6 +165,23 @@ impl ServerSession {
             }
             other => return Err(misbehaved(&format!("'{}' while data move", name(&other)))),
         }
+        Ok(())
+    }
+
+    /// A client that lives but asks for nothing shall not keep the server.
+    fn await_trial(&mut self, now: Timestamp) {
+        if self.sweeps {
+            self.link.step(now, "waiting for the client's next trial", BETWEEN_TRIALS);
+        }
+    }
+
+    fn begin_trial(&mut self, trial: Trial) -> Result<(), PeerError> {
+        if !self.sweeps || self.trial.is_some() || !trial.is_sound() {
+            return Err(misbehaved("a trial that cannot be"));
+        }
+        self.trial = Some(trial.trial);
+        self.link.rest("exchanging messages");
+        self.link.put(Output::Trial(trial));
         Ok(())
     }
 
@@ -207,6 +235,14 @@ impl Session for ServerSession {
                 return Err(PeerError::Local { why });
             }
             Input::Progress(progress) => self.link.send(now, &Message::Progress(progress))?,
+            Input::TrialCounted(count) if self.trial == Some(count.trial) => {
+                self.trial = None;
+                self.await_trial(now);
+                self.link.send(now, &Message::TrialCounted(count))?;
+            }
+            Input::TrialCounted(_) => {
+                return Err(PeerError::Local { why: "a trial was counted that does not run".to_owned() });
+            }
             Input::Alive => self.link.alive(now),
             Input::SenderDone { flow } => {
                 self.phase.sender_done(flow);
@@ -222,7 +258,7 @@ impl Session for ServerSession {
                 self.link.send(now, &Message::Failed { why: "the server was stopped".to_owned() })?;
                 return Err(PeerError::Local { why: "the server was stopped".to_owned() });
             }
-            Input::Measure(_) | Input::Finish => {
+            Input::Measure(_) | Input::Finish | Input::Trial(_) => {
                 return Err(PeerError::Local { why: "a client's wish reached a server".to_owned() });
             }
         }

@@ -1,5 +1,7 @@
 //! Two ends in virtual time, and bytes that no peer of ours would send.
 
+mod trials;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use linerate_model::{Direction, HostInfo, Side, SideSettings, Tally, TestSpec};
@@ -116,6 +118,7 @@ impl World {
                 Output::Done => self.log.push(format!("{who}: done")),
                 Output::StopWriting => self.log.push(format!("{who}: stop")),
                 Output::PeerSenderDone { .. } | Output::PeerProgress(_) | Output::PeerSamples { .. } => {}
+                Output::Trial(_) | Output::PeerTrial(_) => panic!("nobody asked for a series"),
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use lexopt::{Arg, Parser};
-use linerate_model::TestSpec;
+use linerate_model::{HostKnobs, SocketKnobs, Sweep, TestSpec};
 use linerate_units::Bytes;
 
 use super::PORT;
@@ -78,11 +78,16 @@ impl Options {
     }
 
     pub(super) fn spec(&self) -> TestSpec {
-        let mut spec = TestSpec::default();
-        spec.traffic.upload = self.mode == Mode::Stream;
-        spec.traffic.bidir = self.mode != Mode::Stream;
-        spec.traffic.length = Some(Bytes::new(self.upper));
-        spec.socket.no_delay = true;
+        let sweep = Sweep {
+            stream: self.mode == Mode::Stream,
+            bidir: self.mode == Mode::Both,
+            from: Bytes::new(self.start),
+            to: Bytes::new(self.upper),
+            perturb: self.perturbation,
+            trials: super::series::TRIALS,
+            ..Sweep::default()
+        };
+        let mut spec = TestSpec::of_sweep(sweep, SocketKnobs::default(), HostKnobs::default());
         spec.socket.window = self.buffers.map(Bytes::new);
         spec
     }

@@ -4,13 +4,20 @@ mod asking;
 
 use std::collections::VecDeque;
 
+use linerate_model::SizePoint;
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
 use super::argv::{Mode, Options};
 use super::report::{self, Measured};
 use super::sizes::{Sizes, repeats};
 use super::wire::{self, QUIT, SYNC};
-use crate::stand_in::{Exchange, Exchanged, Link, Output, Reason, RunId, SizePoint};
+use crate::stand_in::{Exchange, Exchanged, FlowId, Link, Output, Reason, RunId};
+
+/// Trials of each size.
+pub(super) const TRIALS: u32 = 3;
+
+/// The only flow of a run: the messages of its series.
+pub(super) const FLOW: FlowId = 0;
 
 /// Messages of the calibration.
 const CALIBRATION: u32 = 100;
@@ -339,7 +346,7 @@ impl Series {
     }
 
     fn trials(&self) -> u32 {
-        if self.options.integrity { 1 } else { 3 }
+        if self.options.integrity { 1 } else { TRIALS }
     }
 
     fn trial_over(&mut self, now: Timestamp, seconds: f64) {
@@ -374,6 +381,7 @@ impl Series {
         if self.transmits {
             self.tell();
         }
+        self.archive();
         self.point += 1;
         self.next_size(now);
     }
@@ -388,15 +396,24 @@ impl Series {
         };
         self.outputs.push_back(Output::Complain(line));
         self.outputs.push_back(Output::WriteFile { name: self.options.output.clone(), text, append: true });
-        if !self.options.integrity {
-            self.outputs.push_back(Output::Point(Box::new(SizePoint {
-                run: self.run,
-                message: Bytes::new(self.size),
-                repeats: self.repeats,
-                one_way: Span::from_secs_f64(self.last).unwrap_or_default(),
-                bitrate: Bitrate::from_bps(measured.bits(mode) / self.last),
-            })));
+    }
+
+    /// A point for our own log, at both ends: each has measured with its own clock, but for the transmitter of a stream.
+    fn archive(&mut self) {
+        if self.options.integrity {
+            return;
         }
+        let measured = Measured { size: self.size, repeats: self.repeats, seconds: self.last };
+        let point = Box::new(SizePoint {
+            message_bytes: Bytes::new(self.size),
+            trials: TRIALS,
+            repeats: self.repeats,
+            best: Span::from_secs_f64(self.last).unwrap_or_default(),
+            median: None,
+            interval: None,
+            bitrate: Bitrate::from_bps(measured.bits(self.options.mode) / self.last),
+        });
+        self.outputs.push_back(Output::Point { run: self.run, flow: FLOW, point });
     }
 
     /// Sends and reads one message that is looked at.

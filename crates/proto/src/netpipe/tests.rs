@@ -135,7 +135,15 @@ fn ping_pong_shows_half_the_round_trip() {
     );
     assert_eq!(receiver.complained.lines().collect::<Vec<_>>(), lines[..2]);
     assert_eq!(seen.points.len(), 1);
-    assert_eq!(seen.points[0].one_way, linerate_units::Span::from_ns(18_000));
+    assert_eq!(seen.points[0].best, linerate_units::Span::from_ns(18_000));
+    // 8000 bits in 18 us. The receiver tells the same size by its own clock.
+    let rate = seen.points[0].bitrate.unwrap().bps();
+    assert!((rate - 8000.0 / 18e-6).abs() < 1.0, "{rate}");
+    let (there, here) = (&receiver.points, &seen.points[0]);
+    assert_eq!(
+        (there.len(), there[0].message_bytes, there[0].repeats),
+        (1, here.message_bytes, here.repeats)
+    );
     assert_eq!(seen.connections, 1);
 }
 

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
+use linerate_model::Direction;
 use linerate_units::{Span, Timestamp};
 
 use super::argv::Options;
 use super::report;
-use super::series::{OTHER_MODE, Series, Standing};
+use super::series::{FLOW, OTHER_MODE, Series, Standing};
 use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Planned, Reason, RunId, StandIn};
 
 /// A listener that is closed at once: its buffers are those that a connection begins with.
@@ -191,7 +192,8 @@ pub(super) fn planned(run: RunId, link: Link, client: bool, options: &Options) -
         link,
         client,
         spec: options.spec(),
-        flows: Vec::new(),
+        // An integrity check has no times.
+        flows: if options.integrity { Vec::new() } else { vec![(FLOW, Direction::Upload)] },
         expected: None,
     }
 }

@@ -328,6 +328,8 @@ pub struct Exchange {
     pub head: Vec<u8>,
     /// Write every message from another place of a large pool, so that no cache holds it.
     pub cold: bool,
+    /// Tell the time of every turn. It costs a look at the clock in each.
+    pub each_turn: bool,
 }
 
 /// How an exchange went.
@@ -335,7 +337,9 @@ pub struct Exchange {
 pub struct Exchanged {
     /// From before the first call to after the last.
     pub elapsed: Span,
-    /// Times of the single turns, when there were at most 100,000.
+    /// Of that, the time until the first turn was over.
+    pub first: Span,
+    /// Times of the single turns, when they were wanted and at most 100,000.
     pub turns: Vec<Span>,
     /// The last message that was received.
     pub last: Vec<u8>,

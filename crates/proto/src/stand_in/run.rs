@@ -1,7 +1,7 @@
 //! Runs: what the archive is told about a measurement that a stand-in makes.
 
 use linerate_model::{Direction, TestSpec};
-use linerate_units::{Bitrate, Bytes, Span};
+use linerate_units::Span;
 
 use super::link::Link;
 
@@ -27,19 +27,4 @@ pub struct Planned {
     pub flows: Vec<(super::flow::FlowId, Direction)>,
     /// How long it may take; absent when nobody knows.
     pub expected: Option<Span>,
-}
-
-/// One size of a series over message sizes (NetPIPE).
-#[derive(Debug, Clone, PartialEq)]
-pub struct SizePoint {
-    /// The run.
-    pub run: RunId,
-    /// Bytes of a message.
-    pub message: Bytes,
-    /// Messages in each trial.
-    pub repeats: u32,
-    /// Time of one message, one way, in the best trial.
-    pub one_way: Span,
-    /// Payload over that time, both directions together where both send at once.
-    pub bitrate: Option<Bitrate>,
 }

@@ -2,7 +2,7 @@
 
 use linerate_model::{
     Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, HostInfo, Outcome, PortSample,
-    ProbeTransport, Sample, SideSettings, Steady, TestSpec, Transport, World,
+    ProbeTransport, Sample, SideSettings, SizeCurve, SizePoint, Steady, TestSpec, Transport, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;
@@ -88,6 +88,12 @@ section! {
         /// What the sender counted: a diagnostic.
         #[serde(skip_serializing_if = "Option::is_none")]
         sender: Option<SenderSection>,
+        /// The sizes of a series over message sizes, smallest first; absent in a plain test.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        sizes: Vec<SizePoint>,
+        /// What they amount to.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        curve: Option<SizeCurve>,
         /// Datagrams, for UDP.
         #[serde(skip_serializing_if = "Option::is_none")]
         udp: Option<UdpSection>,

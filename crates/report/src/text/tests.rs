@@ -233,3 +233,34 @@ fn names_from_elsewhere_cannot_steer_the_terminal() {
     assert!(!text.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}')), "{text:?}");
     assert!(text.starts_with("linerate 0.1.0   ?]0;owned?? "), "{text}");
 }
+
+#[test]
+fn a_series_shows_what_it_comes_to_and_a_row_for_each_size() {
+    let page = text(&RunRecord::fold(&runs::sweep_run()), &View::default());
+    expect![[r#"
+        linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500
+        2026-11-21T10:00:00Z
+
+          ping-pong   9 sizes from 1 B to 64 KiB; times are half the round trip of one message
+          latency     20.0 us for 1 B
+          highest     6.129 Gb/s at 64 KiB
+          saturated   from 64 KiB on: every larger size has nine tenths of that
+          line        start-up 20 us, then 8.000 Gb/s; half of that at 19.53 KiB (Hockney; the worst size is
+                      1 % off)
+          interval    none where fewer than six trials were made: their median has no interval at 95 %
+          settings    1 stream, window 4 MiB asked (granted 8 MiB send, - receive), MSS 1448, congestion
+                      control cubic (asked bbr)
+
+        bytes    trials      best    median        95 % interval      bitrate
+            1   7 x 500   19.0 us   20.0 us   19.0 us .. 22.0 us   400.0 kb/s
+            4   7 x 500   19.0 us   20.0 us   19.0 us .. 22.0 us   1.600 Mb/s
+           16   7 x 500   19.0 us   20.0 us   19.0 us .. 22.0 us   6.395 Mb/s
+           64   7 x 500   19.1 us   20.1 us   19.1 us .. 22.1 us   25.52 Mb/s
+          256   7 x 500   19.3 us   20.3 us   19.3 us .. 22.3 us   101.1 Mb/s
+         1024   7 x 500   20.0 us   21.0 us   20.0 us .. 23.0 us   389.6 Mb/s
+         4096   7 x 500   23.1 us   24.1 us   23.1 us .. 26.1 us   1.360 Gb/s
+        16384   7 x 500   35.4 us   36.4 us   35.4 us .. 38.4 us   3.602 Gb/s
+        65536   2 x 500   84.5 us   85.5 us                    -   6.129 Gb/s
+    "#]]
+    .assert_eq(&page);
+}

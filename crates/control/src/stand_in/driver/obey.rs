@@ -52,8 +52,7 @@ impl Driver<'_> {
                 news.extend(self.console.write_file(name, &text, append));
             }
             Output::Exit(code) => self.exit = Some(code),
-            // A size is no interval of a flow: the tool prints it, and the log has no event for it.
-            Output::Point(_) => {}
+            Output::Point { run, flow, point } => self.runs.measured(run, flow, *point),
             // What this version does not know, it cannot do.
             other => tracing::warn!(?other, "a wish that nobody fulfils"),
         }

@@ -49,6 +49,7 @@ impl Series {
             patience: self.patience(0.0),
             head: send,
             cold: false,
+            each_turn: false,
         };
         self.ask(now, exchange);
     }
@@ -79,6 +80,7 @@ impl Series {
             patience: self.patience(slow * f64::from(repeats)),
             head,
             cold: self.options.cold,
+            each_turn: false,
         };
         self.ask(now, exchange);
     }

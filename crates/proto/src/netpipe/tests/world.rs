@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
+use linerate_model::SizePoint;
 use linerate_units::{Span, Timestamp};
 
-use crate::stand_in::{Exchange, Exchanged, Input, Link, Opened, Output, Reason, SizePoint, StandIn};
+use crate::stand_in::{Exchange, Exchanged, Input, Link, Opened, Output, Reason, StandIn};
 
 /// What one end has done that a user sees.
 #[derive(Debug, Default)]
@@ -119,7 +120,7 @@ impl World {
                 let file = seen.files.entry(name).or_default();
                 *file = if append { format!("{file}{text}") } else { text };
             }
-            Output::Point(point) => seen.points.push(*point),
+            Output::Point { point, .. } => seen.points.push(*point),
             Output::Exit(code) => seen.exit = Some(code),
             Output::Listen { link, .. } => {
                 self.listening |= at == RECEIVER;
@@ -241,7 +242,7 @@ impl World {
 
     fn exchanged(&mut self, at: usize, doing: Doing) -> bool {
         let elapsed = self.ends[at].now - doing.since;
-        let result = Ok(Exchanged { elapsed, turns: Vec::new(), last: doing.got });
+        let result = Ok(Exchanged { elapsed, last: doing.got, ..Exchanged::default() });
         self.feed(at, Input::Exchanged { link: doing.exchange.link, result });
         true
     }

@@ -1,0 +1,139 @@
+//! What every command does that measures: run, log, archive, signals.
+
+mod sinks;
+
+use std::path::Path;
+
+use linerate_control::{Log, Request, Sink, Witness, measure};
+use linerate_model::{Outcome, RunRecord, TestSpec, World};
+
+use super::format;
+use crate::archive_sink::ArchiveSink;
+use crate::args::{ArchiveArgs, FormatName, OutputArgs};
+use crate::exit::Exit;
+use crate::lab_witness::LabWitness;
+use crate::naming::{now, run_name, target};
+use crate::say;
+use crate::signals::Signals;
+use sinks::{Screen, Stream};
+
+/// What shall be measured, and where the result goes meanwhile.
+pub(super) struct Wish<'a> {
+    /// The server as typed.
+    pub(super) host: &'a str,
+    /// Its port, when it was given apart.
+    pub(super) port: Option<u16>,
+    /// What shall be measured.
+    pub(super) spec: TestSpec,
+    /// What is shown while it is.
+    pub(super) output: &'a OutputArgs,
+    /// Where it is kept.
+    pub(super) archive: &'a ArchiveArgs,
+}
+
+/// Measures, and lets `print` print the result with the name under which it is kept, whatever became of the run.
+pub(super) fn run(wish: &Wish<'_>, print: impl FnOnce(&RunRecord, Option<String>) -> Exit) -> Exit {
+    let (host, port) = match target(wish.host, wish.port) {
+        Ok(found) => found,
+        Err(trouble) => {
+            say::error(trouble);
+            return Exit::Usage;
+        }
+    };
+    let Ok(signals) = Signals::catch() else {
+        say::error("cannot catch signals");
+        return Exit::Failed;
+    };
+    let id = match run_name() {
+        Ok(id) => id,
+        Err(trouble) => {
+            say::error(trouble);
+            return Exit::Failed;
+        }
+    };
+    let mut archive = ArchiveSink::open(wish.archive.archive.as_deref());
+    let mut screen = Screen::new(wish.output);
+    let mut stream = wish.output.json_stream.then(Stream::default);
+    let mut sinks: Vec<&mut dyn Sink> = Vec::new();
+    sinks.extend(archive.as_mut().map(|sink| sink as &mut dyn Sink));
+    sinks.push(&mut screen);
+    sinks.extend(stream.as_mut().map(|sink| sink as &mut dyn Sink));
+    let mut log = Log::new(id.clone(), sinks);
+    let lab = LabWitness::from_environment();
+    let request = Request {
+        host,
+        port,
+        spec: wish.spec.clone(),
+        world: if lab.is_some() { World::Lab } else { World::Hosts },
+        started_at: now(),
+        witness: lab.as_ref().map(|lab| lab as &dyn Witness),
+        stop: signals.stop(),
+    };
+    let result = measure(&request, &mut log);
+    let record = log.into_record();
+    screen.end();
+    let kept = archive.as_mut().is_some_and(ArchiveSink::close).then_some(id);
+    for caveat in record.caveats.iter().filter(|c| c.kind == linerate_model::CaveatKind::NotArchived) {
+        say::warning(&caveat.text);
+    }
+    let printed = print(&record, kept.map(|id| id.chars().take(8).collect()));
+    let streamed = stream.is_none_or(|stream| stream.end());
+    match result {
+        Err(error) => {
+            say::error(error);
+            Exit::Failed
+        }
+        Ok(Outcome::Interrupted) => Exit::Interrupted(signals.which().unwrap_or(2)),
+        Ok(_) if !streamed => Exit::Failed,
+        Ok(_) => printed,
+    }
+}
+
+/// Writes a report to a file.
+pub(super) fn write_report(record: &RunRecord, format: FormatName, path: &Path) -> Exit {
+    match format::to_file(record, &[], format, path) {
+        Ok(()) => Exit::Done,
+        Err(error) => {
+            say::error(format!("the report {} could not be written: {error}", path.display()));
+            Exit::Failed
+        }
+    }
+}
+
+/// The format that the name of a file asks for.
+pub(super) fn format_of(path: &Path) -> Option<FormatName> {
+    Some(match path.extension()?.to_str()? {
+        "json" => FormatName::Json,
+        "csv" => FormatName::Csv,
+        "md" => FormatName::Markdown,
+        "txt" => FormatName::Text,
+        "svg" => FormatName::Svg,
+        _ => return None,
+    })
+}
+
+/// What is wrong with a file for `flag` that must be of one of some formats, seen before anything is measured.
+pub(super) fn file_trouble(flag: &str, path: &Path, endings: &str) -> Option<String> {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    if ending.is_empty() || !endings.split([' ', ',']).any(|known| known.strip_prefix('.') == Some(ending)) {
+        return Some(format!("{flag} {}: the name must end in {endings}", path.display()));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty())?;
+    (!folder.is_dir()).then(|| format!("{flag} {}: there is no folder {}", path.display(), folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_says_its_format_by_its_name() {
+        assert_eq!(format_of(Path::new("a/b.md")), Some(FormatName::Markdown));
+        assert_eq!(format_of(Path::new("a/b")), None);
+        let trouble = |name: &str| file_trouble("--report", Path::new(name), ".csv, .md or .txt");
+        assert!(trouble("b.pdf").unwrap().contains(".csv"));
+        assert!(trouble("b").unwrap().contains(".csv"));
+        assert!(trouble("/no/such/folder/b.md").unwrap().contains("no folder"));
+        assert_eq!((trouble("b.md"), trouble("b.csv"), trouble("b.txt")), (None, None, None));
+    }
+}

@@ -1,0 +1,60 @@
+//! `linerate sweep`.
+
+use linerate_model::{RunRecord, TestSpec};
+
+use super::format;
+use super::measuring::{self, Wish, file_trouble, format_of, write_report};
+use crate::args::{FormatName, OutputArgs, SweepArgs};
+use crate::exit::Exit;
+use crate::{say, terminal};
+
+/// What a report may end in.
+const REPORTS: &str = ".json, .csv, .md, .txt or .svg";
+
+pub(crate) fn run(args: &SweepArgs) -> Exit {
+    let spec = TestSpec::of_sweep(args.sweep.clone(), args.socket.clone(), args.hosts.clone());
+    if let Err(error) = spec.check() {
+        say::error(error);
+        return Exit::Usage;
+    }
+    let (report, svg) = (args.output.report.as_deref(), args.output.svg.as_deref());
+    let trouble = report.and_then(|path| file_trouble("--report", path, REPORTS));
+    if let Some(trouble) = trouble.or_else(|| file_trouble("--svg", svg?, ".svg")) {
+        say::error(trouble);
+        return Exit::Usage;
+    }
+    let output = OutputArgs {
+        json: args.output.json,
+        json_stream: args.output.json_stream,
+        quiet: args.output.quiet,
+        rows: false,
+        report: None,
+    };
+    let wish = Wish { host: &args.host, port: args.port, spec, output: &output, archive: &args.archive };
+    measuring::run(&wish, |record, kept| print(args, record, kept))
+}
+
+/// Prints the result and writes the files, whatever happened to the archive.
+fn print(args: &SweepArgs, record: &RunRecord, kept: Option<String>) -> Exit {
+    let mut view = terminal::stdout_view();
+    view.kept = kept;
+    let measured = format::is_series(record);
+    let mut printed = Exit::Done;
+    if args.output.json {
+        printed = format::to_stdout(record, &[], FormatName::Json, &view);
+    } else if measured && args.output.csv {
+        printed = format::to_stdout(record, &[], FormatName::Csv, &view);
+    } else if measured && !args.output.json_stream {
+        printed = format::to_stdout(record, &[], FormatName::Text, &view);
+        if args.output.plot || terminal::printed() {
+            format::draw(record, &view);
+        }
+    }
+    let report = args.output.report.iter().map(|path| (format_of(path).unwrap_or_default(), path));
+    let picture = args.output.svg.iter().map(|path| (FormatName::Svg, path));
+    for (format, path) in report.chain(picture).filter(|_| measured) {
+        let written = write_report(record, format, path);
+        printed = if written == Exit::Done { printed } else { written };
+    }
+    printed
+}

@@ -1,0 +1,223 @@
+//! A series over message sizes: trial after trial, until every size is measured or the time is over.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use linerate_engine::Sockets;
+use linerate_model::{Body, Books, CaveatKind, Direction, Side, Sweep};
+use linerate_proto::{Ended, FlowOrder, Input, Output, PeerError, Trial, TrialCount};
+use linerate_sock::clock;
+use linerate_units::Span;
+
+use super::{Client, LOOK, Request};
+use crate::dialogue::Happening;
+use crate::error::ControlError;
+use crate::log::Log;
+use crate::sweep::{Runner, Schedule, Step};
+use crate::{flow_log, judge, witness};
+
+/// The only flow.
+const FLOW: u16 = 0;
+
+/// What came of a wait.
+enum Answer<T> {
+    Here(T),
+    /// A signal came first.
+    Stopped,
+}
+
+/// Both ends' last words.
+#[derive(Default)]
+struct LastWords {
+    own: Option<Ended>,
+    peer: Option<Ended>,
+}
+
+impl Client {
+    /// Measures the series. What was measured is in the log, however it ends.
+    pub(super) fn sweep(
+        &mut self,
+        sweep: &Sweep,
+        request: &Request<'_>,
+        log: &mut Log<'_>,
+    ) -> Result<(), ControlError> {
+        let began = clock::now();
+        log.note(Body::FlowPlanned(flow_log::plan(FLOW, Direction::Upload, &self.spec, log)));
+        let mut schedule = Schedule::new(sweep);
+        let mut words = LastWords::default();
+        let result = self.sweep_steps(&mut schedule, &mut words, request.stop, log);
+        for point in schedule.rest() {
+            log.note(Body::Size { flow: FLOW, point });
+        }
+        warn_unmeasured(&schedule, result.is_ok() && !request.stop.load(Ordering::Relaxed), log);
+        let books = match (&words.own, &words.peer) {
+            (Some(own), Some(peer)) => Some(Books::close(&own.tally, &peer.tally)),
+            _ => None,
+        };
+        for (host, ended) in (0..).zip([words.own, words.peer]) {
+            if let Some(ended) = ended {
+                flow_log::note_end(FLOW, host, ended, log);
+            }
+        }
+        if let Some(books) = books {
+            log.note(Body::BooksClosed { flow: FLOW, books });
+        }
+        if let Some(witness) = request.witness {
+            witness::hear(witness, began, &[FLOW], log);
+        }
+        judge::judge(FLOW, log);
+        result
+    }
+
+    fn sweep_steps(
+        &mut self,
+        schedule: &mut Schedule,
+        words: &mut LastWords,
+        stop: &AtomicBool,
+        log: &mut Log<'_>,
+    ) -> Result<(), ControlError> {
+        let order = FlowOrder { flow: FLOW, direction: Direction::Upload, length_bytes: schedule.largest() };
+        let mut runner = self.open_stream(order, stop)?;
+        log.note(Body::FlowOpened { flow: FLOW, side: Side::Sender, settings: runner.settings().clone() });
+        let measured = self.trials(schedule, &mut runner, stop, log);
+        words.own = Some(runner.last_word(FLOW));
+        measured?;
+        self.part(&mut runner, words)
+    }
+
+    /// The only stream, ready at both ends.
+    fn open_stream(&mut self, order: FlowOrder, stop: &AtomicBool) -> Result<Runner, ControlError> {
+        let orders = [order];
+        self.dialogue.input(Input::Measure(orders.to_vec()))?;
+        let open = |happening: &Happening| matches!(happening, Happening::Session(Output::Open(_)));
+        self.wait_for(stop, |happening| open(&happening).then_some(()))?;
+        let opened = self.open_flows(&orders, stop).and_then(|mut sockets| match sockets.pop() {
+            Some(Sockets::Tcp(mut streams)) if streams.len() == 1 => {
+                Runner::new(streams.remove(0), &self.spec, true)
+            }
+            _ => Err(ControlError::Local("a series has one TCP connection".to_owned())),
+        });
+        let runner = match opened {
+            Ok(runner) => runner,
+            Err(error) => {
+                // The server hears why before we give up.
+                let _ = self.dialogue.input(Input::FlowsFailed(error.to_string()));
+                self.dialogue.flush_at_end();
+                return Err(error);
+            }
+        };
+        self.dialogue.input(Input::FlowsOpen)?;
+        let start = |happening: &Happening| matches!(happening, Happening::Session(Output::Start));
+        self.wait_for(stop, |happening| start(&happening).then_some(()))?;
+        Ok(runner)
+    }
+
+    fn trials(
+        &mut self,
+        schedule: &mut Schedule,
+        runner: &mut Runner,
+        stop: &AtomicBool,
+        log: &mut Log<'_>,
+    ) -> Result<(), ControlError> {
+        let began = clock::now();
+        let spent = || Span::from(clock::now().since(began));
+        while let Step::Trial(trial) = schedule.next(spent()) {
+            let Answer::Here((own, peer)) = self.trial(trial, runner, stop)? else { return Ok(()) };
+            let counted = schedule.counted(spent(), &own, &peer);
+            let point = counted.map_err(|what| PeerError::Misbehaved { what })?;
+            if let Some(point) = point {
+                log.note(Body::Size { flow: FLOW, point });
+            }
+        }
+        Ok(())
+    }
+
+    /// One trial, as counted here and there.
+    fn trial(
+        &mut self,
+        trial: Trial,
+        runner: &mut Runner,
+        stop: &AtomicBool,
+    ) -> Result<Answer<(TrialCount, TrialCount)>, ControlError> {
+        self.dialogue.input(Input::Trial(trial))?;
+        runner.begin(trial)?;
+        let (mut own, mut peer) = (None, None);
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                runner.stop();
+                return Ok(Answer::Stopped);
+            }
+            for happening in self.dialogue.turn(clock::now() + LOOK.as_duration(), &[runner.bell()])? {
+                if let Happening::Session(Output::PeerTrial(count)) = happening {
+                    peer = Some(count);
+                }
+            }
+            if runner.alive() {
+                self.dialogue.input(Input::Alive)?;
+            }
+            own = own.or_else(|| runner.take());
+            let failed = |whose: &str, count: &Option<TrialCount>| {
+                let why = count.as_ref()?.trouble.as_ref()?;
+                let size = trial.message_bytes.exact();
+                Some(ControlError::Local(format!("messages of {size} {whose}: {why}")))
+            };
+            // The end that failed first knows best why; this one may only have seen the connection go.
+            if let Some(error) = failed("at the server", &peer).or_else(|| failed("here", &own)) {
+                return Err(error);
+            }
+            if let (Some(own), Some(peer)) = (&own, &peer) {
+                return Ok(Answer::Here((own.clone(), peer.clone())));
+            }
+        }
+    }
+
+    /// Ends the series at both ends.
+    fn part(&mut self, runner: &mut Runner, words: &mut LastWords) -> Result<(), ControlError> {
+        let Some(own) = words.own.clone() else { return Ok(()) };
+        self.dialogue.input(Input::FlowEnded(Box::new(own)))?;
+        // Nobody is to be stopped any more: the server has a few seconds.
+        let never = AtomicBool::new(false);
+        self.wait_for(&never, |happening| match happening {
+            Happening::Session(Output::PeerEnded(ended)) => {
+                words.peer = Some(*ended);
+                None
+            }
+            Happening::Session(Output::PhaseDone) => Some(()),
+            _ => None,
+        })?;
+        runner.stop();
+        Ok(())
+    }
+
+    /// Turns the dialogue until something has happened.
+    fn wait_for<T>(
+        &mut self,
+        stop: &AtomicBool,
+        mut wanted: impl FnMut(Happening) -> Option<T>,
+    ) -> Result<T, ControlError> {
+        loop {
+            let mut found = None;
+            for happening in self.dialogue.turn(clock::now() + LOOK.as_duration(), &[])? {
+                found = found.or(wanted(happening));
+            }
+            if let Some(found) = found {
+                return Ok(found);
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(ControlError::Stopped);
+            }
+        }
+    }
+}
+
+/// Says which sizes are missing, and why.
+fn warn_unmeasured(schedule: &Schedule, regular: bool, log: &mut Log<'_>) {
+    let missing = schedule.unmeasured();
+    let Some(first) = missing.first() else { return };
+    let why = match (regular, schedule.too_slow()) {
+        (false, _) => "the series ended in the middle",
+        (true, true) => "a message took a second or more, so no larger ones were sent",
+        (true, false) => "the time was over; give a longer -t or fewer sizes",
+    };
+    let text = format!("{} size(s) from {first} up were not measured: {why}", missing.len());
+    log.warn(Some(FLOW), CaveatKind::Partial, text);
+}

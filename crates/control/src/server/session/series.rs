@@ -1,0 +1,67 @@
+//! The server's end of a series over message sizes.
+
+use std::os::fd::BorrowedFd;
+
+use linerate_engine::Sockets;
+use linerate_proto::{Ended, Input, Trial};
+
+use super::Run;
+use crate::error::ControlError;
+use crate::sweep::Runner;
+
+/// The server's end of the stream, while there is one.
+#[derive(Debug, Default)]
+pub(super) struct Series {
+    runner: Option<Runner>,
+}
+
+impl Series {
+    /// Rings when a trial is over.
+    pub(super) fn bell(&self) -> Option<BorrowedFd<'_>> {
+        self.runner.as_ref().map(Runner::bell)
+    }
+
+    /// Ends the trial that is under way.
+    pub(super) fn drop_stream(&mut self) {
+        self.runner = None;
+    }
+}
+
+impl Run<'_> {
+    /// The stream has arrived.
+    pub(super) fn begin_series(&mut self, sockets: Sockets) -> Result<(), ControlError> {
+        let Some(client) = self.client.as_ref() else { return Ok(()) };
+        let Sockets::Tcp(mut streams) = sockets else { return Ok(()) };
+        let stream =
+            streams.pop().ok_or_else(|| ControlError::Local("a series without a stream".to_owned()))?;
+        self.series.runner = Some(Runner::new(stream, &client.spec, false)?);
+        self.dialogue.input(Input::FlowsOpen)
+    }
+
+    pub(super) fn begin_trial(&mut self, trial: Trial) -> Result<(), ControlError> {
+        match &mut self.series.runner {
+            Some(runner) => runner.begin(trial),
+            None => Err(ControlError::Local("a trial without a stream".to_owned())),
+        }
+    }
+
+    /// Tells what a trial that is over has counted, and that the client lives while one runs.
+    pub(super) fn look_at_series(&mut self) -> Result<(), ControlError> {
+        let Some(runner) = &mut self.series.runner else { return Ok(()) };
+        let (alive, count) = (runner.alive(), runner.take());
+        if alive {
+            self.dialogue.input(Input::Alive)?;
+        }
+        count.map_or(Ok(()), |count| self.dialogue.input(Input::TrialCounted(count)))
+    }
+
+    /// The client has said its last word on the series: so does this end.
+    pub(super) fn end_series(&mut self, ended: &Ended) -> Result<(), ControlError> {
+        let Some(mut runner) = self.series.runner.take() else { return Ok(()) };
+        runner.stop();
+        // A trial that the client gave up was not counted there either.
+        let mut own = runner.last_word(ended.flow);
+        own.caveats.extend(self.dialogue.extra_caveats().iter().cloned());
+        self.dialogue.input(Input::FlowEnded(Box::new(own)))
+    }
+}

@@ -1,0 +1,177 @@
+//! Carries out trials over the stream of a series, in a thread of its own for each, at either end.
+
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use linerate_engine::{clamped_buffers, exchange, exchange_both, stream_settings};
+use linerate_model::{MessageMode, Side, SideSettings, Tally, TestSpec};
+use linerate_proto::stand_in::{Exchange, Exchanged, Link, Reason};
+use linerate_proto::{Ended, Trial, TrialCount};
+use linerate_sock::poll::EventFd;
+use linerate_sock::{affinity, clock, tcp_info};
+use linerate_units::{Bytes, Span};
+
+use crate::error::ControlError;
+
+/// One end of the stream of a series.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    stream: Arc<TcpStream>,
+    mode: MessageMode,
+    client: bool,
+    cpu: Option<u32>,
+    settings: SideSettings,
+    bell: Arc<EventFd>,
+    sender: Sender<TrialCount>,
+    counts: Receiver<TrialCount>,
+    thread: Option<JoinHandle<()>>,
+    /// Payload of all trials that were finished here: read, written.
+    payload: (u64, u64),
+    /// Bytes that had moved when somebody looked last.
+    moved: u64,
+}
+
+impl Runner {
+    /// Over a connection whose options are set.
+    pub(crate) fn new(stream: TcpStream, spec: &TestSpec, client: bool) -> Result<Self, ControlError> {
+        let cpu = if client { spec.host.affinity } else { spec.host.server_affinity };
+        let settings = stream_settings(&stream, &spec.socket, cpu);
+        let mode = spec.sweep.as_ref().map_or(MessageMode::PingPong, linerate_model::Sweep::mode);
+        let (sender, counts) = channel();
+        Ok(Self {
+            stream: Arc::new(stream),
+            mode,
+            client,
+            cpu,
+            settings,
+            bell: Arc::new(EventFd::new()?),
+            sender,
+            counts,
+            thread: None,
+            payload: (0, 0),
+            moved: 0,
+        })
+    }
+
+    pub(crate) const fn settings(&self) -> &SideSettings {
+        &self.settings
+    }
+
+    /// Rings when a trial is over.
+    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    /// Begins a trial; the one before is over.
+    pub(crate) fn begin(&mut self, trial: Trial) -> Result<(), ControlError> {
+        self.join();
+        let (stream, bell, sender) = (Arc::clone(&self.stream), Arc::clone(&self.bell), self.sender.clone());
+        let (mode, client, cpu) = (self.mode, self.client, self.cpu);
+        let work = move || {
+            // A CPU that cannot be had is seen in the figures of a test; here the kernel chooses.
+            let _ = cpu.map(|cpu| affinity::set_thread_affinity(&[cpu as usize]));
+            // Nobody listens any more when the series has ended meanwhile.
+            let _ = sender.send(carry_out(&stream, trial, mode, client));
+            bell.ring();
+        };
+        let thread = std::thread::Builder::new().name("exchange".to_owned()).spawn(work);
+        let refused = |error| ControlError::Local(format!("this host refuses a thread: {error}"));
+        self.thread = Some(thread.map_err(refused)?);
+        Ok(())
+    }
+
+    /// The count of the trial under way, when it is over.
+    pub(crate) fn take(&mut self) -> Option<TrialCount> {
+        let _ = self.bell.clear();
+        let count = self.counts.try_recv().ok()?;
+        self.payload.0 += count.read_bytes.get();
+        self.payload.1 += count.written_bytes.get();
+        Some(count)
+    }
+
+    /// Whether bytes have moved since this was asked last: the peer is there, although its messages may be late.
+    pub(crate) fn alive(&mut self) -> bool {
+        let Ok(info) = tcp_info(&*self.stream) else { return false };
+        let moved = info.bytes_received.unwrap_or(0).wrapping_add(info.bytes_acked.unwrap_or(0));
+        std::mem::replace(&mut self.moved, moved) != moved
+    }
+
+    /// Ends a trial that is under way, and the stream with it.
+    pub(crate) fn stop(&mut self) {
+        // A connection that is closed already is what is wanted.
+        let _ = self.stream.shutdown(Shutdown::Both);
+        self.join();
+    }
+
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+
+    /// This end's last word: the settings, and the payload in the direction that goes to the server.
+    pub(crate) fn last_word(&mut self, flow: u16) -> Ended {
+        let (read, written) = self.payload;
+        let bytes = Bytes::new(if self.client { written } else { read });
+        let retransmits = tcp_info(&*self.stream).ok().and_then(|info| info.total_retrans).map(u64::from);
+        Ended {
+            flow,
+            side: if self.client { Side::Sender } else { Side::Receiver },
+            settings: self.settings.clone(),
+            tally: Tally { bytes, total_bytes: bytes, retransmits, complete: true, ..Tally::default() },
+            caveats: clamped_buffers(&self.settings),
+        }
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.stop();
+        }
+    }
+}
+
+/// The exchange of one trial, from this end's side.
+fn carry_out(stream: &TcpStream, trial: Trial, mode: MessageMode, client: bool) -> TrialCount {
+    let message = trial.message_bytes;
+    let moves = |moves: bool| if moves { message } else { Bytes::new(0) };
+    let task = Exchange {
+        link: Link(0),
+        send: moves(client || mode != MessageMode::Stream),
+        receive: moves(!client || mode != MessageMode::Stream),
+        sends_first: client,
+        repeats: trial.repeats,
+        patience: trial.patience_ns,
+        head: Vec::new(),
+        cold: false,
+        each_turn: false,
+    };
+    match meet(stream, &task).and_then(|task| in_mode(stream, &task, mode)) {
+        Ok(exchanged) => TrialCount {
+            trial: trial.trial,
+            read_bytes: Bytes::new(task.receive.get() * u64::from(trial.repeats)),
+            written_bytes: Bytes::new(task.send.get() * u64::from(trial.repeats)),
+            elapsed_ns: exchanged.elapsed,
+            first_ns: exchanged.first,
+            trouble: None,
+        },
+        Err(reason) => TrialCount { trial: trial.trial, trouble: Some(reason.text), ..TrialCount::default() },
+    }
+}
+
+/// One byte each way, so that both ends are there; the task with the time that is left.
+fn meet(stream: &TcpStream, task: &Exchange) -> Result<Exchange, Reason> {
+    let began = clock::now();
+    let one = Bytes::new(1);
+    exchange(stream, &Exchange { send: one, receive: one, repeats: 1, ..task.clone() })?;
+    let spent = Span::from(clock::now().since(began));
+    Ok(Exchange { patience: task.patience.saturating_sub(spent), ..task.clone() })
+}
+
+fn in_mode(stream: &TcpStream, task: &Exchange, mode: MessageMode) -> Result<Exchanged, Reason> {
+    if mode == MessageMode::Both { exchange_both(stream, task) } else { exchange(stream, task) }
+}

@@ -1,0 +1,295 @@
+//! Which trial comes next, and what the trials of a size amount to. Pure: the time is an argument.
+
+use linerate_model::{MessageMode, SizePoint, Sweep, TimeInterval, TrialSequence};
+use linerate_proto::{Trial, TrialCount};
+use linerate_theory::stats::order::{median, median_interval};
+use linerate_units::{Bitrate, Bytes, Ratio, Span};
+
+use super::sizes::sizes;
+
+/// Confidence of the intervals.
+const CONFIDENCE: f64 = 0.95;
+
+/// A size whose messages take so long one way is the last, in seconds, as NetPIPE has it.
+const LONGEST_MESSAGE: f64 = 1.0;
+
+/// Shortest time that a trial is planned for, in seconds.
+const SHORTEST_TRIAL: f64 = 1e-3;
+
+/// Share of the time that is planned for trials; rehearsals and what lies between trials take the rest.
+const PLANNED: f64 = 0.8;
+
+/// Share of a trial that its rehearsal takes, which is not counted, and the share of this from which on it suffices: at a
+/// cold start nobody knows how many messages that are.
+const REHEARSAL: f64 = 0.1;
+const SUFFICES: f64 = 0.25;
+
+/// Rehearsals of a size, at most.
+const MOST_REHEARSALS: u32 = 3;
+
+/// How much more than its share of the time a size may take before it gets no further trial.
+const OVER: f64 = 1.5;
+
+/// Before anything is known: the time of a message, and of each byte of it (100 Mb/s), in seconds.
+const GUESS: (f64, f64) = (1e-3, 8e-8);
+
+/// The slowest path for which the first trial is waited, seconds a byte (1 Mb/s).
+const SLOWEST: f64 = 8e-6;
+
+/// A trial is waited for at least so long, and so many times longer than it should take.
+const PATIENCE: Span = Span::from_secs(10);
+const PATIENCE_TIMES: f64 = 8.0;
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// This trial.
+    Trial(Trial),
+    /// Nothing more: every size is measured, or the time is over.
+    Over,
+}
+
+/// The trials of a series.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    mode: MessageMode,
+    sequence: TrialSequence,
+    trials: usize,
+    until: Option<f64>,
+    total: f64,
+    longest: f64,
+    sizes: Vec<Size>,
+    /// Number of the next trial.
+    number: u32,
+    /// What is under way: the size, how many messages, and whether it is a rehearsal.
+    doing: Option<(usize, u32, bool)>,
+    /// The latest size and the time of its messages, in seconds.
+    latest: Option<(u64, f64)>,
+}
+
+#[derive(Debug, Default)]
+struct Size {
+    bytes: u64,
+    /// Messages of each trial; 0 until they are known.
+    repeats: u32,
+    /// Rehearsals so far.
+    rehearsals: u32,
+    rehearsed: bool,
+    /// Time of a message in each trial, in seconds.
+    times: Vec<f64>,
+    /// When its trials shall be over, from the start of the series, in seconds.
+    due: Option<f64>,
+    done: bool,
+    told: bool,
+}
+
+impl Schedule {
+    pub(crate) fn new(sweep: &Sweep) -> Self {
+        let size = |bytes| Size { bytes, ..Size::default() };
+        Self {
+            mode: sweep.mode(),
+            sequence: sweep.order,
+            trials: sweep.trials as usize,
+            until: sweep.until.map(Ratio::get),
+            total: sweep.measured().as_secs_f64(),
+            longest: sweep.longest().as_secs_f64(),
+            sizes: sizes(sweep).into_iter().map(size).collect(),
+            number: 0,
+            doing: None,
+            latest: None,
+        }
+    }
+
+    /// The largest size.
+    pub(crate) fn largest(&self) -> Bytes {
+        Bytes::new(self.sizes.last().map_or(0, |size| size.bytes))
+    }
+
+    /// The next trial, `now` being the time since the series began.
+    pub(crate) fn next(&mut self, now: Span) -> Step {
+        let now = now.as_secs_f64();
+        let Some(at) = self.pick().filter(|_| now < self.longest) else { return Step::Over };
+        let share = self.share(now);
+        if self.sizes[at].due.is_none() {
+            let left = self.sizes.iter().filter(|size| !size.done).count().max(1);
+            self.sizes[at].due = Some(now + OVER * (self.total - now).max(0.0) / left as f64);
+        }
+        let bytes = self.sizes[at].bytes;
+        let known = self.latest.map(|(before, time)| time * (bytes as f64 / before as f64).max(1.0));
+        let turn = known.unwrap_or(GUESS.0 + bytes as f64 * GUESS.1) * self.ways();
+        let fewest = self.fewest();
+        let size = &mut self.sizes[at];
+        let rehearsal = !size.rehearsed && (known.is_none() || turn * f64::from(fewest) < share / 2.0);
+        if size.repeats == 0 && !rehearsal {
+            size.repeats = repeats(share, turn, fewest);
+        }
+        let count = if rehearsal { repeats(share * REHEARSAL, turn, fewest) } else { size.repeats };
+        self.doing = Some((at, count, rehearsal));
+        let expected = match known {
+            Some(_) => PATIENCE_TIMES * turn * f64::from(count),
+            None => SLOWEST * self.ways() * bytes as f64 * f64::from(count),
+        };
+        let patience = PATIENCE + Span::from_secs_f64(expected).unwrap_or(Trial::LONGEST);
+        let trial = Trial {
+            trial: self.number,
+            message_bytes: Bytes::new(bytes),
+            repeats: count,
+            patience_ns: patience.min(Trial::LONGEST),
+        };
+        self.number = self.number.wrapping_add(1);
+        Step::Trial(trial)
+    }
+
+    /// The size whose turn it is.
+    fn pick(&self) -> Option<usize> {
+        let open = self.sizes.iter().enumerate().filter(|(_, size)| !size.done);
+        match self.sequence {
+            TrialSequence::Ascending => open.map(|(at, _)| at).next(),
+            // A size that is only rehearsed has its first trial at once.
+            TrialSequence::Interleaved => {
+                open.min_by_key(|(at, size)| (size.times.len(), *at)).map(|(at, _)| at)
+            }
+        }
+    }
+
+    /// What each trial that is left may take of the time that is left, in seconds.
+    fn share(&self, now: f64) -> f64 {
+        let of = |size: &Size| self.trials.saturating_sub(size.times.len());
+        let left: usize = self.sizes.iter().filter(|size| !size.done).map(of).sum();
+        (PLANNED * (self.total - now) / left.max(1) as f64).max(SHORTEST_TRIAL)
+    }
+
+    /// Messages that follow each other in one turn.
+    fn ways(&self) -> f64 {
+        if self.mode == MessageMode::PingPong { 2.0 } else { 1.0 }
+    }
+
+    /// Where the first message marks the time, a second one is needed.
+    fn fewest(&self) -> u32 {
+        if self.mode == MessageMode::PingPong { 1 } else { 2 }
+    }
+
+    /// Takes in what both ends counted of the trial under way; the size, if this was its last one.
+    ///
+    /// # Errors
+    /// The ends do not agree; the text says on what.
+    pub(crate) fn counted(
+        &mut self,
+        now: Span,
+        own: &TrialCount,
+        peer: &TrialCount,
+    ) -> Result<Option<SizePoint>, String> {
+        let Some((at, count, rehearsal)) = self.doing.take() else { return Ok(None) };
+        if own.written_bytes != peer.read_bytes || own.read_bytes != peer.written_bytes {
+            return Err(format!(
+                "it counted {} read and {} written in a trial of which {} were written and {} read here",
+                peer.read_bytes.exact(),
+                peer.written_bytes.exact(),
+                own.written_bytes.exact(),
+                own.read_bytes.exact()
+            ));
+        }
+        let seconds = self.message_time(count, own, peer);
+        let share = self.share(now.as_secs_f64());
+        let (ways, fewest) = (self.ways(), self.fewest());
+        let size = &mut self.sizes[at];
+        self.latest = Some((size.bytes, seconds));
+        if rehearsal {
+            size.rehearsals += 1;
+            let lasted = seconds * ways * f64::from(count);
+            let capped = count >= Trial::MOST_REPEATS;
+            size.rehearsed =
+                capped || lasted >= SUFFICES * REHEARSAL * share || size.rehearsals >= MOST_REHEARSALS;
+            size.repeats = repeats(share, seconds * ways, fewest);
+            return Ok(None);
+        }
+        size.times.push(seconds);
+        // The rehearsal may have met a faster path than the trials do; fewer trials would cost the interval.
+        let turn = median(&size.times).unwrap_or(seconds) * ways;
+        size.repeats = size.repeats.min(repeats(share, turn, fewest));
+        let late = self.sequence == TrialSequence::Ascending
+            && size.due.is_some_and(|due| now.as_secs_f64() + seconds * ways * f64::from(count) > due);
+        size.done = size.times.len() >= self.trials || late || known_well_enough(&size.times, self.until);
+        if seconds >= LONGEST_MESSAGE {
+            self.sizes.iter_mut().skip(at + 1).for_each(|larger| larger.done = true);
+        }
+        let size = &self.sizes[at];
+        // Interleaved sizes are told together at the end.
+        let now_over = size.done && self.sequence == TrialSequence::Ascending;
+        Ok(if now_over { self.tell(at) } else { None })
+    }
+
+    /// Time of one message in one direction, in seconds.
+    fn message_time(&self, count: u32, own: &TrialCount, peer: &TrialCount) -> f64 {
+        let between = |counted: &TrialCount| {
+            let rest = counted.elapsed_ns.saturating_sub(counted.first_ns);
+            rest.as_secs_f64() / f64::from(count.saturating_sub(1).max(1))
+        };
+        let seconds = match self.mode {
+            MessageMode::PingPong => own.elapsed_ns.as_secs_f64() / f64::from(count.max(1)) / 2.0,
+            MessageMode::Stream => between(peer),
+            MessageMode::Both => between(own).max(between(peer)),
+        };
+        // What a peer says may be anything, and a clock may stand still: a message takes a nanosecond at least.
+        seconds.max(1e-9)
+    }
+
+    fn tell(&mut self, at: usize) -> Option<SizePoint> {
+        let size = &mut self.sizes[at];
+        if size.told || size.times.is_empty() {
+            return None;
+        }
+        size.told = true;
+        Some(point(size, self.mode))
+    }
+
+    /// The sizes that were measured and not told: those of an interleaved series, or of one that ended early.
+    pub(crate) fn rest(&mut self) -> Vec<SizePoint> {
+        (0..self.sizes.len()).filter_map(|at| self.tell(at)).collect()
+    }
+
+    /// Sizes of which nothing was measured.
+    pub(crate) fn unmeasured(&self) -> Vec<Bytes> {
+        let without = self.sizes.iter().filter(|size| size.times.is_empty());
+        without.map(|size| Bytes::new(size.bytes)).collect()
+    }
+
+    /// Whether messages have become so slow that no larger ones are sent.
+    pub(crate) fn too_slow(&self) -> bool {
+        self.sizes.iter().flat_map(|size| &size.times).any(|seconds| *seconds >= LONGEST_MESSAGE)
+    }
+}
+
+/// How many turns fit into a time.
+fn repeats(seconds: f64, turn: f64, fewest: u32) -> u32 {
+    // A cast from a float stays within the bounds of the integer.
+    ((seconds / turn) as u32).clamp(fewest, Trial::MOST_REPEATS)
+}
+
+fn known_well_enough(times: &[f64], until: Option<f64>) -> bool {
+    let (Some(until), Some(middle)) = (until, median(times)) else { return false };
+    median_interval(times, CONFIDENCE)
+        .is_some_and(|interval| (interval.high - interval.low) / 2.0 <= until * middle)
+}
+
+fn point(size: &Size, mode: MessageMode) -> SizePoint {
+    let span = |seconds: f64| Span::from_secs_f64(seconds).unwrap_or_default();
+    let middle = median(&size.times);
+    let interval = median_interval(&size.times, CONFIDENCE).and_then(|interval| {
+        let coverage = Ratio::new(interval.coverage)?;
+        Some(TimeInterval { low: span(interval.low), high: span(interval.high), coverage })
+    });
+    let messages = if mode == MessageMode::Both { 2.0 } else { 1.0 };
+    SizePoint {
+        message_bytes: Bytes::new(size.bytes),
+        trials: size.times.len() as u32,
+        repeats: size.repeats,
+        best: span(size.times.iter().copied().fold(f64::INFINITY, f64::min)),
+        median: middle.map(span),
+        interval,
+        bitrate: middle.and_then(|s| Bitrate::from_bps(messages * size.bytes as f64 * 8.0 / s)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

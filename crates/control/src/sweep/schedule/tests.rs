@@ -1,0 +1,210 @@
+//! Series over a path that is a formula, in virtual time.
+
+use super::*;
+use linerate_model::SizeList;
+
+/// A path with a start-up time and a rate; every trial costs the two ends a little more.
+struct Path {
+    startup_s: f64,
+    bps: f64,
+    overhead_s: f64,
+    /// Trials so far, with their size and their messages.
+    seen: Vec<(u64, u32)>,
+    now: f64,
+}
+
+impl Path {
+    fn new(startup_s: f64, bps: f64) -> Self {
+        Self { startup_s, bps, overhead_s: 2.0 * startup_s, seen: Vec::new(), now: 0.0 }
+    }
+
+    /// Runs the whole series; what was told, in order.
+    fn run(&mut self, sweep: &Sweep) -> (Vec<SizePoint>, Schedule) {
+        let mut schedule = Schedule::new(sweep);
+        let mut told = Vec::new();
+        while let Step::Trial(trial) = schedule.next(span(self.now)) {
+            assert!(trial.is_sound(), "{trial:?}");
+            assert_eq!(trial.trial as usize, self.seen.len());
+            self.seen.push((trial.message_bytes.get(), trial.repeats));
+            let (own, peer) = self.carry(&trial, sweep.mode());
+            let spent = own.elapsed_ns.max(peer.elapsed_ns);
+            assert!(spent < trial.patience_ns, "{trial:?} took {spent}");
+            self.now += spent.as_secs_f64() + self.overhead_s;
+            told.extend(schedule.counted(span(self.now), &own, &peer).unwrap());
+        }
+        told.extend(schedule.rest());
+        (told, schedule)
+    }
+
+    fn carry(&self, trial: &Trial, mode: MessageMode) -> (TrialCount, TrialCount) {
+        let one = self.startup_s + trial.message_bytes.get() as f64 * 8.0 / self.bps;
+        let payload = Bytes::new(trial.message_bytes.get() * u64::from(trial.repeats));
+        let count = |turn: f64, first: f64, sends: bool, reads: bool| TrialCount {
+            trial: trial.trial,
+            read_bytes: if reads { payload } else { Bytes::new(0) },
+            written_bytes: if sends { payload } else { Bytes::new(0) },
+            elapsed_ns: span(first + turn * f64::from(trial.repeats - 1)),
+            first_ns: span(first),
+            trouble: None,
+        };
+        match mode {
+            MessageMode::PingPong => {
+                (count(2.0 * one, 2.0 * one, true, true), count(2.0 * one, one, true, true))
+            }
+            // The sender has handed everything over long before; the first message is late.
+            MessageMode::Stream => (count(0.0, 0.0, true, false), count(one, 2.0 * one, false, true)),
+            MessageMode::Both => (count(one, 2.0 * one, true, true), count(one / 2.0, one, true, true)),
+        }
+    }
+}
+
+fn span(seconds: f64) -> Span {
+    Span::from_secs_f64(seconds).unwrap()
+}
+
+fn list(sizes: &[u64]) -> Option<SizeList> {
+    Some(SizeList(sizes.iter().copied().map(Bytes::new).collect()))
+}
+
+#[test]
+fn every_size_gets_its_trials_within_the_time_and_the_path_comes_back() {
+    for (stream, bidir) in [(false, false), (true, false), (false, true)] {
+        let sweep = Sweep { stream, bidir, time: Some(Span::from_secs(30)), ..Sweep::default() };
+        let mut path = Path::new(20e-6, 1e10);
+        let (points, schedule) = path.run(&sweep);
+        assert_eq!((points.len(), schedule.unmeasured()), (schedule.sizes.len(), Vec::new()));
+        // Rehearsals and what is between trials come on top of what was planned.
+        assert!((15.0..36.0).contains(&path.now), "{}", path.now);
+        for point in &points {
+            let bytes = point.message_bytes.get() as f64;
+            let expected = 20e-6 + bytes * 8.0 / 1e10;
+            assert_eq!(point.trials, 7, "{point:?}");
+            assert!((point.best.as_secs_f64() - expected).abs() < 2e-9 + expected * 1e-4, "{point:?}");
+            let messages = if bidir { 2.0 } else { 1.0 };
+            let rate = point.bitrate.unwrap().bps();
+            assert!((rate / (messages * bytes * 8.0 / expected) - 1.0).abs() < 1e-3, "{point:?}");
+            // Seven equal values: the interval is the first and the last of them, 1 - 2 / 2^7.
+            let interval = point.interval.unwrap();
+            assert!((interval.coverage.get() - 126.0 / 128.0).abs() < 1e-9, "{point:?}");
+            assert_eq!(point.median, Some(interval.low));
+        }
+    }
+}
+
+#[test]
+fn five_trials_have_a_median_and_no_interval() {
+    let sweep = Sweep { trials: 5, sizes: list(&[100]), ..Sweep::default() };
+    let (points, _) = Path::new(1e-3, 1e9).run(&sweep);
+    assert_eq!((points[0].trials, points[0].interval), (5, None));
+    assert!(points[0].median.is_some());
+}
+
+#[test]
+fn a_path_that_is_slower_than_its_rehearsal_has_all_its_trials() {
+    let sweep = Sweep { sizes: list(&[1, 2, 4]), time: Some(Span::from_secs(3)), ..Sweep::default() };
+    let mut schedule = Schedule::new(&sweep);
+    let (mut now, mut told) = (0.0, Vec::new());
+    while let Step::Trial(trial) = schedule.next(span(now)) {
+        // The first trials find a path of 5 us, all others one of 20 us.
+        let path = Path::new(if trial.trial < 3 { 5e-6 } else { 20e-6 }, 1e9);
+        let (own, peer) = path.carry(&trial, MessageMode::PingPong);
+        now += own.elapsed_ns.as_secs_f64() + 1e-4;
+        told.extend(schedule.counted(span(now), &own, &peer).unwrap());
+    }
+    assert_eq!(told.iter().map(|point| point.trials).collect::<Vec<_>>(), [7, 7, 7]);
+    assert!(now < 3.5, "{now}");
+}
+
+#[test]
+fn large_messages_on_a_slow_path_get_fewer_trials_and_small_ones_all() {
+    // 8 MiB take 0.67 s one way at 100 Mb/s, far above their share of 20 s.
+    let sweep = Sweep { time: Some(Span::from_secs(20)), ..Sweep::default() };
+    let mut path = Path::new(1e-3, 1e8);
+    let (points, schedule) = path.run(&sweep);
+    assert!(path.now < 42.0, "{}", path.now);
+    assert!(points.iter().filter(|point| point.message_bytes.get() < 1000).all(|point| point.trials == 7));
+    let largest = points.last().unwrap();
+    assert!(largest.trials < 7 && largest.repeats == 1, "{largest:?}");
+    assert!(!schedule.too_slow());
+}
+
+#[test]
+fn a_message_of_a_second_is_the_last_and_the_larger_ones_are_named() {
+    // 1 Mb/s: 128 KiB take 1.05 s.
+    let sizes = list(&[1, 1 << 10, 1 << 17, 1 << 18, 1 << 20]);
+    for order in [TrialSequence::Ascending, TrialSequence::Interleaved] {
+        let sweep =
+            Sweep { sizes: sizes.clone(), order, time: Some(Span::from_secs(60)), ..Sweep::default() };
+        let (points, schedule) = Path::new(1e-3, 1e6).run(&sweep);
+        let measured: Vec<u64> = points.iter().map(|point| point.message_bytes.get()).collect();
+        assert_eq!(measured, [1, 1 << 10, 1 << 17], "{order:?}");
+        assert_eq!(schedule.unmeasured(), [1 << 18, 1 << 20].map(Bytes::new));
+        assert!(schedule.too_slow());
+    }
+}
+
+#[test]
+fn when_the_time_is_over_the_rest_is_named() {
+    let sweep = Sweep { sizes: list(&[1 << 20, 2 << 20, 4 << 20]), ..Sweep::default() };
+    let sweep = Sweep { time: Some(Span::from_ms(100)), ..sweep };
+    // 1 MiB takes 84 ms one way: two round trips are more than twice the time.
+    let (points, schedule) = Path::new(0.0, 1e8).run(&sweep);
+    assert_eq!(points.len() + schedule.unmeasured().len(), 3);
+    assert_eq!(schedule.unmeasured().last(), Some(&Bytes::new(4 << 20)));
+    assert!(!schedule.too_slow());
+}
+
+#[test]
+fn interleaved_trials_go_round() {
+    let sweep = Sweep {
+        sizes: list(&[1, 10, 100]),
+        trials: 3,
+        order: TrialSequence::Interleaved,
+        ..Sweep::default()
+    };
+    let mut path = Path::new(1e-4, 1e9);
+    let (points, schedule) = path.run(&sweep);
+    assert_eq!(points.iter().map(|point| point.trials).collect::<Vec<_>>(), [3, 3, 3]);
+    let mut sizes: Vec<u64> = path.seen.iter().map(|(size, _)| *size).collect();
+    sizes.dedup();
+    assert_eq!(sizes, [1, 10, 100, 1, 10, 100, 1, 10, 100]);
+    assert!(schedule.sizes.iter().all(|size| size.done));
+}
+
+#[test]
+fn a_size_that_is_known_well_enough_gets_no_further_trial() {
+    let sweep = Sweep { trials: 1000, until: Ratio::new(0.01), sizes: list(&[1, 10]), ..Sweep::default() };
+    let (points, _) = Path::new(1e-4, 1e9).run(&sweep);
+    // Six trials are the fewest with an interval, and all are alike.
+    assert_eq!(points.iter().map(|point| point.trials).collect::<Vec<_>>(), [6, 6]);
+}
+
+#[test]
+fn ends_that_do_not_agree_end_the_series() {
+    let sweep = Sweep { sizes: list(&[100]), ..Sweep::default() };
+    let mut schedule = Schedule::new(&sweep);
+    let Step::Trial(trial) = schedule.next(Span::ZERO) else { panic!("no trial") };
+    let (own, peer) = Path::new(1e-4, 1e9).carry(&trial, MessageMode::PingPong);
+    let peer = TrialCount { read_bytes: Bytes::new(1), ..peer };
+    let error = schedule.counted(Span::from_ms(1), &own, &peer).unwrap_err();
+    assert!(error.contains("1B read"), "{error}");
+    // A count that nobody waits for is no news.
+    assert_eq!(schedule.counted(Span::from_ms(1), &own, &peer), Ok(None));
+}
+
+#[test]
+fn a_clock_that_stands_still_and_a_peer_that_says_nonsense_do_no_harm() {
+    for mode in [(false, false), (true, false), (false, true)] {
+        let sweep = Sweep { stream: mode.0, bidir: mode.1, sizes: list(&[1, 2, 4]), ..Sweep::default() };
+        let mut schedule = Schedule::new(&sweep);
+        let mut steps = 0;
+        while let Step::Trial(trial) = schedule.next(Span::from_ms(steps)) {
+            assert!(trial.is_sound());
+            let own = TrialCount::default();
+            let peer = TrialCount { elapsed_ns: Span::from_ns(u64::MAX), ..TrialCount::default() };
+            schedule.counted(Span::from_ms(steps), &own, &peer).unwrap();
+            steps += 1;
+            assert!(steps < 100_000);
+        }
+    }
+}

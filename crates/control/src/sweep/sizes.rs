@@ -1,0 +1,60 @@
+//! The sizes of a series.
+
+use linerate_model::Sweep;
+use linerate_proto::netpipe::Sizes;
+
+/// The sizes in ascending order, each once, none above the largest message.
+pub(super) fn sizes(sweep: &Sweep) -> Vec<u64> {
+    let (from, to) = (sweep.from.get(), sweep.to.get());
+    let mut sizes = match (&sweep.sizes, sweep.points_per_octave) {
+        (Some(list), _) => list.0.iter().map(|size| size.get()).collect(),
+        (None, Some(points)) => even(from, to, points),
+        (None, None) => {
+            let mut sizes = Sizes::new(from, to, sweep.perturb);
+            // Which sizes there are must not depend on how fast they were.
+            std::iter::from_fn(|| sizes.next(0.0)).collect()
+        }
+    };
+    sizes.retain(|size| (1..=Sweep::LARGEST_BYTES).contains(size));
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// So many sizes from each size to its double.
+fn even(from: u64, to: u64, points: u32) -> Vec<u64> {
+    let size = |step: u32| (from as f64 * (f64::from(step) / f64::from(points.max(1))).exp2()).round() as u64;
+    (0..).map(size).take_while(|size| *size <= to).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::SizeList;
+    use linerate_units::Bytes;
+
+    #[test]
+    fn without_a_wish_they_are_those_of_netpipe() {
+        // From a capture of NPtcp 3.7.2 (fixtures of its stand-in): pairs 3 * 2^k and 2^(k+1) with neighbours.
+        let known = [1, 2, 3, 4, 6, 8, 12, 13, 16, 19, 21, 24, 27, 29, 32, 35, 45, 48, 51, 61, 64, 67];
+        let found = sizes(&Sweep { to: Bytes::new(64), ..Sweep::default() });
+        assert_eq!(found, known);
+        assert_eq!(sizes(&Sweep::default()).last(), Some(&((8 << 20) + 3)));
+    }
+
+    #[test]
+    fn even_ones_double_after_so_many_and_a_list_is_taken_as_it_is() {
+        let even = Sweep { points_per_octave: Some(2), to: Bytes::new(16), ..Sweep::default() };
+        // Powers of the root of 2, rounded: 1, 1.41, 2, 2.83, 4, 5.66, 8, 11.3, 16.
+        assert_eq!(sizes(&even), [1, 2, 3, 4, 6, 8, 11, 16]);
+        let list = SizeList([5, 1, 5].map(Bytes::new).to_vec());
+        assert_eq!(sizes(&Sweep { sizes: Some(list), ..Sweep::default() }), [1, 5]);
+    }
+
+    #[test]
+    fn nothing_is_larger_than_the_largest_message() {
+        let largest = Bytes::new(Sweep::LARGEST_BYTES);
+        let found = sizes(&Sweep { from: largest, to: largest, ..Sweep::default() });
+        assert_eq!(found, [Sweep::LARGEST_BYTES - 3, Sweep::LARGEST_BYTES]);
+    }
+}

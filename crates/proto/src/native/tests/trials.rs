@@ -1,0 +1,202 @@
+//! The dialogue of a series over message sizes, between two ends without a path.
+
+use linerate_model::{Direction, HostInfo, Side, SideSettings, Sweep, Tally, TestSpec};
+use linerate_units::{Bytes, Span, Timestamp};
+
+use super::super::message::Message;
+use super::super::{ClientSession, Framer, Preface, ServerSession};
+use super::{COOKIE, DRAIN};
+use crate::PeerError;
+use crate::session::{Admission, Ended, FlowOrder, Input, Output, Session, Trial, TrialCount};
+
+fn spec() -> TestSpec {
+    TestSpec { sweep: Some(Sweep::default()), ..TestSpec::default() }
+}
+
+fn trial(trial: u32) -> Trial {
+    Trial { trial, message_bytes: Bytes::new(64), repeats: 10, patience_ns: Span::from_secs(20) }
+}
+
+fn counted(trial: u32) -> TrialCount {
+    let (read_bytes, written_bytes) = (Bytes::new(640), Bytes::new(640));
+    TrialCount { trial, read_bytes, written_bytes, elapsed_ns: Span::from_ns(5000), ..TrialCount::default() }
+}
+
+fn last_word(side: Side) -> Input<'static> {
+    Input::FlowEnded(Box::new(Ended {
+        flow: 0,
+        side,
+        settings: SideSettings::default(),
+        tally: Tally::default(),
+        caveats: Vec::new(),
+    }))
+}
+
+/// Both ends; what they send reaches the other at once.
+struct Pair {
+    now: Timestamp,
+    client: ClientSession,
+    server: ServerSession,
+    /// What each end has told its driver: true is the client.
+    told: Vec<(bool, Output)>,
+}
+
+impl Pair {
+    /// Both ends up to the client's start.
+    fn started(spec: TestSpec) -> Result<Self, PeerError> {
+        let now = Timestamp::START;
+        let client = ClientSession::new(now, HostInfo::default(), spec, DRAIN);
+        let mut pair = Self { now, client, server: ServerSession::new(now), told: Vec::new() };
+        pair.settle()?;
+        let admission = Admission { host: HostInfo::default(), cookie: COOKIE, neighbours: 0 };
+        pair.feed(false, Input::Admit(Box::new(admission)))?;
+        let order = FlowOrder { flow: 0, direction: Direction::Upload, length_bytes: Bytes::new(64) };
+        pair.feed(true, Input::Measure(vec![order]))?;
+        pair.feed(true, Input::FlowsOpen)?;
+        pair.feed(false, Input::FlowsOpen)?;
+        pair.told.clear();
+        Ok(pair)
+    }
+
+    fn feed(&mut self, client: bool, input: Input<'_>) -> Result<(), PeerError> {
+        if client { self.client.input(self.now, input) } else { self.server.input(self.now, input) }?;
+        self.settle()
+    }
+
+    fn settle(&mut self) -> Result<(), PeerError> {
+        loop {
+            let (of_client, output) = match self.client.output() {
+                Some(output) => (true, output),
+                None => match self.server.output() {
+                    Some(output) => (false, output),
+                    None => return Ok(()),
+                },
+            };
+            match output {
+                Output::Send(bytes) if of_client => self.server.input(self.now, Input::Bytes(&bytes))?,
+                Output::Send(bytes) => self.client.input(self.now, Input::Bytes(&bytes))?,
+                other => self.told.push((of_client, other)),
+            }
+        }
+    }
+
+    /// Lets time pass in which both ends live, until one of them has had enough.
+    fn wait(&mut self, most: Span) -> Result<(), PeerError> {
+        let until = self.now + most;
+        while self.now < until {
+            let next = [self.client.deadline(), self.server.deadline()].into_iter().flatten().min();
+            self.now = next.unwrap_or(until).max(self.now).min(until);
+            self.feed(true, Input::Tick)?;
+            self.feed(false, Input::Tick)?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn trials_run_one_after_another_and_the_series_ends_in_the_regular_way() {
+    let mut pair = Pair::started(spec()).unwrap();
+    for number in 0..3 {
+        pair.feed(true, Input::Trial(trial(number))).unwrap();
+        assert!(matches!(pair.told.pop(), Some((false, Output::Trial(got))) if got == trial(number)));
+        pair.feed(false, Input::TrialCounted(counted(number))).unwrap();
+        assert!(matches!(pair.told.pop(), Some((true, Output::PeerTrial(got))) if got == counted(number)));
+    }
+    pair.feed(true, last_word(Side::Sender)).unwrap();
+    assert!(matches!(pair.told.pop(), Some((false, Output::PeerEnded(_)))));
+    pair.feed(false, last_word(Side::Receiver)).unwrap();
+    let over = pair.told.drain(..).filter(|(_, output)| matches!(output, Output::PhaseDone)).count();
+    assert_eq!(over, 2);
+    pair.feed(true, Input::Finish).unwrap();
+    assert!(pair.told.iter().any(|told| matches!(told, (false, Output::Done))));
+}
+
+#[test]
+fn a_count_that_crosses_the_last_word_does_no_harm() {
+    let mut pair = Pair::started(spec()).unwrap();
+    pair.feed(true, Input::Trial(trial(0))).unwrap();
+    // The client gives up; the server's count is on its way meanwhile.
+    pair.server.input(pair.now, Input::TrialCounted(counted(0))).unwrap();
+    pair.client.input(pair.now, last_word(Side::Sender)).unwrap();
+    pair.settle().unwrap();
+    pair.feed(false, last_word(Side::Receiver)).unwrap();
+    assert!(pair.told.iter().any(|told| matches!(told, (true, Output::PhaseDone))));
+}
+
+#[test]
+fn a_count_that_crosses_the_last_word_leaves_its_deadline_as_it_is() {
+    let mut pair = Pair::started(spec()).unwrap();
+    pair.feed(true, Input::Trial(trial(0))).unwrap();
+    pair.server.input(pair.now, Input::TrialCounted(counted(0))).unwrap();
+    pair.client.input(pair.now, last_word(Side::Sender)).unwrap();
+    pair.settle().unwrap();
+    // The server lives and never says its last word: 5 s and the drain of 1 s.
+    assert_eq!(pair.wait(Span::from_ms(5900)), Ok(()));
+    let error = pair.wait(Span::from_secs(1)).unwrap_err();
+    assert_eq!(error, PeerError::Silent { during: "waiting for the server's counts", waited_s: 6 });
+}
+
+#[test]
+fn what_cannot_be_is_refused_at_either_end() {
+    for wrong in [
+        Trial { message_bytes: Bytes::new(0), ..trial(0) },
+        Trial { message_bytes: Bytes::new((64 << 20) + 1), ..trial(0) },
+        Trial { repeats: 0, ..trial(0) },
+        Trial { repeats: 100_001, ..trial(0) },
+        Trial { patience_ns: Span::from_secs(601), ..trial(0) },
+    ] {
+        let mut pair = Pair::started(spec()).unwrap();
+        assert!(matches!(pair.feed(true, Input::Trial(wrong)), Err(PeerError::Local { .. })), "{wrong:?}");
+        let bytes = Framer::encode(&Message::Trial(wrong)).unwrap();
+        let error = pair.server.input(pair.now, Input::Bytes(&bytes)).unwrap_err();
+        assert!(matches!(error, PeerError::Misbehaved { .. }), "{error:?}");
+    }
+    // One at a time.
+    let mut pair = Pair::started(spec()).unwrap();
+    pair.feed(true, Input::Trial(trial(0))).unwrap();
+    assert!(pair.feed(true, Input::Trial(trial(1))).is_err());
+    // A count of another trial.
+    assert!(pair.feed(false, Input::TrialCounted(counted(1))).is_err());
+    // A plain test has no trials.
+    let mut pair = Pair::started(TestSpec::default()).unwrap();
+    assert!(pair.feed(true, Input::Trial(trial(0))).is_err());
+}
+
+#[test]
+fn a_server_that_lives_and_never_counts_is_given_up() {
+    let mut pair = Pair::started(spec()).unwrap();
+    pair.feed(true, Input::Trial(trial(0))).unwrap();
+    assert_eq!(pair.wait(Span::from_secs(24)), Ok(()));
+    let error = pair.wait(Span::from_secs(2)).unwrap_err();
+    assert_eq!(
+        error,
+        PeerError::Silent { during: "waiting for the server's count of a trial", waited_s: 25 }
+    );
+}
+
+#[test]
+fn a_client_that_lives_and_asks_for_nothing_is_given_up() {
+    let mut pair = Pair::started(spec()).unwrap();
+    pair.feed(true, Input::Trial(trial(0))).unwrap();
+    pair.feed(false, Input::TrialCounted(counted(0))).unwrap();
+    assert_eq!(pair.wait(Span::from_secs(59)), Ok(()));
+    let error = pair.wait(Span::from_secs(2)).unwrap_err();
+    assert_eq!(error, PeerError::Silent { during: "waiting for the client's next trial", waited_s: 60 });
+}
+
+#[test]
+fn a_server_of_an_older_version_is_named() {
+    let now = Timestamp::START;
+    let mut client = ClientSession::new(now, HostInfo::default(), spec(), DRAIN);
+    client.input(now, Input::Bytes(&Preface::CONTROL.encode())).unwrap();
+    let welcome = Message::Welcome {
+        version: 1,
+        capabilities: ["tcp", "udp"].map(str::to_owned).to_vec(),
+        host: HostInfo::default(),
+        cookie: "00".repeat(16),
+        neighbours: 0,
+    };
+    let error = client.input(now, Input::Bytes(&Framer::encode(&welcome).unwrap())).unwrap_err();
+    assert_eq!(error, PeerError::Lacks { what: "sweep", can: "tcp, udp".to_owned() });
+    assert!(error.to_string().contains("'sweep'"), "{error}");
+}

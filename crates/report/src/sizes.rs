@@ -1,0 +1,120 @@
+//! A series over message sizes, in words and as a table.
+
+use linerate_model::{FlowRecord, MessageMode, RunRecord, SizeCurve, SizePoint, Sweep, TimeInterval};
+
+use crate::layout::{Ink, View, harmless};
+use crate::quantity::{ABSENT, or_absent, percent};
+use crate::table::{Cell, Column, Table};
+use crate::text::labelled;
+use crate::text_flow::details;
+
+/// The flows of a run that are series.
+pub(crate) fn series(record: &RunRecord) -> impl Iterator<Item = &FlowRecord> {
+    record.flows.iter().filter(|flow| !flow.sizes.is_empty())
+}
+
+/// Whether the run was asked for a series, or has one.
+pub(crate) fn is_series(record: &RunRecord) -> bool {
+    let asked = record.start.as_ref().is_some_and(|start| start.spec.sweep.is_some());
+    asked || series(record).next().is_some()
+}
+
+/// What a time of a point is, in words.
+pub(crate) fn time_words(record: &RunRecord) -> &'static str {
+    let sweep = record.start.as_ref().and_then(|start| start.spec.sweep.as_ref());
+    match sweep.map(Sweep::mode) {
+        Some(MessageMode::Stream) => "time of one message at the receiver",
+        Some(MessageMode::Both) => "time of one message each way",
+        Some(MessageMode::PingPong) | None => "half the round trip of one message",
+    }
+}
+
+/// The series for a person: what it comes to, then a row for each size.
+pub(crate) fn lines(record: &RunRecord, view: &View) -> Vec<String> {
+    let mut lines = Vec::new();
+    for flow in &record.flows {
+        lines.push(String::new());
+        let name = harmless(&flow.plan.name);
+        if flow.sizes.is_empty() {
+            lines.extend(labelled(&name, "no size was measured.", Ink::Plain, view));
+            continue;
+        }
+        lines.extend(labelled(&name, &extent(record, flow), Ink::Plain, view));
+        for (label, text) in facts(flow) {
+            lines.extend(labelled(label, &text, ink_of(label), view));
+        }
+        lines.push(String::new());
+        lines.extend(table(flow).lines(view));
+    }
+    lines
+}
+
+fn ink_of(label: &str) -> Ink {
+    if matches!(label, "latency" | "highest") { Ink::Result } else { Ink::Plain }
+}
+
+/// Which sizes were measured, and how their times are meant.
+fn extent(record: &RunRecord, flow: &FlowRecord) -> String {
+    let ends = flow.sizes.first().zip(flow.sizes.last());
+    let ends = ends.map(|(first, last)| format!(" from {} to {}", first.message_bytes, last.message_bytes));
+    format!("{} sizes{}; times are {}", flow.sizes.len(), ends.unwrap_or_default(), time_words(record))
+}
+
+/// What a series comes to, as label and text.
+pub(crate) fn facts(flow: &FlowRecord) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if let Some(curve) = &flow.curve {
+        facts.extend(curve_facts(curve));
+    }
+    if flow.sizes.iter().any(|point| point.median.is_some() && point.interval.is_none()) {
+        let text = "none where fewer than six trials were made: their median has no interval at 95 %";
+        facts.push(("interval", text.to_owned()));
+    }
+    facts.extend(details(flow));
+    facts
+}
+
+fn curve_facts(curve: &SizeCurve) -> Vec<(&'static str, String)> {
+    let mut facts = vec![
+        ("latency", format!("{} for {}", curve.smallest_one_way, curve.smallest_bytes)),
+        ("highest", format!("{} at {}", curve.peak, curve.peak_bytes)),
+    ];
+    if let Some(size) = curve.saturation_bytes {
+        facts.push(("saturated", format!("from {size} on: every larger size has nine tenths of that")));
+    }
+    if let Some(fit) = &curve.fit {
+        let text = format!(
+            "start-up {}, then {}; half of that at {} (Hockney; the worst size is {} off)",
+            fit.startup,
+            fit.asymptotic,
+            fit.half_performance_bytes,
+            percent(fit.largest_error)
+        );
+        facts.push(("line", text));
+    }
+    facts
+}
+
+/// A row for each size. Columns for which no size has a value are left out.
+pub(crate) fn table(flow: &FlowRecord) -> Table {
+    let points = &flow.sizes;
+    let column = |head, cell: &dyn Fn(&SizePoint) -> Option<String>| {
+        let cells: Vec<Option<String>> = points.iter().map(cell).collect();
+        let known = cells.iter().any(Option::is_some);
+        let filled = cells.into_iter().map(|cell| Cell::plain(cell.unwrap_or_else(|| ABSENT.to_owned())));
+        known.then(|| Column::numbers(head, filled.collect()))
+    };
+    let sizes = points.iter().map(|point| Cell::plain(point.message_bytes.get().to_string())).collect();
+    let mut columns = vec![Column::numbers("bytes", sizes)];
+    columns.extend(column("trials", &|point| Some(format!("{} x {}", point.trials, point.repeats))));
+    columns.extend(column("best", &|point| Some(point.best.to_string())));
+    columns.extend(column("median", &|point| Some(point.median?.to_string())));
+    columns.extend(column("95 % interval", &|point| Some(interval(&point.interval?))));
+    let rates = points.iter().map(|point| Cell::new(Ink::Result, or_absent(point.bitrate))).collect();
+    columns.push(Column::numbers("bitrate", rates));
+    Table::new(columns)
+}
+
+fn interval(interval: &TimeInterval) -> String {
+    format!("{} .. {}", interval.low, interval.high)
+}
