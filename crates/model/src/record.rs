@@ -392,8 +392,8 @@ mod tests {
             flow: 3,
             point: SizePoint {
                 message_bytes: Bytes::new(bytes),
-                trials: 3,
-                repeats: 10,
+                trials: Some(3),
+                repeats: None,
                 best: Span::from_ns(best_ns),
                 median: None,
                 interval: None,

@@ -12,10 +12,13 @@ use serde::{Deserialize, Serialize};
 pub struct SizePoint {
     /// Bytes of a message.
     pub message_bytes: Bytes,
-    /// Trials that were evaluated.
-    pub trials: u32,
+    /// Trials that were evaluated; absent where a program of others does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trials: Option<u32>,
     /// Messages in each trial; in the last one, where they became fewer because messages took longer than was thought.
-    pub repeats: u32,
+    /// Absent as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<u32>,
     /// Time of one message in the best trial.
     #[serde(rename = "best_one_way_ns")]
     pub best: Span,

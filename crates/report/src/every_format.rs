@@ -133,8 +133,8 @@ fn size() -> impl Strategy<Value = Body> {
         let coverage = Ratio::new(real).unwrap_or_default();
         let point = SizePoint {
             message_bytes: Bytes::new(bytes),
-            trials: 7,
-            repeats: u32::MAX,
+            trials: known.then_some(7),
+            repeats: known.then_some(u32::MAX),
             best: time,
             median: known.then_some(time),
             interval: known.then_some(TimeInterval { low: Span::ZERO, high: time, coverage }),

@@ -342,8 +342,8 @@ pub(crate) fn size(bytes: u64, trials: u32) -> (u16, Body) {
     };
     let point = SizePoint {
         message_bytes: Bytes::new(bytes),
-        trials,
-        repeats: 500,
+        trials: Some(trials),
+        repeats: Some(500),
         best: interval.low,
         median: Some(median),
         interval: (trials >= 6).then_some(interval),

@@ -25,7 +25,8 @@ pub(crate) fn time_words(record: &RunRecord) -> &'static str {
     match sweep.map(Sweep::mode) {
         Some(MessageMode::Stream) => "time of one message at the receiver",
         Some(MessageMode::Both) => "time of one message each way",
-        Some(MessageMode::PingPong) | None => "half the round trip of one message",
+        Some(MessageMode::PingPong) => "half the round trip of one message",
+        None => "time of one message, as its program counts",
     }
 }
 
@@ -106,7 +107,7 @@ pub(crate) fn table(flow: &FlowRecord) -> Table {
     };
     let sizes = points.iter().map(|point| Cell::plain(point.message_bytes.get().to_string())).collect();
     let mut columns = vec![Column::numbers("bytes", sizes)];
-    columns.extend(column("trials", &|point| Some(format!("{} x {}", point.trials, point.repeats))));
+    columns.extend(column("trials", &|point| Some(format!("{} x {}", point.trials?, point.repeats?))));
     columns.extend(column("best", &|point| Some(point.best.to_string())));
     columns.extend(column("median", &|point| Some(point.median?.to_string())));
     columns.extend(column("95 % interval", &|point| Some(interval(&point.interval?))));

@@ -33,7 +33,7 @@ pub(crate) struct CheckArgs {
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The program that wrote the files, where they do not tell
-    #[arg(long, value_name = "TOOL", value_parser = PossibleValuesParser::new(tools()))]
+    #[arg(long, value_name = "TOOL", value_parser = PossibleValuesParser::new(linerate_proto::reading::TOOLS))]
     tool: Option<String>,
     /// A rate to check, payload each second, as 966.5M
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = typed::<Bitrate>, help_heading = "Figures")]
@@ -130,12 +130,6 @@ struct PathArgs {
     /// Bytes of each call, or payload of a datagram
     #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = typed::<Bytes>, help_heading = "Flow")]
     length: Option<Typed>,
-}
-
-/// The names of the programs whose results are read: those of their protocols, and our own.
-fn tools() -> Vec<&'static str> {
-    let names = linerate_proto::ALL.iter().map(|protocol| protocol.name);
-    names.map(|name| if name == "native" { answer::OURS } else { name }).collect()
 }
 
 fn rtt(text: &str) -> Result<Typed, String> {

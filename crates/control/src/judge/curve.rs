@@ -52,7 +52,7 @@ mod tests {
     /// A point whose time is that of the model.
     fn point(bytes: u64, startup_s: f64, bps: f64) -> SizePoint {
         let best = Span::from_secs_f64(startup_s + bytes as f64 * 8.0 / bps).unwrap();
-        let (message_bytes, trials, repeats) = (Bytes::new(bytes), 1, 1);
+        let (message_bytes, trials, repeats) = (Bytes::new(bytes), Some(1), None);
         let bitrate = Bitrate::of(message_bytes, best);
         SizePoint { message_bytes, trials, repeats, best, median: None, interval: None, bitrate }
     }

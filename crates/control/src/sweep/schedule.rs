@@ -282,8 +282,8 @@ fn point(size: &Size, mode: MessageMode) -> SizePoint {
     let messages = if mode == MessageMode::Both { 2.0 } else { 1.0 };
     SizePoint {
         message_bytes: Bytes::new(size.bytes),
-        trials: size.times.len() as u32,
-        repeats: size.repeats,
+        trials: Some(size.times.len() as u32),
+        repeats: Some(size.repeats),
         best: span(size.times.iter().copied().fold(f64::INFINITY, f64::min)),
         median: middle.map(span),
         interval,

@@ -406,8 +406,8 @@ impl Series {
         let measured = Measured { size: self.size, repeats: self.repeats, seconds: self.last };
         let point = Box::new(SizePoint {
             message_bytes: Bytes::new(self.size),
-            trials: TRIALS,
-            repeats: self.repeats,
+            trials: Some(TRIALS),
+            repeats: Some(self.repeats),
             best: Span::from_secs_f64(self.last).unwrap_or_default(),
             median: None,
             interval: None,

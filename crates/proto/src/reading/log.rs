@@ -8,7 +8,7 @@ use linerate_model::metrics::{flow, loss, tcp};
 use linerate_model::reading::{Claim, End, ForeignTest, Quantity, Reading, Scope};
 use linerate_model::{
     Body, Caveat, CaveatKind, Direction, EVENT_SCHEMA, FlowPlan, Outcome, Readings, RunStart, Sample, Side,
-    SideSettings, Tally, UdpTally, World,
+    SideSettings, SizePoint, Tally, UdpTally, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use sha1::{Digest as _, Sha1};
@@ -62,6 +62,7 @@ pub fn bodies(reading: &Reading, test: &ForeignTest, from: &Imported) -> Vec<(Ti
         log.push((Timestamp::START, Body::FlowPlanned(flow.plan())));
         log.extend(flow.opened().map(|body| (Timestamp::START, body)));
         log.extend(flow.samples());
+        log.extend(flow.sizes().map(|point| (Timestamp::START, Body::Size { flow: number, point })));
         for side in [Side::Sender, Side::Receiver] {
             if let Some(tally) = flow.tally(side) {
                 flow.end = flow.end.max(Timestamp::START + tally.elapsed);
@@ -256,7 +257,7 @@ impl<'a> Flow<'a> {
     fn tally(&self, side: Side) -> Option<Tally> {
         let claims = self.whole(side);
         if claims.is_empty() {
-            return self.best_size(side);
+            return None;
         }
         let rated: Vec<&&Claim> =
             claims.iter().filter(|claim| claim.figure(Quantity::Bitrate).is_some()).collect();
@@ -322,31 +323,25 @@ impl<'a> Flow<'a> {
         Ratio::new(share.value).filter(|share| share.get() <= 1.0)
     }
 
-    /// NetPIPE has a figure for each message size: the largest rate stands for the series.
-    fn best_size(&self, side: Side) -> Option<Tally> {
-        if side == Side::Sender {
-            return None;
-        }
-        let best = self.best()?;
-        let rate = best.figure(Quantity::Bitrate)?.value;
-        let bytes = Bytes::new(best.figure(Quantity::MessageSize)?.value as u64);
-        let elapsed = best.figure(Quantity::OneWay).and_then(|time| Span::from_secs_f64(time.value))?;
-        let bitrate = Bitrate::from_bps(rate).unwrap_or_default();
-        Some(Tally { bytes, total_bytes: bytes, elapsed, bitrate, complete: true, ..Tally::default() })
-    }
-
-    fn best(&self) -> Option<&'a Claim> {
-        let rate = |claim: &&Claim| claim.figure(Quantity::Bitrate).map_or(0.0, |rate| rate.value);
-        self.claims(Scope::Size).max_by(|a, b| rate(a).total_cmp(&rate(b)))
+    /// The points of a series over message sizes: of each the best time, which is what NetPIPE tells.
+    fn sizes(&self) -> impl Iterator<Item = SizePoint> {
+        self.claims(Scope::Size).filter_map(|claim| {
+            let value = |quantity| claim.figure(quantity).map(|figure| figure.value);
+            Some(SizePoint {
+                message_bytes: Bytes::new(value(Quantity::MessageSize)? as u64),
+                trials: None,
+                repeats: None,
+                best: Span::from_secs_f64(value(Quantity::OneWay)?)?,
+                median: None,
+                interval: None,
+                bitrate: value(Quantity::Bitrate).and_then(Bitrate::from_bps),
+            })
+        })
     }
 
     /// What makes the figures of this flow less than those of a measurement.
     fn weakness(&self) -> Option<Caveat> {
-        let text = if let Some(best) = self.best() {
-            let size = best.figure(Quantity::MessageSize).map_or(0.0, |size| size.value);
-            let sizes = self.claims(Scope::Size).count();
-            format!("of {sizes} message sizes this is the one with the largest rate, {size} bytes")
-        } else if self.whole(Side::Receiver).is_empty() && !self.whole(Side::Sender).is_empty() {
+        let text = if self.whole(Side::Receiver).is_empty() && !self.whole(Side::Sender).is_empty() {
             "the file has only the count of the sender: what arrived is not known".to_owned()
         } else if self.whole(Side::Receiver).iter().any(|claim| claim.side.is_none()) {
             "the file does not tell whose count it is; it stands as the receiver's".to_owned()
@@ -417,6 +412,17 @@ mod tests {
     }
 
     #[test]
+    fn a_series_has_every_size_and_no_total() {
+        let record = record("netpipe/v372.out");
+        let flow = &record.flows[0];
+        assert_eq!((flow.sizes.len(), flow.receiver.is_none(), flow.sender.is_none()), (22, true, true));
+        // Its first line: one byte, 3.720930 "Mbps", which are 2^20 bits, and 2.05 us.
+        let first = &flow.sizes[0];
+        assert_eq!((first.message_bytes.get(), first.best, first.trials), (1, Span::from_ns(2050), None));
+        assert!((first.bitrate.unwrap().bps() - 3.720_930 * 1_048_576.0).abs() < 1.0);
+    }
+
+    #[test]
     fn the_receiver_of_datagrams_counts_those_that_came() {
         let record = record("iperf3/v321-udp-loss.json");
         let receiver = record.flows[0].receiver.as_ref().unwrap();
@@ -444,12 +450,11 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_rate_stands_for_a_series_of_sizes() {
+    fn the_largest_rate_of_a_series_is_its_headline() {
         let record = record("netpipe/np-bidir.out");
         let flow = &record.flows[0];
         // The largest of the second column.
         assert_eq!(flow.bitrate(), Bitrate::from_bps(187.976_136 * 1_048_576.0));
-        assert_eq!(flow.receiver.as_ref().unwrap().bytes.get(), 76_800);
-        assert!(flow.caveats.iter().any(|caveat| caveat.text.contains("23 message sizes")));
+        assert_eq!(flow.sizes.len(), 23);
     }
 }

@@ -26,6 +26,8 @@ pub fn name_and_unit(quantity: Quantity) -> (&'static str, &'static str) {
         Quantity::MessageSize => ("message_size", "B"),
         Quantity::CpuLocal => ("cpu_local", "ratio"),
         Quantity::CpuRemote => ("cpu_remote", "ratio"),
+        Quantity::CpuSender => ("cpu_sender", "ratio"),
+        Quantity::CpuReceiver => ("cpu_receiver", "ratio"),
         Quantity::CyclesPerByte => ("cycles_per_byte", "1/B"),
         Quantity::PacketsPerInterrupt => ("packets_per_interrupt", "1"),
         Quantity::Mss => ("mss", "B"),
