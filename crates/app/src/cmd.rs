@@ -11,6 +11,7 @@ mod reference;
 mod serve;
 mod stand_in;
 mod test;
+mod token;
 
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use envelope::EnvelopeArgs;

@@ -1,5 +1,6 @@
 //! `linerate test`.
 
+mod from;
 mod sinks;
 
 use std::path::Path;
@@ -38,6 +39,13 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
         say::error(trouble);
         return Exit::Usage;
     }
+    let agent = match from::agent(args) {
+        Ok(agent) => agent,
+        Err(trouble) => {
+            say::error(trouble);
+            return Exit::Usage;
+        }
+    };
     let Ok(signals) = Signals::catch() else {
         say::error("cannot catch signals");
         return Exit::Failed;
@@ -67,7 +75,10 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
         witness: lab.as_ref().map(|lab| lab as &dyn Witness),
         stop: signals.stop(),
     };
-    let result = measure(&request, &mut log);
+    let result = match agent {
+        Some(agent) => from::measure(agent, &request, &mut log),
+        None => measure(&request, &mut log),
+    };
     let record = log.into_record();
     screen.end();
     let kept = archive.as_mut().is_some_and(ArchiveSink::close).then_some(id);
