@@ -3,6 +3,7 @@
 use std::fmt;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use linerate_model::{Body, GroupStart};
 use linerate_proto::Ticket;
@@ -13,6 +14,9 @@ use linerate_units::{Span, Timestamp};
 use super::{Client, LOOK};
 use crate::error::ControlError;
 use crate::log::Log;
+
+/// The last moment is not slept through: who is on a processor then starts in time, however busy the host.
+const AWAKE: Duration = Duration::from_millis(1);
 
 /// Where a run waits before its first phase.
 pub(crate) struct Gate {
@@ -79,9 +83,14 @@ impl Client<'_> {
             }
             let opens = gate.opens();
             let (until, bell) = match opens {
-                Some(at) if at.has_passed() => return Ok(opens),
+                Some(at) if at.remaining() <= AWAKE => {
+                    while !at.has_passed() {
+                        std::hint::spin_loop();
+                    }
+                    return Ok(opens);
+                }
                 // Rung for the last time: from here on only the clock and the stop flag count.
-                Some(at) => (at, None),
+                Some(at) => (Mono(at.as_ns().saturating_sub(AWAKE.as_nanos() as u64)), None),
                 None => (Mono::FAR, Some(gate.bell.as_fd())),
             };
             let until = until.min(clock::now() + LOOK.as_duration());

@@ -149,6 +149,9 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 let why = "the place was held for longer than this server allows (--limit-time)".to_owned();
                 self.talk.input(Input::GiveUp(why.clone()))?;
                 self.turned_away = Some(why);
+            } else if self.shared.stopping() && !self.jobs.is_empty() {
+                // What was measured until now goes to the coordinator first.
+                self.stop_jobs();
             } else if self.shared.stopping() {
                 self.talk.input(Input::GiveUp("the agent was stopped".to_owned()))?;
             }
