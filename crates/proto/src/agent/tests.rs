@@ -12,6 +12,9 @@ const TICKET: Ticket = Ticket([7; 16]);
 /// The agent's clock is so far ahead of the coordinator's.
 const AHEAD: Span = Span::from_secs(1000);
 
+/// More deadlines than an hour of heartbeats of both ends has.
+const MOST_TICKS: u32 = 50_000;
+
 /// One way takes so long.
 const DELAY: Span = Span::from_ms(10);
 
@@ -106,7 +109,8 @@ impl Pair {
     /// Lets time pass; both ends hear of their deadlines and of each other.
     fn pass(&mut self, span: Span) -> Result<(), PeerError> {
         let until = self.now + span;
-        loop {
+        for tick in 0.. {
+            assert!(tick < MOST_TICKS, "a tick at its deadline must move the deadline");
             let agents = self.agent.deadline().map(|at| Timestamp::from_ns(at.as_ns() - AHEAD.as_ns()));
             let next = [self.coordinator.deadline(), agents].into_iter().flatten().min();
             let Some(next) = next.filter(|next| *next <= until) else { break };
@@ -133,12 +137,13 @@ fn drain(end: &mut impl Dialogue, news: &mut Vec<Output>) -> Vec<u8> {
 
 /// Runs one end alone until its deadline gives up; the error, and how long that took.
 fn alone(end: &mut impl Dialogue, from: Timestamp) -> (PeerError, Span) {
-    loop {
+    for _ in 0..MOST_TICKS {
         let at = end.deadline().unwrap();
         if let Err(error) = end.input(at, Input::Tick) {
             return (error, at.since(from));
         }
     }
+    panic!("it waits for ever");
 }
 
 #[test]
