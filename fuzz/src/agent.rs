@@ -201,9 +201,17 @@ fn write_messages() -> Vec<Vec<u8>> {
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let message = |number: u8| [1, number];
     let at_work = [2, 1, 7, 4, 7, 1, 11, 6, 1, 7, 1, 1, 16, 8, 1, 9, 1, 1, 21, 1, 24];
-    let coordinating =
-        [&[3, 10, 0][..], &message(9), &[11, 1], &message(14), &message(15), &message(17), &[12, 1], &message(20)]
-            .concat();
+    let coordinating = [
+        &[3, 10, 0][..],
+        &message(9),
+        &[11, 1],
+        &message(14),
+        &message(15),
+        &message(17),
+        &[12, 1],
+        &message(20),
+    ]
+    .concat();
     let greeted = [&[0, 0, 0][..], &message(0), &message(2)].concat();
     let challenged = [&[1, 0, 0][..], &message(1), &message(3)].concat();
     vec![at_work.to_vec(), coordinating, greeted, challenged, vec![2, 3, 255, 3, 255], vec![3, 13, 0, 3, 255]]

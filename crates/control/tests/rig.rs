@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_control::{
-    Coordinator, FlowEnd, FlowJob, Group, HostRef, Log, News, Request, Rig, Server, ServerConfig, Sink, Switch,
-    Target, Told, Trouble, measure, run_group,
+    Coordinator, FlowEnd, FlowJob, Group, HostRef, Log, News, Request, Rig, Server, ServerConfig, Sink,
+    Switch, Target, Told, Trouble, measure, run_group,
 };
 use linerate_model::{Body, CaveatKind, Event, HostInfo, Outcome, RunRecord, TestSpec, World};
 use linerate_proto::agent::Token;
@@ -179,7 +179,8 @@ fn what_a_host_cannot_do_and_one_server_under_two_names_are_told_too() {
     let (a, b) = (Agent::start(), Agent::with(limited));
     let mut long = flow(0, 1, 5000);
     long.spec.socket.congestion = Some("of_tomorrow".to_owned());
-    let troubles = carry_out(rig([&a, &b]), &group(vec![long, flow(1, 1, 100), flow(0, 9, 100)])).unwrap_err();
+    let troubles =
+        carry_out(rig([&a, &b]), &group(vec![long, flow(1, 1, 100), flow(0, 9, 100)])).unwrap_err();
     let told: Vec<String> = troubles.iter().map(ToString::to_string).collect();
     for (at, words) in [
         (0, "a: flow 1: its kernel has no congestion control 'of_tomorrow'"),
@@ -244,7 +245,8 @@ fn the_background_ends_with_the_others_and_who_starts_later_starts_later() {
 #[test]
 fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
     let (a, b, c, d) = (Agent::start(), Agent::start(), Agent::start(), Agent::start());
-    let group = group(vec![flow(0, 1, 500), flow(2, 3, 500)]);
+    // Two groups, so that the runs of the second begin long after the coordinator's own time.
+    let groups = [group(vec![flow(0, 1, 1500)]), group(vec![flow(0, 1, 300), flow(2, 3, 300)])];
     let mut logs = [Log::new("1".to_owned(), Vec::new()), Log::new("2".to_owned(), Vec::new())];
     let mut began: Vec<(usize, Timestamp, Span)> = Vec::new();
     let mut on = |told: &Told<'_>| {
@@ -254,7 +256,10 @@ fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
     };
     let mut coordinator = Coordinator::connect(rig([&a, &b, &c, &d]), &AtomicBool::new(false)).unwrap();
     let error = coordinator.standings().into_iter().map(|s| s.unwrap().offset_error).max().unwrap();
-    let ends = coordinator.run_group(&group, &mut logs, &AtomicBool::new(false), &mut on).unwrap();
+    let stop = AtomicBool::new(false);
+    let mut first = [Log::new("0".to_owned(), Vec::new())];
+    coordinator.run_group(&groups[0], &mut first, &stop, &mut |_| ()).unwrap();
+    let ends = coordinator.run_group(&groups[1], &mut logs, &stop, &mut on).unwrap();
     coordinator.finish();
     assert_eq!(began.len(), 2);
     for (flow, at, late) in began {

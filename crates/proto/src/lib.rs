@@ -23,8 +23,8 @@ mod virtual_hosts;
 
 pub use error::PeerError;
 pub use session::{Admission, Ended, FlowOrder, Hello, Input, Output, Place, Progress, Session, Welcome};
-pub use ticket::Ticket;
 pub use stamp::{SeqField, StampLayout, TimeField, TimeForm};
+pub use ticket::Ticket;
 
 use stand_in::StandIn;
 

@@ -30,7 +30,10 @@ pub(crate) struct Gate {
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("opens", &self.opens).field("passed", &self.passed).finish_non_exhaustive()
+        f.debug_struct("Gate")
+            .field("opens", &self.opens)
+            .field("passed", &self.passed)
+            .finish_non_exhaustive()
     }
 }
 

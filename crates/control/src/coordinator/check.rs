@@ -26,7 +26,9 @@ pub(super) fn one_server_one_name(rig: &Rig, standings: &[Option<Standing>]) -> 
 pub(super) fn group(rig: &Rig, group: &Group, abouts: &[Option<&About>]) -> Vec<Trouble> {
     let mut troubles = Vec::new();
     for (number, flow) in (1_u32..).zip(&group.flows) {
-        let mut say = |host: String, what: String| troubles.push(Trouble { host, what: format!("flow {number}: {what}") });
+        let mut say = |host: String, what: String| {
+            troubles.push(Trouble { host, what: format!("flow {number}: {what}") })
+        };
         if let Err(error) = flow.spec.check() {
             say(String::new(), error.to_string());
         }
@@ -45,14 +47,18 @@ pub(super) fn group(rig: &Rig, group: &Group, abouts: &[Option<&About>]) -> Vec<
                 let has = about.congestion.join(", ");
                 say(
                     name(rig, at),
-                    format!("its kernel has no congestion control '{unknown}'; it has {has}; load it with modprobe"),
+                    format!(
+                        "its kernel has no congestion control '{unknown}'; it has {has}; load it with modprobe"
+                    ),
                 );
             }
             let length = expected_time(&flow.spec);
             if let Some(longest) = about.longest_ns.filter(|longest| length > *longest) {
                 say(
                     name(rig, at),
-                    format!("the run would take {length}, it allows {longest}; give a shorter -t, or it a longer --limit-time"),
+                    format!(
+                        "the run would take {length}, it allows {longest}; give a shorter -t, or it a longer --limit-time"
+                    ),
                 );
             }
         }

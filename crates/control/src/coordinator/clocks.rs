@@ -19,9 +19,8 @@ pub(super) struct Offset {
 impl Offset {
     /// From some exchanges; absent without any.
     pub(super) fn of(exchanges: &[Exchange]) -> Option<Self> {
-        let times = exchanges.iter().map(|e| {
-            [e.sent.as_ns(), e.received.as_ns(), e.replied.as_ns(), e.back.as_ns()]
-        });
+        let times =
+            exchanges.iter().map(|e| [e.sent.as_ns(), e.received.as_ns(), e.replied.as_ns(), e.back.as_ns()]);
         let (ns, error_ns) = offset_of(times)?;
         Some(Self { ns, error: Span::from_ns(error_ns), rtt: Span::from_ns(error_ns.saturating_mul(2)) })
     }

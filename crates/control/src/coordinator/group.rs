@@ -146,14 +146,17 @@ impl Run<'_, '_> {
             let job = self.job(at).clone();
             let (host, _) = self.target(&job.to);
             let world = self.hosts[job.from].about().and_then(|about| about.world).unwrap_or(World::Hosts);
-            self.note(at, Body::RunStarted(RunStart {
-                schema: EVENT_SCHEMA.to_owned(),
-                started_at: self.group.started_at.clone(),
-                world,
-                linerate: env!("CARGO_PKG_VERSION").to_owned(),
-                target: host,
-                spec: job.spec,
-            }));
+            self.note(
+                at,
+                Body::RunStarted(RunStart {
+                    schema: EVENT_SCHEMA.to_owned(),
+                    started_at: self.group.started_at.clone(),
+                    world,
+                    linerate: env!("CARGO_PKG_VERSION").to_owned(),
+                    target: host,
+                    spec: job.spec,
+                }),
+            );
             if let Some(group) = self.group.name.clone() {
                 let (start_after, background) = (job.start_after, job.background);
                 self.note(at, Body::Grouped(GroupPlace { group, start_after, background }));
@@ -170,7 +173,12 @@ impl Run<'_, '_> {
     fn note(&mut self, flow: usize, body: Body) {
         let at = self.now();
         (self.on)(&Told { flow, at, host: 0, body: &body });
-        self.logs[flow].note(body);
+        if self.flows[flow].epoch.is_some() {
+            self.logs[flow].note(body);
+        } else {
+            // The time of a run counts from where its agent takes it up; all that was before has none.
+            self.logs[flow].note_at(Timestamp::START, 0, body);
+        }
     }
 
     /// Waits until something comes, at most until `until`, and handles what all hosts say.
@@ -301,7 +309,8 @@ impl Run<'_, '_> {
     }
 
     fn flow_of(&self, at: usize, job: u32) -> Option<usize> {
-        (0..self.flows.len()).find(|flow| self.job(*flow).from == at && self.flows[*flow].job == Some(job))
+        let is_it = |flow: &Flow| flow.job == Some(job) && !flow.is_over();
+        (0..self.flows.len()).find(|flow| self.job(*flow).from == at && is_it(&self.flows[*flow]))
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -341,7 +350,8 @@ impl Run<'_, '_> {
     }
 
     fn start_what_is_ready(&mut self) {
-        let first: Vec<usize> = (0..self.flows.len()).filter(|flow| self.job(*flow).start_after <= AHEAD).collect();
+        let first: Vec<usize> =
+            (0..self.flows.len()).filter(|flow| self.job(*flow).start_after <= AHEAD).collect();
         if self.start.is_none() {
             let preparing = |flow: &&usize| self.flows[**flow].stage == Stage::Preparing;
             let late: Vec<usize> = first.iter().filter(preparing).copied().collect();

@@ -44,7 +44,8 @@ pub struct Group {
 impl Group {
     /// The hosts that the group needs, each once, in the order of the rig.
     pub(super) fn hosts(&self) -> Vec<usize> {
-        let ends = |flow: &FlowJob| [Some(flow.from), flow.to.host()].into_iter().flatten().collect::<Vec<_>>();
+        let ends =
+            |flow: &FlowJob| [Some(flow.from), flow.to.host()].into_iter().flatten().collect::<Vec<_>>();
         let mut all: Vec<usize> = self.flows.iter().flat_map(ends).collect();
         all.sort_unstable();
         all.dedup();

@@ -195,7 +195,8 @@ impl<'scope, 'env> Service<'scope, 'env> {
         let config = &self.shared.config;
         let clients = u32::try_from(self.shared.queue.len()).unwrap_or(u32::MAX);
         if config.most_clients.is_some_and(|most| clients >= most) {
-            let why = format!("{clients} clients are there already, the limit of this server; try again later");
+            let why =
+                format!("{clients} clients are there already, the limit of this server; try again later");
             return self.talk.input(Input::NotHeld(why));
         }
         let place = self.shared.queue.join(expected);

@@ -27,6 +27,9 @@ const GATE: Span = Span::from_secs(25);
 /// How long a job may take to end after it was told to.
 const ENDING: Span = Span::from_secs(30);
 
+/// Most characters of a coordinator's name.
+const LONGEST_NAME: usize = 64;
+
 /// The agent's end of the dialogue.
 #[derive(Debug)]
 pub struct AgentEnd {
@@ -130,7 +133,8 @@ impl AgentEnd {
         }
         self.nonces.coordinator =
             from_hex(nonce).ok_or_else(|| misbehaved("its number is unreadable".to_owned()))?;
-        self.name = name;
+        // It is shown to the server's owner.
+        self.name = name.chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME).collect();
         self.link.send(now, &Message::Challenge { version: VERSION, nonce: to_hex(&self.nonces.agent) })?;
         self.link.step(now, "waiting for the coordinator's proof", INTRODUCTION);
         self.state = State::Challenged;

@@ -51,7 +51,7 @@ impl Pair {
         let now = Timestamp::from_ns(5_000_000_000);
         Self {
             now,
-            coordinator: CoordinatorEnd::new(now, coordinators, [1; 16], "c".to_owned()),
+            coordinator: CoordinatorEnd::new(now, coordinators, [1; 16], "c\u{1b}[2Jd".to_owned()),
             agent: AgentEnd::new(now + AHEAD, agents, [2; 16]),
             heard: Vec::new(),
             asked: Vec::new(),
@@ -150,7 +150,8 @@ fn alone(end: &mut impl Dialogue, from: Timestamp) -> (PeerError, Span) {
 fn a_job_from_the_greeting_to_the_farewell() {
     let mut pair = Pair::new(Some(secret()), secret());
     pair.settle().unwrap();
-    assert!(matches!(&pair.asked[..], [Output::Known { name }] if name == "c"));
+    let [Output::Known { name }] = &pair.asked[..] else { panic!("{:?}", pair.asked) };
+    assert_eq!(name, "c[2Jd", "what a terminal would obey is left out");
     assert!(pair.heard.is_empty(), "nothing is told before both have proved themselves");
     let host = HostInfo { name: "agent's host".to_owned(), ..HostInfo::default() };
     let about = About { host, congestion: vec!["bbr".to_owned()], ..About::default() };
@@ -308,9 +309,15 @@ fn an_end_that_vanishes_is_missed_within_seconds_whatever_was_going_on() {
         let mut pair = Pair::at_work();
         step(&mut pair);
         let (error, waited) = alone(&mut pair.agent, pair.now + AHEAD);
-        assert!(matches!(error, PeerError::Silent { .. }) && waited <= Span::from_secs(6), "{error} {waited}");
+        assert!(
+            matches!(error, PeerError::Silent { .. }) && waited <= Span::from_secs(6),
+            "{error} {waited}"
+        );
         let (error, waited) = alone(&mut pair.coordinator, pair.now);
-        assert!(matches!(error, PeerError::Silent { .. }) && waited <= Span::from_secs(6), "{error} {waited}");
+        assert!(
+            matches!(error, PeerError::Silent { .. }) && waited <= Span::from_secs(6),
+            "{error} {waited}"
+        );
         assert!(pair.agent.input(pair.now + AHEAD, Input::Closed).is_err());
     }
 }

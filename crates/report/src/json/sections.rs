@@ -1,8 +1,8 @@
 //! The parts of the result document. Field names are public: they carry their units and keep their meaning.
 
 use linerate_model::{
-    Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, GroupPlace, GroupStart, HostInfo, Outcome, PortSample,
-    ProbeTransport, Sample, SideSettings, Steady, TestSpec, Transport, World,
+    Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, GroupPlace, GroupStart, HostInfo, Outcome,
+    PortSample, ProbeTransport, Sample, SideSettings, Steady, TestSpec, Transport, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;

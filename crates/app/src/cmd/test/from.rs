@@ -1,5 +1,7 @@
 //! A test that another host makes: `--from`.
 
+use std::sync::atomic::Ordering;
+
 use linerate_control::{ControlError, FlowJob, Group, HostRef, Log, Request, Rig, Target, run_group};
 use linerate_model::{Body, EVENT_SCHEMA, Outcome, RunStart};
 use linerate_units::Span;
@@ -40,15 +42,19 @@ pub(super) fn measure(
                 Err(ControlError::Local(reason.unwrap_or_else(|| "the test failed".to_owned())))
             }
         },
+        Err(_) if request.stop.load(Ordering::Relaxed) => {
+            not_begun(request, Outcome::Interrupted, "stopped by a signal".to_owned(), log);
+            Ok(Outcome::Interrupted)
+        }
         Err(troubles) => {
             let troubles: Vec<String> = troubles.iter().map(ToString::to_string).collect();
-            Err(not_begun(request, troubles.join("; "), log))
+            Err(not_begun(request, Outcome::Failed, troubles.join("; "), log))
         }
     }
 }
 
 /// A test that did not begin is a run all the same, which says why.
-fn not_begun(request: &Request<'_>, reason: String, log: &mut Log<'_>) -> ControlError {
+fn not_begun(request: &Request<'_>, outcome: Outcome, reason: String, log: &mut Log<'_>) -> ControlError {
     log.note(Body::RunStarted(RunStart {
         schema: EVENT_SCHEMA.to_owned(),
         started_at: request.started_at.clone(),
@@ -57,6 +63,6 @@ fn not_begun(request: &Request<'_>, reason: String, log: &mut Log<'_>) -> Contro
         target: request.host.clone(),
         spec: request.spec.clone(),
     }));
-    log.note(Body::RunEnded { outcome: Outcome::Failed, reason: Some(reason.clone()) });
+    log.note(Body::RunEnded { outcome, reason: Some(reason.clone()) });
     ControlError::Local(reason)
 }

@@ -11,12 +11,12 @@ use linerate_sock::poll::EventFd;
 use linerate_units::Timestamp;
 
 use super::failed;
+use crate::Request;
 use crate::client::{Gate, measure_with};
 use crate::error::ControlError;
 use crate::log::{Log, Sink};
 use crate::server::registry::locked;
 use crate::witness::Witness;
-use crate::Request;
 
 /// What a job tells the thread that talks to the coordinator.
 #[derive(Debug)]
