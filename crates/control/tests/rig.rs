@@ -1,5 +1,5 @@
 //! A rig on one host: agents, coordinators and strangers over loopback.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -5,7 +5,7 @@ mod sinks;
 
 use std::path::Path;
 
-use linerate_control::{Log, Request, Sink, Witness, measure};
+use linerate_control::{HostRef, Log, Request, Sink, Witness, measure};
 use linerate_model::{Outcome, RunRecord, TestSpec, World};
 use linerate_units::Bitrate;
 
@@ -20,27 +20,8 @@ use crate::{say, terminal};
 use sinks::{Screen, Stream};
 
 pub(crate) fn run(args: &TestArgs) -> Exit {
-    if let Err(error) = args.spec.check() {
-        say::error(error);
-        return Exit::Usage;
-    }
-    let (host, port) = match target(&args.host, args.port) {
-        Ok(found) => found,
-        Err(trouble) => {
-            say::error(trouble);
-            return Exit::Usage;
-        }
-    };
-    if let Some(trouble) = trouble_here(&args.spec) {
-        say::error(trouble);
-        return Exit::Usage;
-    }
-    if let Some(trouble) = args.output.report.as_deref().and_then(report_trouble) {
-        say::error(trouble);
-        return Exit::Usage;
-    }
-    let agent = match from::agent(args) {
-        Ok(agent) => agent,
+    let (host, port, agent) = match understood(args) {
+        Ok(understood) => understood,
         Err(trouble) => {
             say::error(trouble);
             return Exit::Usage;
@@ -93,6 +74,15 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
         Ok(_) if !streamed => Exit::Failed,
         Ok(_) => printed,
     }
+}
+
+/// The server, its port and the agent that shall measure, if one shall; or what is wrong with what was typed.
+fn understood(args: &TestArgs) -> Result<(String, Option<u16>, Option<HostRef>), String> {
+    args.spec.check().map_err(|error| error.to_string())?;
+    let (host, port) = target(&args.host, args.port)?;
+    let trouble = trouble_here(&args.spec).or_else(|| args.output.report.as_deref().and_then(report_trouble));
+    trouble.map_or(Ok(()), Err)?;
+    Ok((host, port, from::agent(args)?))
 }
 
 /// Prints the result and writes the report file, whatever happened to the archive.

@@ -12,7 +12,7 @@ use std::thread::Scope;
 use std::time::Duration;
 
 use linerate_model::Outcome;
-use linerate_proto::agent::{AgentEnd, Input, Job, JobEnd, JobEvent, Output};
+use linerate_proto::agent::{AgentEnd, Input, Job, JobEnd, Output};
 use linerate_proto::{Place, Ticket};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
@@ -268,9 +268,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
             let input = match letter {
                 Letter::Accepted { job, epoch } => Input::Accepted { job, epoch: self.talk.time_of(epoch) },
                 Letter::Ready { job } => Input::Ready { job },
-                Letter::Event { job, host, at, body } => {
-                    Input::Event(Box::new(JobEvent { job, host, at, body }))
-                }
+                Letter::Event(event) => Input::Event(event),
                 Letter::Ended(end) => {
                     self.jobs.remove(&end.job);
                     Input::Ended(end)

@@ -112,13 +112,7 @@ impl AgentEnd {
         self.link.put(Output::Done);
     }
 
-    fn hello(
-        &mut self,
-        now: Timestamp,
-        versions: [u8; 2],
-        name: String,
-        nonce: &str,
-    ) -> Result<(), PeerError> {
+    fn hello(&mut self, now: Timestamp, versions: [u8; 2], name: &str, nonce: &str) -> Result<(), PeerError> {
         if self.token.is_none() {
             let why = "this server is no agent; start it with: linerate serve --agent-token-file FILE";
             return self.turn_away(now, why);
@@ -159,7 +153,7 @@ impl AgentEnd {
             (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
             (Message::Bye, _) => self.over(),
             (Message::Hello { versions, name, nonce }, State::New) => {
-                self.hello(now, versions, name, &nonce)?
+                self.hello(now, versions, &name, &nonce)?
             }
             (Message::Proof { proof }, State::Challenged) => self.proof(now, &proof)?,
             (message, State::Serving) => self.serve(now, message)?,

@@ -5,10 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use linerate_model::{Body, Event, Outcome, World};
-use linerate_proto::agent::{Job, JobEnd};
+use linerate_proto::agent::{Job, JobEnd, JobEvent};
 use linerate_sock::Mono;
 use linerate_sock::poll::EventFd;
-use linerate_units::Timestamp;
 
 use super::failed;
 use crate::Request;
@@ -26,7 +25,7 @@ pub(super) enum Letter {
     /// Everything is open.
     Ready { job: u32 },
     /// Something happened.
-    Event { job: u32, host: u16, at: Timestamp, body: Body },
+    Event(Box<JobEvent>),
     /// It is over.
     Ended(JobEnd),
 }
@@ -98,7 +97,7 @@ impl Sink for Post<'_> {
     fn on(&mut self, event: &Event) -> Result<(), String> {
         if !matches!(event.body, Body::RunStarted(_) | Body::RunEnded { .. }) {
             let (host, at, body) = (event.host, event.at, event.body.clone());
-            self.letters.put(Letter::Event { job: self.job, host, at, body });
+            self.letters.put(Letter::Event(Box::new(JobEvent { job: self.job, host, at, body })));
         }
         Ok(())
     }
