@@ -104,9 +104,10 @@ fn what_is_wrong_with_the_token_is_said_before_anything_is_done() {
 fn a_coordinator_that_is_killed_frees_its_agent_and_the_target_at_once() {
     let (_folder, token) = folder();
     let (from, to) = (agent(&token), Server::start(&[]));
-    let args = ["-t", "60", "--upload", "-b", "5M", "-q"];
+    let args = ["-t", "600", "--upload", "-b", "5M", "--no-latency", "-q"];
     let coordinator = Process::start(test_from(&from, to.port, &token, &args));
     to.await_events("begun", 1);
+    support::pause(Duration::from_secs(1));
     signal(coordinator.pid(), "KILL");
     from.await_events("ended", 1);
     to.await_events("ended", 1);

@@ -14,7 +14,8 @@ use linerate_control::{
     Switch, Target, Told, Trouble, measure, run_group,
 };
 use linerate_model::{Body, CaveatKind, Event, HostInfo, Outcome, RunRecord, TestSpec, World};
-use linerate_proto::agent::Token;
+use linerate_proto::Ticket;
+use linerate_proto::agent::{CoordinatorEnd, Dialogue, Input, Output, Token};
 use linerate_proto::native::{Framer, Preface};
 use linerate_units::{Bitrate, Span, Timestamp};
 
@@ -39,8 +40,11 @@ impl Agent {
     }
 
     fn with(config: ServerConfig) -> Self {
-        let addresses = vec!["127.0.0.1:0".parse().unwrap()];
-        let server = Server::bind(ServerConfig { addresses, ..config }).unwrap();
+        Self::at("127.0.0.1:0".parse().unwrap(), config)
+    }
+
+    fn at(address: SocketAddr, config: ServerConfig) -> Self {
+        let server = Server::bind(ServerConfig { addresses: vec![address], ..config }).unwrap();
         let (address, switch) = (server.addresses()[0], Arc::new(Switch::new().unwrap()));
         let (tell, news) = channel();
         let for_server = Arc::clone(&switch);
@@ -244,8 +248,9 @@ fn the_background_ends_with_the_others_and_who_starts_later_starts_later() {
 
 #[test]
 fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
-    let (a, b, c, d) = (Agent::start(), Agent::start(), Agent::start(), Agent::start());
-    // Two groups, so that the runs of the second begin long after the coordinator's own time.
+    let (mut a, b, c, d) = (Agent::start(), Agent::start(), Agent::start(), Agent::start());
+    // Two groups, so that the runs of the second begin long after the coordinator's own time. In between an agent is
+    // started anew: its clock begins then.
     let groups = [group(vec![flow(0, 1, 1500)]), group(vec![flow(0, 1, 300), flow(2, 3, 300)])];
     let mut logs = [Log::new("1".to_owned(), Vec::new()), Log::new("2".to_owned(), Vec::new())];
     let mut began: Vec<(usize, Timestamp, Span)> = Vec::new();
@@ -259,9 +264,13 @@ fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
     let stop = AtomicBool::new(false);
     let mut first = [Log::new("0".to_owned(), Vec::new())];
     coordinator.run_group(&groups[0], &mut first, &stop, &mut |_| ()).unwrap();
+    let address = a.address;
+    drop(a);
+    a = Agent::at(address, ServerConfig { agent_token: Some(token()), ..ServerConfig::default() });
     let ends = coordinator.run_group(&groups[1], &mut logs, &stop, &mut on).unwrap();
     coordinator.finish();
-    assert_eq!(began.len(), 2);
+    assert!(ends.iter().all(|end| end.outcome == Outcome::Completed) && began.len() == 2, "{ends:?}");
+    drop(a);
     for (flow, at, late) in began {
         let start = ends[flow].start.unwrap();
         // The event was noted right after the start, on one machine's clock: what is between is the error of the
@@ -306,6 +315,55 @@ fn a_ticket_that_nobody_gave_out_is_refused() {
     assert!(answer.contains("refused") && answer.contains("the coordinator of this run held"), "{answer}");
 }
 
+/// A coordinator that can vanish: one that only holds the place.
+fn hold(agent: &Agent) -> (TcpStream, Ticket) {
+    let mut stream = TcpStream::connect(agent.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let now = Timestamp::START;
+    let mut end = CoordinatorEnd::new(now, token(), [9; 16], "mortal".to_owned());
+    let mut bytes = [0; 16 << 10];
+    loop {
+        while let Some(output) = end.output() {
+            match output {
+                Output::Send(bytes) => stream.write_all(&bytes).unwrap(),
+                Output::Welcomed(_) => end.input(now, Input::Hold { expected: Span::ZERO }).unwrap(),
+                Output::Held(ticket) => return (stream, ticket),
+                _ => {}
+            }
+        }
+        let count = stream.read(&mut bytes).unwrap();
+        end.input(now, Input::Bytes(&bytes[..count])).unwrap();
+    }
+}
+
+#[test]
+fn who_is_measured_in_a_coordinators_place_leaves_with_it() {
+    let server = Agent::start();
+    let (coordinator, ticket) = hold(&server);
+    let mut guest = TcpStream::connect(server.address).unwrap();
+    guest.set_read_timeout(Some(PATIENCE)).unwrap();
+    let hello = serde_json::json!({
+        "type": "hello", "versions": [1, 1], "capabilities": ["tcp"], "host": HostInfo::default(),
+        "spec": spec(100), "ticket": ticket,
+    });
+    guest.write_all(&Preface::CONTROL.encode()).unwrap();
+    guest.write_all(&Framer::encode(&hello).unwrap()).unwrap();
+    let mut heard = Vec::new();
+    let mut hear = |words: &str| {
+        let mut piece = [0; 4096];
+        while !String::from_utf8_lossy(&heard).contains(words) {
+            let count = guest.read(&mut piece).unwrap();
+            assert!(count > 0, "{}", String::from_utf8_lossy(&heard));
+            heard.extend_from_slice(&piece[..count]);
+        }
+    };
+    hear("\"welcome\"");
+    drop(coordinator);
+    hear("the coordinator of this run is gone");
+    // And whoever comes next is measured.
+    assert_eq!(stranger(&server).outcome, Some(Outcome::Completed));
+}
+
 /// A sink that counts.
 #[derive(Default)]
 struct Order(Vec<(u64, Timestamp)>);
@@ -326,5 +384,7 @@ fn the_log_of_a_run_is_one_without_gaps_and_in_order() {
     run_group(rig([&a, &b]), &group, &mut logs, &AtomicBool::new(false), &mut |_| ()).unwrap();
     drop(logs);
     assert!(order.0.iter().enumerate().all(|(at, (seq, _))| at as u64 == *seq));
+    // What was before the agent took the run up has no time of its own.
+    assert!(order.0[..2].iter().all(|(_, at)| *at == Timestamp::START), "{:?}", order.0);
     assert!(order.0.is_sorted_by_key(|(_, at)| *at), "{:?}", order.0);
 }
