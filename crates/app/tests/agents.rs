@@ -7,8 +7,8 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use linerate_control::{FlowJob, Group, HostRef, Log, Rig, Target, run_group};
-use linerate_model::{Outcome, TestSpec};
+use linerate_control::{FlowJob, Group, HostRef, Log, Rig, Target, Told, run_group};
+use linerate_model::{Body, CaveatKind, Outcome, TestSpec};
 use linerate_proto::agent::Token;
 use linerate_sock::netns;
 use linerate_units::{Bitrate, Span};
@@ -151,6 +151,53 @@ fn an_interrupted_coordinator_prints_what_was_measured() {
     let document = done.json();
     assert_eq!(document["run"]["outcome"], "interrupted");
     assert!(support::flow(&document, "upload")["receiver"]["bytes"].as_u64().unwrap() > 0, "{document}");
+}
+
+#[test]
+fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
+    let (_folder, token) = folder();
+    let servers: Vec<Server> = (0..6).map(|_| agent(&token)).collect();
+    let host = |(number, server): (usize, &Server)| HostRef {
+        name: format!("h{number}"),
+        address: "127.0.0.1".to_owned(),
+        port: Some(server.port),
+        test_address: None,
+        token: Token::new(SECRET).unwrap(),
+    };
+    let rig = Rig { name: "the test".to_owned(), hosts: servers.iter().enumerate().map(host).collect() };
+    let flow = |from, to, seconds| {
+        let mut spec = TestSpec::default();
+        spec.traffic.duration = Some(Span::from_secs(seconds));
+        spec.traffic.upload = true;
+        spec.traffic.no_latency = true;
+        spec.traffic.rate = Bitrate::from_bps(5e6);
+        FlowJob { from, to: Target::Host(to), spec, start_after: Span::ZERO, background: false }
+    };
+    let flows = vec![flow(0, 1, 600), flow(2, 3, 600), flow(4, 5, 3)];
+    let group = Group { name: Some("three pairs".to_owned()), started_at: String::new(), flows };
+    let mut logs = ["1", "2", "3"].map(|name| Log::new(name.to_owned(), Vec::new()));
+    let mut killed = [false; 2];
+    let mut on = |told: &Told<'_>| {
+        // The client of the first pair, and the server of the second.
+        let victim = [&servers[0], &servers[3]].into_iter().nth(told.flow);
+        if let (Body::Progress { .. }, Some(victim)) = (told.body, victim)
+            && !std::mem::replace(&mut killed[told.flow], true)
+        {
+            victim.signal("KILL");
+        }
+    };
+    let ends = run_group(rig, &group, &mut logs, &AtomicBool::new(false), &mut on).unwrap();
+    let outcomes: Vec<Outcome> = ends.iter().map(|end| end.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Failed, Outcome::Failed, Outcome::Completed], "{ends:?}");
+    assert!(ends[0].reason.as_ref().unwrap().starts_with("h0: "), "{ends:?}");
+    assert!(ends[1].reason.is_some() && ends[2].reason.is_none(), "{ends:?}");
+    for (log, end) in logs.iter().zip(&ends) {
+        let record = log.record();
+        assert_eq!((record.outcome, &record.reason), (Some(end.outcome), &end.reason));
+        let partial = record.flows[0].caveats.iter().any(|caveat| caveat.kind == CaveatKind::Partial);
+        assert_eq!(partial, end.outcome == Outcome::Failed, "{record:?}");
+        assert!(record.flows[0].received().is_some(), "what was told is kept");
+    }
 }
 
 /// The address of a host of a lab.
