@@ -4,6 +4,7 @@
 //! bug. cargo-fuzz drives it with coverage as guide (`make fuzz`), and the test in `tests/` with seeded noise on any
 //! toolchain.
 
+mod agent;
 mod dialogue;
 mod frame;
 mod host;
@@ -21,6 +22,7 @@ mod seeds;
 mod tool;
 mod topology;
 
+pub use agent::agent;
 pub use dialogue::{native_client, native_server};
 pub use frame::frame;
 pub use host::{cmsg, errqueue, proc, tcp_info};
@@ -53,6 +55,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "native_framer", run: native_framer, seeds: seeds::frames },
     Target { name: "native_client", run: native_client, seeds: seeds::client_dialogues },
     Target { name: "native_server", run: native_server, seeds: seeds::server_dialogues },
+    Target { name: "agent", run: agent, seeds: agent::seeds },
     Target { name: "netpipe", run: netpipe, seeds: netpipe::seeds },
     Target { name: "ntttcp", run: ntttcp, seeds: ntttcp::seeds },
     Target { name: "iperf3_params", run: iperf3_params, seeds: iperf3::messages },

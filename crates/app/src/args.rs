@@ -134,6 +134,9 @@ pub(crate) struct ServeArgs {
     /// Refuse clients when so many are here already, at work or waiting
     #[arg(long, value_name = "CLIENTS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit_clients: Option<u32>,
+    /// Be an agent too: whoever has the token in this file may have tests run from here
+    #[arg(long, value_name = "FILE")]
+    pub(crate) agent_token_file: Option<PathBuf>,
     /// Print what happens as JSON, one object a line, on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -149,6 +152,12 @@ pub(crate) struct TestArgs {
     /// Port of the server [default: 5201]
     #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
+    /// Measure from this agent instead of from here: a name or an address, with or without :PORT
+    #[arg(long, value_name = "AGENT", requires = "agent_token_file", help_heading = "Other hosts")]
+    pub(crate) from: Option<String>,
+    /// The token of the agent is in this file
+    #[arg(long, value_name = "FILE", requires = "from", help_heading = "Other hosts")]
+    pub(crate) agent_token_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) spec: TestSpec,
     #[command(flatten)]

@@ -16,6 +16,7 @@ mod serve;
 mod stand_in;
 mod sweep;
 mod test;
+mod token;
 
 pub(crate) use check::CheckArgs;
 pub(crate) use doctor::DoctorArgs;

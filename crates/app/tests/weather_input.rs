@@ -37,6 +37,9 @@ use Takes::{Name, Number, Positive, Report, Word};
 /// Every option of `linerate test` with a value, and values beyond the edges of its range.
 const TEST: &[(&str, Takes, &[&str])] = &[
     ("--port", Positive, &["65536"]),
+    // What they take together is tried in `agents.rs`.
+    ("--from", Name, &["a", ""]),
+    ("--agent-token-file", Name, &["/no/such/file"]),
     ("--time", Positive, &["0.001", "86401", "2 parsecs"]),
     ("--bytes", Positive, &["1.5"]),
     ("--blockcount", Positive, &[]),
@@ -71,6 +74,7 @@ const SERVE: &[(&str, Takes, &[&str])] = &[
     ("--policy", Word, &["exklusive"]),
     ("--limit-time", Positive, &[]),
     ("--limit-clients", Positive, &[]),
+    ("--agent-token-file", Name, &["/no/such/file", "/", "/dev/null", ""]),
     ("--archive", Name, &[""]),
 ];
 

@@ -1,5 +1,6 @@
 //! The client of a run: connects, measures phase after phase, and writes the event log.
 
+mod gate;
 mod merge;
 mod open;
 mod phase;
@@ -14,7 +15,7 @@ use linerate_model::{
     Body, CaveatKind, EVENT_SCHEMA, Outcome, ProbePhase, ProbeTransport, RunStart, TestSpec, World,
 };
 use linerate_proto::native::{ClientSession, NATIVE};
-use linerate_proto::{Input, Output};
+use linerate_proto::{Hello, Input, Output};
 use linerate_sock::open::{ConnectOptions, IpVersion, connect_tcp, resolve};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{SocketOptions, clock};
@@ -27,6 +28,8 @@ use crate::log::Log;
 use crate::probe::{Prober, Task};
 use crate::setup::{drain, idle_time, socket_options};
 use crate::witness::{self, Witness};
+
+pub(crate) use gate::Gate;
 
 /// How long the first connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -58,6 +61,15 @@ pub struct Request<'a> {
 /// # Errors
 /// The run could not be made or finished; what was measured is in the log.
 pub fn measure(request: &Request<'_>, log: &mut Log<'_>) -> Result<Outcome, ControlError> {
+    measure_with(request, None, log)
+}
+
+/// As [`measure`]; with a gate, the first phase begins when somebody opens it.
+pub(crate) fn measure_with(
+    request: &Request<'_>,
+    gate: Option<&Gate>,
+    log: &mut Log<'_>,
+) -> Result<Outcome, ControlError> {
     log.note(Body::RunStarted(RunStart {
         schema: EVENT_SCHEMA.to_owned(),
         started_at: request.started_at.clone(),
@@ -66,7 +78,7 @@ pub fn measure(request: &Request<'_>, log: &mut Log<'_>) -> Result<Outcome, Cont
         target: request.host.clone(),
         spec: request.spec.clone(),
     }));
-    let result = Client::connect(request, log).and_then(|mut client| client.run(request, log));
+    let result = Client::connect(request, gate, log).and_then(|mut client| client.run(request, log));
     let (outcome, reason) = match &result {
         Ok(Outcome::Interrupted) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
         Ok(outcome) => (*outcome, None),
@@ -84,7 +96,8 @@ pub fn measure(request: &Request<'_>, log: &mut Log<'_>) -> Result<Outcome, Cont
 }
 
 /// A run under way.
-struct Client {
+struct Client<'g> {
+    gate: Option<&'g Gate>,
     dialogue: Dialogue<ClientSession>,
     server: SocketAddr,
     spec: TestSpec,
@@ -92,8 +105,12 @@ struct Client {
     probes_over: Option<ProbeTransport>,
 }
 
-impl Client {
-    fn connect(request: &Request<'_>, log: &mut Log<'_>) -> Result<Self, ControlError> {
+impl<'g> Client<'g> {
+    fn connect(
+        request: &Request<'_>,
+        gate: Option<&'g Gate>,
+        log: &mut Log<'_>,
+    ) -> Result<Self, ControlError> {
         let spec = &request.spec;
         let version = match (spec.socket.ipv4, spec.socket.ipv6) {
             (true, _) => IpVersion::V4,
@@ -111,8 +128,10 @@ impl Client {
         let local = connected.stream.local_addr().ok().map(|address| address.ip());
         let here = host_info(local);
         log.note(Body::Host { info: here.clone() });
-        let session = ClientSession::new(log.now(), here, spec.clone(), drain(spec));
+        let hello = Hello { host: here, spec: spec.clone(), ticket: gate.and_then(Gate::ticket) };
+        let session = ClientSession::with_ticket(log.now(), hello, drain(spec));
         Ok(Self {
+            gate,
             dialogue: Dialogue::new(session, connected.stream, log.epoch(), true)?,
             server: connected.peer,
             spec: spec.clone(),

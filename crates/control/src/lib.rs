@@ -7,6 +7,7 @@
 //! Everything here waits with `poll(2)` in plain threads; there is no async runtime.
 
 mod client;
+mod coordinator;
 mod dialogue;
 mod error;
 mod flow_log;
@@ -18,9 +19,13 @@ mod server;
 mod setup;
 mod stand_in;
 mod sweep;
+mod talk;
 mod witness;
 
 pub use client::{Request, measure};
+pub use coordinator::{
+    Coordinator, FlowEnd, FlowJob, FlowStart, Group, HostRef, Rig, Standing, Target, Told, Trouble, run_group,
+};
 pub use error::ControlError;
 pub use host::host_info;
 pub use judge::evidence;

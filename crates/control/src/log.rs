@@ -33,6 +33,7 @@ pub struct Log<'a> {
     run: String,
     epoch: Mono,
     seq: u64,
+    last: Timestamp,
     record: RunRecord,
     sinks: Vec<Option<Box<dyn Sink + 'a>>>,
 }
@@ -51,6 +52,7 @@ impl<'a> Log<'a> {
             run,
             epoch: clock::now(),
             seq: 0,
+            last: Timestamp::START,
             record: RunRecord::default(),
             sinks: sinks.into_iter().map(Some).collect(),
         }
@@ -87,7 +89,18 @@ impl<'a> Log<'a> {
 
     /// Notes something that host `host` says.
     pub fn note_from(&mut self, host: u16, body: Body) {
-        let event = Event { run: self.run.clone(), host, seq: self.seq, at: self.now(), body };
+        self.note_at(self.now(), host, body);
+    }
+
+    /// The run's time counts from `epoch`: where another host began it.
+    pub(crate) fn count_from(&mut self, epoch: Mono) {
+        self.epoch = epoch;
+    }
+
+    /// Notes something that host `host` says of time `at`; an earlier time than that of the last event counts as that.
+    pub(crate) fn note_at(&mut self, at: Timestamp, host: u16, body: Body) {
+        self.last = self.last.max(at);
+        let event = Event { run: self.run.clone(), host, seq: self.seq, at: self.last, body };
         self.seq += 1;
         self.record.apply(&event);
         let mut failures = Vec::new();

@@ -4,6 +4,7 @@ mod digest;
 mod prober;
 mod reflect;
 
+pub(crate) use digest::offset_of;
 pub(crate) use prober::{Prober, Task};
 pub(crate) use reflect::{reflect_over_tcp, reply};
 

@@ -1,7 +1,9 @@
 //! The server: one TCP and one UDP port, many runs or one at a time with a visible queue.
 
+mod agent;
 mod datagrams;
 mod front;
+mod passes;
 mod queue;
 mod registry;
 mod servant;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_proto::Protocol;
+use linerate_proto::agent::Token;
 use linerate_sock::open::{bind_udp, listen_tcp};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{SocketOptions, limits};
@@ -24,6 +27,7 @@ use linerate_units::Span;
 use crate::error::ControlError;
 use crate::stand_in::Keeper;
 use crate::witness::Witness;
+use passes::Passes;
 use queue::Queue;
 use registry::Registry;
 
@@ -59,6 +63,8 @@ pub struct ServerConfig {
     pub most_clients: Option<u32>,
     /// Stop after the first run.
     pub one_off: bool,
+    /// The secret of those who may have tests run from here; absent when nobody may.
+    pub agent_token: Option<Token>,
     /// Protocols of others that are served at the same ports, by their servants.
     pub foreign: Vec<&'static Protocol>,
     /// Further ports, at which only others are served.
@@ -107,6 +113,20 @@ pub enum News {
         client: SocketAddr,
         /// 1 is next.
         place: u32,
+    },
+    /// A coordinator was given the server's place: nobody else is measured until it is done.
+    Held {
+        /// Who.
+        client: SocketAddr,
+        /// What it calls itself.
+        name: String,
+    },
+    /// A coordinator has a run carried out from here.
+    Asked {
+        /// Who.
+        client: SocketAddr,
+        /// The server to measure to.
+        target: String,
     },
     /// A run ended.
     Ended {
@@ -165,6 +185,9 @@ pub struct Server {
 struct Shared {
     registry: Registry,
     queue: Queue,
+    passes: Passes,
+    /// A random number of this server, as digits.
+    identity: String,
     config: ServerConfig,
     switch: Arc<Switch>,
     news: Box<dyn Fn(News) + Send + Sync>,
@@ -232,12 +255,21 @@ impl Server {
         let shared = Arc::new(Shared {
             registry: Registry::default(),
             queue: Queue::new(self.config.policy),
+            passes: Passes::default(),
+            identity: identity()?,
             config: self.config,
             switch,
             news: Box::new(news),
         });
         front::serve(self.doors, &shared)
     }
+}
+
+fn identity() -> Result<String, ControlError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| ControlError::Local(format!("no random numbers: {error}")))?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 /// TCP and UDP on the same port; for port 0 the kernel chooses one that is free for both.

@@ -161,6 +161,10 @@ pub enum Body {
         /// The others.
         also: Vec<Finding>,
     },
+    /// The run is one of several that a coordinator starts together.
+    Grouped(GroupPlace),
+    /// A run of a group began to measure.
+    Started(GroupStart),
     /// A result is weakened.
     Caveat {
         /// The flow; absent when it concerns the whole run.
@@ -204,6 +208,35 @@ pub struct RunStart {
     pub target: String,
     /// What shall be measured.
     pub spec: TestSpec,
+}
+
+/// The place of a run among those that a coordinator starts together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GroupPlace {
+    /// Name of the group, the same in all of its runs.
+    pub group: String,
+    /// Asked time from the start of the group to the start of this run.
+    #[serde(rename = "start_after_ns")]
+    pub start_after: Span,
+    /// Whether it is there to load the network, and ends when the others have ended.
+    pub background: bool,
+}
+
+/// When a run of a group began to measure: its first phase, at the host that is its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GroupStart {
+    /// When it should, since the start of the run.
+    #[serde(rename = "planned_ns")]
+    pub planned: Timestamp,
+    /// How much later the client's data threads ran and the server was told to start, by the client's clock.
+    #[serde(rename = "late_ns")]
+    pub late: Span,
+    /// Largest error of the client's clock against the coordinator's; two runs of a group began together within the
+    /// differences of their lateness and the sum of these.
+    #[serde(rename = "clock_error_ns", default, skip_serializing_if = "Option::is_none")]
+    pub clock_error: Option<Span>,
 }
 
 /// Where a run takes place.

@@ -20,7 +20,7 @@ mod spec;
 mod tally;
 
 pub use caveat::{Caveat, CaveatKind};
-pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, Outcome, RunStart, World};
+pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart, World};
 pub use finding::{Cause, Ceiling, Confidence, Finding};
 pub use host::{HostInfo, LinkInfo, LinkKind};
 pub use metrics::{CATALOGUE, Readings, Sample, Side, Value};

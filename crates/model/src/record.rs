@@ -3,7 +3,7 @@
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
 use crate::caveat::Caveat;
-use crate::event::{Body, Event, FlowPlan, Outcome, RunStart};
+use crate::event::{Body, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart};
 use crate::finding::{Ceiling, Finding};
 use crate::host::HostInfo;
 use crate::metrics::{Sample, Side};
@@ -19,6 +19,10 @@ pub struct RunRecord {
     pub run: String,
     /// How it began; absent in a log whose beginning is lost.
     pub start: Option<RunStart>,
+    /// Its place among runs that are started together.
+    pub group: Option<GroupPlace>,
+    /// When it began to measure, as one of them.
+    pub group_start: Option<GroupStart>,
     /// The hosts, client first.
     pub hosts: Vec<HostInfo>,
     /// The flows, by number.
@@ -209,6 +213,8 @@ impl RunRecord {
                 }
                 self.hosts[at] = info.clone();
             }
+            Body::Grouped(place) => self.group = Some(place.clone()),
+            Body::Started(start) => self.group_start = Some(*start),
             Body::FlowPlanned(plan) => self.flows.push(FlowRecord::new(plan.clone())),
             Body::Port { flows, port, sample } => self.apply_to_port(flows, port, sample),
             Body::Latency { flow: None, report } => self.idle = Some(report.clone()),

@@ -3,6 +3,7 @@
 //! Each protocol is one folder: its bytes (`wire` and below), its dialogue (a [`Session`]), nothing else. A decoder
 //! takes any bytes without panic and is fuzzed. Sockets, sleeping and threads are elsewhere.
 
+pub mod agent;
 mod c_format;
 mod error;
 pub mod iperf2;
@@ -15,6 +16,7 @@ pub mod reading;
 mod session;
 mod stamp;
 pub mod stand_in;
+mod ticket;
 pub mod ttcp;
 #[cfg(test)]
 mod virtual_hosts;
@@ -24,6 +26,7 @@ pub use session::{
     Admission, Ended, FlowOrder, Hello, Input, Output, Place, Progress, Session, Trial, TrialCount, Welcome,
 };
 pub use stamp::{SeqField, StampLayout, TimeField, TimeForm};
+pub use ticket::Ticket;
 
 use stand_in::StandIn;
 
@@ -70,6 +73,7 @@ pub enum Match {
 /// Every protocol this program speaks.
 pub static ALL: &[&Protocol] = &[
     &native::NATIVE,
+    &agent::AGENT,
     &iperf3::IPERF3,
     &iperf2::IPERF2,
     &ttcp::TTCP,

@@ -8,6 +8,7 @@ use linerate_model::{Caveat, Direction, HostInfo, Sample, Side, SideSettings, Ta
 use linerate_units::{Bytes, Span, Timestamp};
 
 use crate::error::PeerError;
+use crate::ticket::Ticket;
 
 /// One end of a protocol dialogue.
 pub trait Session: Send {
@@ -138,6 +139,8 @@ pub struct Hello {
     pub host: HostInfo,
     /// What shall be measured.
     pub spec: TestSpec,
+    /// The place of its coordinator in the server's queue, for a run that is one of several.
+    pub ticket: Option<Ticket>,
 }
 
 /// What a server answers when the client may begin.

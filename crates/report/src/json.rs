@@ -37,6 +37,8 @@ pub fn document(record: &RunRecord) -> ResultDocument {
             reason: record.reason.clone(),
             target: start.map(|s| s.target.clone()),
             spec: start.map(|s| s.spec.clone()),
+            group: record.group.clone(),
+            group_start: record.group_start,
         },
         hosts: record.hosts.clone(),
         flows: record.flows.iter().map(|flow| flow_section(record, flow)).collect(),

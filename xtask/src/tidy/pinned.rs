@@ -26,6 +26,7 @@ enum Part {
 }
 
 const PROTOCOL: &str = "docs/reference/native-protocol.md";
+const AGENT_PROTOCOL: &str = "docs/reference/agent-protocol.md";
 
 const PINS: &[Pin] = &[
     Pin {
@@ -55,6 +56,28 @@ const PINS: &[Pin] = &[
             "crates/proto/src/native/link.rs",
             "crates/proto/src/native/phase.rs",
             "crates/proto/src/native/server.rs",
+        ],
+        part: Part::Code,
+    },
+    Pin {
+        document: AGENT_PROTOCOL,
+        name: "agent_bytes",
+        files: &[
+            "crates/proto/src/agent/dialogue.rs",
+            "crates/proto/src/agent/message.rs",
+            "crates/proto/src/agent/mod.rs",
+            "crates/proto/src/agent/proof.rs",
+            "crates/proto/src/ticket.rs",
+        ],
+        part: Part::CodeAndLiterals,
+    },
+    Pin {
+        document: AGENT_PROTOCOL,
+        name: "agent_dialogue",
+        files: &[
+            "crates/proto/src/agent/agent_end.rs",
+            "crates/proto/src/agent/coordinator_end.rs",
+            "crates/proto/src/agent/link.rs",
         ],
         part: Part::Code,
     },

@@ -1,10 +1,11 @@
 //! What every command does that measures: run, log, archive, signals.
 
+mod from;
 mod sinks;
 
 use std::path::Path;
 
-use linerate_control::{Log, Request, Sink, Witness, measure};
+use linerate_control::{HostRef, Log, Request, Sink, Witness, measure};
 use linerate_model::{Outcome, RunRecord, TestSpec, World};
 
 use super::format;
@@ -15,6 +16,7 @@ use crate::lab_witness::LabWitness;
 use crate::naming::{now, run_name, target};
 use crate::say;
 use crate::signals::Signals;
+pub(super) use from::agent;
 use sinks::{Screen, Stream};
 
 /// What shall be measured, and where the result goes meanwhile.
@@ -25,6 +27,8 @@ pub(super) struct Wish<'a> {
     pub(super) port: Option<u16>,
     /// What shall be measured.
     pub(super) spec: TestSpec,
+    /// Who shall measure instead of this host.
+    pub(super) agent: Option<HostRef>,
     /// What is shown while it is.
     pub(super) output: &'a OutputArgs,
     /// Where it is kept.
@@ -32,7 +36,7 @@ pub(super) struct Wish<'a> {
 }
 
 /// Measures, and lets `print` print the result with the name under which it is kept, whatever became of the run.
-pub(super) fn run(wish: &Wish<'_>, print: impl FnOnce(&RunRecord, Option<String>) -> Exit) -> Exit {
+pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, Option<String>) -> Exit) -> Exit {
     let (host, port) = match target(wish.host, wish.port) {
         Ok(found) => found,
         Err(trouble) => {
@@ -63,13 +67,16 @@ pub(super) fn run(wish: &Wish<'_>, print: impl FnOnce(&RunRecord, Option<String>
     let request = Request {
         host,
         port,
-        spec: wish.spec.clone(),
+        spec: wish.spec,
         world: if lab.is_some() { World::Lab } else { World::Hosts },
         started_at: now(),
         witness: lab.as_ref().map(|lab| lab as &dyn Witness),
         stop: signals.stop(),
     };
-    let result = measure(&request, &mut log);
+    let result = match wish.agent {
+        Some(agent) => from::measure(agent, &request, &mut log),
+        None => measure(&request, &mut log),
+    };
     let record = log.into_record();
     screen.end();
     let kept = archive.as_mut().is_some_and(ArchiveSink::close).then_some(id);

@@ -8,6 +8,7 @@ use linerate_control::{ClassicPort, News, Policy, Server, ServerConfig, Switch};
 use linerate_proto::{Protocol, iperf2, netpipe, ntttcp, nuttcp, ttcp};
 
 use super::stand_in::ArchiveKeeper;
+use super::token::read_token;
 use crate::args::{PolicyName, ServeArgs};
 use crate::exit::Exit;
 use crate::lab_witness::LabWitness;
@@ -22,7 +23,14 @@ pub(crate) fn run(args: &ServeArgs) -> Exit {
             return Exit::Failed;
         }
     };
-    let server = match Server::bind(config(args)) {
+    let agent_token = match args.agent_token_file.as_deref().map(read_token).transpose() {
+        Ok(token) => token,
+        Err(trouble) => {
+            say::error(trouble);
+            return Exit::Usage;
+        }
+    };
+    let server = match Server::bind(ServerConfig { agent_token, ..config(args) }) {
         Ok(server) => server,
         Err(error) => {
             say::error(error);
@@ -65,6 +73,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         longest: args.limit_time,
         most_clients: args.limit_clients,
         one_off: args.one_off,
+        agent_token: None,
         foreign: ServerConfig::others_at_home(),
         classic: if args.classic { classic_ports() } else { Vec::new() },
         keeper: Some(Arc::new(ArchiveKeeper::at(args.archive.archive.clone()))),
@@ -98,6 +107,12 @@ fn tell(news: &News, own: u16) {
         }),
         News::Begun { client, name } => say::note(format!("{} ({name}): measuring", plain(*client))),
         News::Waiting { client, place } => say::note(format!("{}: waiting, place {place}", plain(*client))),
+        News::Held { client, name } => {
+            say::note(format!("{} ({name}): coordinating, others wait", plain(*client)));
+        }
+        News::Asked { client, target } => {
+            say::note(format!("{}: has a run measured from here to {target}", plain(*client)));
+        }
         News::Ended { client, trouble: None } => say::note(format!("{}: done", plain(*client))),
         News::Ended { client, trouble: Some(why) } => say::note(format!("{}: {why}", plain(*client))),
         News::Foreign { client, why } => say::note(format!("{}: turned away: {why}", plain(*client))),
@@ -136,6 +151,12 @@ fn tell_json(news: &News, own: u16) {
         }
         News::Waiting { client, place } => {
             serde_json::json!({ "event": "waiting", "client": plain(*client).to_string(), "place": place })
+        }
+        News::Held { client, name } => {
+            serde_json::json!({ "event": "held", "client": plain(*client).to_string(), "name": name })
+        }
+        News::Asked { client, target } => {
+            serde_json::json!({ "event": "asked", "client": plain(*client).to_string(), "target": target })
         }
         News::Ended { client, trouble } => {
             serde_json::json!({ "event": "ended", "client": plain(*client).to_string(), "trouble": trouble })

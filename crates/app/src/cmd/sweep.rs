@@ -30,8 +30,15 @@ pub(crate) fn run(args: &SweepArgs) -> Exit {
         rows: false,
         report: None,
     };
-    let wish = Wish { host: &args.host, port: args.port, spec, output: &output, archive: &args.archive };
-    measuring::run(&wish, |record, kept| print(args, record, kept))
+    let wish = Wish {
+        host: &args.host,
+        port: args.port,
+        spec,
+        agent: None,
+        output: &output,
+        archive: &args.archive,
+    };
+    measuring::run(wish, |record, kept| print(args, record, kept))
 }
 
 /// Prints the result and writes the files, whatever happened to the archive.

@@ -1,5 +1,6 @@
 //! `linerate test`.
 
+use linerate_control::HostRef;
 use linerate_model::{RunRecord, TestSpec};
 use linerate_units::Bitrate;
 
@@ -13,23 +14,31 @@ use crate::{say, terminal};
 const REPORTS: &str = ".json, .csv, .md or .txt";
 
 pub(crate) fn run(args: &TestArgs) -> Exit {
-    if let Err(error) = args.spec.check() {
-        say::error(error);
-        return Exit::Usage;
-    }
-    let report = args.output.report.as_deref();
-    if let Some(trouble) = trouble_here(&args.spec).or_else(|| file_trouble("--report", report?, REPORTS)) {
-        say::error(trouble);
-        return Exit::Usage;
-    }
+    let agent = match understood(args) {
+        Ok(agent) => agent,
+        Err(trouble) => {
+            say::error(trouble);
+            return Exit::Usage;
+        }
+    };
     let wish = Wish {
         host: &args.host,
         port: args.port,
         spec: args.spec.clone(),
+        agent,
         output: &args.output,
         archive: &args.archive,
     };
-    measuring::run(&wish, |record, kept| print(args, record, kept))
+    measuring::run(wish, |record, kept| print(args, record, kept))
+}
+
+/// The agent that shall measure, if one shall; or what is wrong with what was typed.
+fn understood(args: &TestArgs) -> Result<Option<HostRef>, String> {
+    args.spec.check().map_err(|error| error.to_string())?;
+    let report = args.output.report.as_deref();
+    let trouble = trouble_here(&args.spec).or_else(|| file_trouble("--report", report?, REPORTS));
+    trouble.map_or(Ok(()), Err)?;
+    measuring::agent(args)
 }
 
 /// Prints the result and writes the report file, whatever happened to the archive.

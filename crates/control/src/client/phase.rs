@@ -7,7 +7,7 @@ use linerate_proto::{FlowOrder, Input, Output, Progress};
 use linerate_sock::clock;
 
 use super::merge::Merge;
-use super::{Client, LOOK, Request};
+use super::{Client, LOOK, Request, gate};
 use crate::dialogue::Happening;
 use crate::error::ControlError;
 use crate::flow_log;
@@ -26,7 +26,7 @@ pub(super) fn orders(spec: &TestSpec, directions: &[Direction], first: u16) -> V
         .collect()
 }
 
-impl Client {
+impl Client<'_> {
     /// Measures one phase. When it fails half-way, what was measured is in the log before the error comes back.
     pub(super) fn measure_phase(
         &mut self,
@@ -118,7 +118,10 @@ impl Client {
                         (setup, sockets)
                     })
                     .collect();
-                self.dialogue.prepare(flows)
+                let planned = self.wait_at_gate(stop)?;
+                self.dialogue.prepare(flows)?;
+                gate::note_start(planned, log);
+                Ok(())
             }
             Err(error) => {
                 // The server hears why before we give up.

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use linerate_engine::Sockets;
 use linerate_model::{Body, Books, CaveatKind, Direction, Side, Sweep};
 use linerate_proto::{Ended, FlowOrder, Input, Output, PeerError, Trial, TrialCount};
-use linerate_sock::clock;
+use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
-use super::{Client, LOOK, Request};
+use super::{Client, LOOK, Request, gate};
 use crate::dialogue::Happening;
 use crate::error::ControlError;
 use crate::log::Log;
@@ -32,7 +32,7 @@ struct LastWords {
     peer: Option<Ended>,
 }
 
-impl Client {
+impl Client<'_> {
     /// Measures the series. What was measured is in the log, however it ends.
     pub(super) fn sweep(
         &mut self,
@@ -76,7 +76,8 @@ impl Client {
         log: &mut Log<'_>,
     ) -> Result<(), ControlError> {
         let order = FlowOrder { flow: FLOW, direction: Direction::Upload, length_bytes: schedule.largest() };
-        let mut runner = self.open_stream(order, stop)?;
+        let (mut runner, planned) = self.open_stream(order, stop)?;
+        gate::note_start(planned, log);
         log.note(Body::FlowOpened { flow: FLOW, side: Side::Sender, settings: runner.settings().clone() });
         let measured = self.trials(schedule, &mut runner, stop, log);
         words.own = Some(runner.last_word(FLOW));
@@ -84,8 +85,12 @@ impl Client {
         self.part(&mut runner, words)
     }
 
-    /// The only stream, ready at both ends.
-    fn open_stream(&mut self, order: FlowOrder, stop: &AtomicBool) -> Result<Runner, ControlError> {
+    /// The only stream, ready at both ends; and when it was to begin, where somebody else says so.
+    fn open_stream(
+        &mut self,
+        order: FlowOrder,
+        stop: &AtomicBool,
+    ) -> Result<(Runner, Option<Mono>), ControlError> {
         let orders = [order];
         self.dialogue.input(Input::Measure(orders.to_vec()))?;
         let open = |happening: &Happening| matches!(happening, Happening::Session(Output::Open(_)));
@@ -105,10 +110,11 @@ impl Client {
                 return Err(error);
             }
         };
+        let planned = self.wait_at_gate(stop)?;
         self.dialogue.input(Input::FlowsOpen)?;
         let start = |happening: &Happening| matches!(happening, Happening::Session(Output::Start));
         self.wait_for(stop, |happening| start(&happening).then_some(()))?;
-        Ok(runner)
+        Ok((runner, planned))
     }
 
     fn trials(

@@ -27,6 +27,19 @@ impl Exchange {
     }
 }
 
+/// Offset of the other end's clock and its largest error, nanoseconds, from T1 to T4 of some exchanges; absent without
+/// any.
+pub(crate) fn offset_of(times: impl Iterator<Item = [u64; 4]>) -> Option<(i64, u64)> {
+    let exchange = |[sent, reflector_in, reflector_out, back]: [u64; 4]| Exchange {
+        sent,
+        reflector_in,
+        reflector_out,
+        back,
+    };
+    let best = times.map(exchange).min_by_key(Exchange::rtt)?;
+    Some((best.offset(), best.rtt().div_ceil(2)))
+}
+
 /// Evaluates a phase; absent when no probe came back.
 pub(super) fn evaluate(
     phase: ProbePhase,

@@ -19,7 +19,7 @@ use super::registry::Arrival;
 use super::servant::{self, Post, Posts};
 use super::stranger::{Stranger, Wish};
 use super::tray::Tray;
-use super::{News, Shared, session};
+use super::{News, Shared, agent, session};
 use crate::error::ControlError;
 use crate::probe::reflect_over_tcp;
 use crate::stand_in::Parcel;
@@ -226,6 +226,7 @@ impl Front {
         let _ = self.poller.remove(&stranger.connection);
         match wish {
             Ok((Wish::Native(preface), _)) => self.direct(stranger, preface),
+            Ok((Wish::Coordinator, _)) => self.introduce(stranger),
             Ok((Wish::Foreign(tray), port)) => {
                 let Stranger { connection: stream, peer, said, .. } = stranger;
                 if !tray.put(Parcel::Connection { port, stream, peer, said }) {
@@ -237,13 +238,25 @@ impl Front {
         }
     }
 
+    /// A coordinator gets a thread, as a client does.
+    fn introduce(&mut self, stranger: Stranger) {
+        let Stranger { connection, peer, said, .. } = stranger;
+        if self.runs.len() >= MOST_RUNS {
+            return self.too_many(peer);
+        }
+        let shared = Arc::clone(&self.shared);
+        self.spawn("agent", move || agent::serve(connection, peer, &said, &shared));
+    }
+
+    fn too_many(&self, peer: SocketAddr) {
+        let why = format!("more than {MOST_RUNS} clients at once");
+        (self.shared.news)(News::Foreign { client: peer, why });
+    }
+
     fn direct(&mut self, stranger: Stranger, preface: Preface) {
         let Stranger { connection, peer, .. } = stranger;
         match preface.connection {
-            Connection::Control if self.runs.len() >= MOST_RUNS => {
-                let why = format!("more than {MOST_RUNS} clients at once");
-                (self.shared.news)(News::Foreign { client: peer, why });
-            }
+            Connection::Control if self.runs.len() >= MOST_RUNS => self.too_many(peer),
             Connection::Control => {
                 let shared = Arc::clone(&self.shared);
                 self.spawn("run", move || session::serve(connection, peer, preface, &shared));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use linerate_engine::Sockets;
 use linerate_model::{Caveat, CaveatKind, TestSpec};
 use linerate_proto::native::{Preface, ServerSession};
-use linerate_proto::{Admission, FlowOrder, Hello, Input, Output, Place};
+use linerate_proto::{Admission, FlowOrder, Hello, Input, Output, Place, Ticket};
 use linerate_sock::{clock, limits};
 
 use super::queue::Turn;
@@ -72,7 +72,10 @@ struct Run<'a> {
 struct Client {
     name: String,
     spec: TestSpec,
+    /// Its place in the queue.
     ticket: u64,
+    /// Shows whose place it is, when that is its coordinator's.
+    guest: Option<Ticket>,
     cookie: [u8; 16],
     inbox: Arc<Inbox>,
 }
@@ -125,6 +128,7 @@ impl<'a> Run<'a> {
             self.open_when_complete()?;
             self.look_at_series()?;
             self.notice_neighbours();
+            self.leave_with_coordinator()?;
             if self.shared.stopping() {
                 let stopped = self.dialogue.input(Input::Stop);
                 self.dialogue.flush_at_end();
@@ -158,7 +162,11 @@ impl<'a> Run<'a> {
         let config = &self.shared.config;
         let length = expected_time(&hello.spec);
         let clients = u32::try_from(self.shared.queue.len()).unwrap_or(u32::MAX);
-        if config.most_clients.is_some_and(|most| clients >= most) {
+        let place = hello.ticket.map(|ticket| self.shared.passes.place(&ticket));
+        if place == Some(None) {
+            return self.refuse("the place that the coordinator of this run held here is gone".to_owned());
+        }
+        if place.is_none() && config.most_clients.is_some_and(|most| clients >= most) {
             return self.refuse(format!(
                 "{clients} clients are here already, the limit of this server; try again later"
             ));
@@ -178,8 +186,9 @@ impl<'a> Run<'a> {
         getrandom::fill(&mut cookie)
             .map_err(|error| ControlError::Local(format!("no random numbers: {error}")))?;
         let inbox = self.shared.registry.open(cookie)?;
-        let ticket = self.shared.queue.join(length);
-        self.client = Some(Client { name: hello.host.name, spec: hello.spec, ticket, cookie, inbox });
+        let ticket = place.flatten().unwrap_or_else(|| self.shared.queue.join(length));
+        let (name, spec, guest) = (hello.host.name, hello.spec, hello.ticket);
+        self.client = Some(Client { name, spec, ticket, guest, cookie, inbox });
         Ok(())
     }
 
@@ -249,6 +258,18 @@ impl<'a> Run<'a> {
         self.dialogue.prepare(flows)
     }
 
+    /// A guest stays for as long as its coordinator has the place.
+    fn leave_with_coordinator(&mut self) -> Result<(), ControlError> {
+        let guest = self.client.as_ref().and_then(|client| client.guest);
+        if guest.is_none_or(|ticket| self.shared.passes.place(&ticket).is_some()) {
+            return Ok(());
+        }
+        let why = "the coordinator of this run is gone".to_owned();
+        let ended = self.dialogue.input(Input::FlowsFailed(why));
+        self.dialogue.flush_at_end();
+        ended
+    }
+
     /// Others that came while this run was under way weaken its result.
     fn notice_neighbours(&mut self) {
         let Some(client) = self.client.as_ref().filter(|_| self.begun && !self.warned) else { return };
@@ -268,6 +289,9 @@ impl<'a> Run<'a> {
         }
         if let Some(client) = self.client.take() {
             self.shared.registry.close(&client.cookie);
+            if client.guest.is_some() {
+                return;
+            }
             self.shared.queue.leave(client.ticket);
             if self.begun && self.shared.config.one_off {
                 self.shared.switch.turn_off();

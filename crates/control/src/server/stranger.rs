@@ -4,8 +4,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
-use linerate_proto::PeerError;
+use linerate_proto::agent::AGENT;
 use linerate_proto::native::{PREFACE_BYTES, Preface};
+use linerate_proto::{Match, PeerError};
 use linerate_sock::Mono;
 
 use super::tray::{Tray, Whose, whose};
@@ -27,6 +28,8 @@ pub(super) struct Stranger {
 pub(super) enum Wish {
     /// A run of ours, or a part of one.
     Native(Preface),
+    /// A coordinator, to whom this is an agent.
+    Coordinator,
     /// Another protocol.
     Foreign(Arc<Tray>),
 }
@@ -47,7 +50,11 @@ impl Stranger {
                 }
                 Err(_) => false,
             };
-            if !ours {
+            let to_agent = if native { (AGENT.sniff)(&self.said) } else { Match::No };
+            if to_agent == Match::Yes {
+                return Ok(Some(Wish::Coordinator));
+            }
+            if !ours && to_agent == Match::No {
                 match whose(trays, &self.said, !native) {
                     Whose::Its(tray) => return Ok(Some(Wish::Foreign(Arc::clone(tray)))),
                     Whose::More if self.said.len() < ENOUGH => {}

@@ -53,9 +53,15 @@ impl ClientSession {
     /// A session that begins at `now`; after the senders' end, `drain` is allowed for the rest to arrive.
     #[must_use]
     pub fn new(now: Timestamp, host: HostInfo, spec: TestSpec, drain: Span) -> Self {
+        Self::with_ticket(now, Hello { host, spec, ticket: None }, drain)
+    }
+
+    /// As [`ClientSession::new`], with all that the client says first.
+    #[must_use]
+    pub fn with_ticket(now: Timestamp, hello: Hello, drain: Span) -> Self {
         let mut session = Self {
             link: Link::new(now, GREETING),
-            hello: Hello { host, spec },
+            hello,
             state: State::Asking,
             phase: Phase::default(),
             drain,
@@ -74,6 +80,7 @@ impl ClientSession {
             capabilities: capabilities(),
             host: self.hello.host.clone(),
             spec: Box::new(self.hello.spec.clone()),
+            ticket: self.hello.ticket,
         };
         // A greeting is far below the limit; were it not, the peer would say so.
         let _ = self.link.send(now, &hello);

@@ -6,13 +6,21 @@ use linerate_model::{HostInfo, Sample, TestSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::session::{Ended, FlowOrder, Place, Progress, Trial, TrialCount};
+use crate::ticket::Ticket;
 
 /// One control message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Message {
     /// Client: who I am and what I want measured.
-    Hello { versions: [u8; 2], capabilities: Vec<String>, host: HostInfo, spec: Box<TestSpec> },
+    Hello {
+        versions: [u8; 2],
+        capabilities: Vec<String>,
+        host: HostInfo,
+        spec: Box<TestSpec>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ticket: Option<Ticket>,
+    },
     /// Server: begin.
     Welcome { version: u8, capabilities: Vec<String>, host: HostInfo, cookie: String, neighbours: u32 },
     /// Server: wait.

@@ -90,7 +90,7 @@ impl ServerSession {
     }
 
     fn hello(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
-        let Message::Hello { versions, host, spec, .. } = message else {
+        let Message::Hello { versions, host, spec, ticket, .. } = message else {
             return Err(misbehaved("it did not say hello first"));
         };
         if !(versions[0]..=versions[1]).contains(&VERSION) {
@@ -106,7 +106,7 @@ impl ServerSession {
         self.link.trust(now);
         self.link.rest("deciding");
         self.state = State::Asked;
-        self.link.put(Output::Asked(Box::new(Hello { host, spec: *spec })));
+        self.link.put(Output::Asked(Box::new(Hello { host, spec: *spec, ticket })));
         Ok(())
     }
 
@@ -234,6 +234,8 @@ impl Session for ServerSession {
                 self.link.send(now, &Message::Failed { why: why.clone() })?;
                 return Err(PeerError::Local { why });
             }
+            // Receivers read before the client's start, which may wait for the starts of others.
+            Input::Progress(_) if self.state != State::Running => {}
             Input::Progress(progress) => self.link.send(now, &Message::Progress(progress))?,
             Input::TrialCounted(count) if self.trial == Some(count.trial) => {
                 self.trial = None;

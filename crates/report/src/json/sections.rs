@@ -1,8 +1,9 @@
 //! The parts of the result document. Field names are public: they carry their units and keep their meaning.
 
 use linerate_model::{
-    Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, HostInfo, Outcome, PortSample,
-    ProbeTransport, Sample, SideSettings, SizeCurve, SizePoint, Steady, TestSpec, Transport, World,
+    Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, GroupPlace, GroupStart, HostInfo, Outcome,
+    PortSample, ProbeTransport, Sample, SideSettings, SizeCurve, SizePoint, Steady, TestSpec, Transport,
+    World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;
@@ -62,6 +63,12 @@ section! {
         /// What was asked.
         #[serde(skip_serializing_if = "Option::is_none")]
         spec: Option<TestSpec>,
+        /// Its place among runs that were started together.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        group: Option<GroupPlace>,
+        /// When it began to measure, as one of them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        group_start: Option<GroupStart>,
     }
 }
 

@@ -1,0 +1,68 @@
+//! A test that another host makes: `--from`.
+
+use std::sync::atomic::Ordering;
+
+use linerate_control::{ControlError, FlowJob, Group, HostRef, Log, Request, Rig, Target, run_group};
+use linerate_model::{Body, EVENT_SCHEMA, Outcome, RunStart};
+use linerate_units::Span;
+
+use crate::args::TestArgs;
+use crate::cmd::token::read_token;
+use crate::naming;
+
+/// The agent that shall make the test, if one shall; or what is wrong with it.
+pub(in crate::cmd) fn agent(args: &TestArgs) -> Result<Option<HostRef>, String> {
+    let (Some(from), Some(file)) = (&args.from, &args.agent_token_file) else { return Ok(None) };
+    let (address, port) = naming::target(from, None).map_err(|trouble| format!("--from: {trouble}"))?;
+    let token = read_token(file)?;
+    Ok(Some(HostRef { name: from.clone(), address, port, test_address: None, token }))
+}
+
+/// Has the test made by the agent; its events are the log.
+pub(super) fn measure(
+    agent: HostRef,
+    request: &Request<'_>,
+    log: &mut Log<'_>,
+) -> Result<Outcome, ControlError> {
+    let rig = Rig { name: linerate_sock::proc::host::kernel().host, hosts: vec![agent] };
+    let flow = FlowJob {
+        from: 0,
+        to: Target::Server { host: request.host.clone(), port: request.port },
+        spec: request.spec.clone(),
+        start_after: Span::ZERO,
+        background: false,
+    };
+    let group = Group { name: None, started_at: request.started_at.clone(), flows: vec![flow] };
+    let ends = run_group(rig, &group, std::slice::from_mut(log), request.stop, &mut |_| ());
+    match ends {
+        Ok(mut ends) => match ends.pop() {
+            Some(end) if end.outcome != Outcome::Failed => Ok(end.outcome),
+            end => {
+                let reason = end.and_then(|end| end.reason);
+                Err(ControlError::Local(reason.unwrap_or_else(|| "the test failed".to_owned())))
+            }
+        },
+        Err(_) if request.stop.load(Ordering::Relaxed) => {
+            not_begun(request, Outcome::Interrupted, "stopped by a signal".to_owned(), log);
+            Ok(Outcome::Interrupted)
+        }
+        Err(troubles) => {
+            let troubles: Vec<String> = troubles.iter().map(ToString::to_string).collect();
+            Err(not_begun(request, Outcome::Failed, troubles.join("; "), log))
+        }
+    }
+}
+
+/// A test that did not begin is a run all the same, which says why.
+fn not_begun(request: &Request<'_>, outcome: Outcome, reason: String, log: &mut Log<'_>) -> ControlError {
+    log.note(Body::RunStarted(RunStart {
+        schema: EVENT_SCHEMA.to_owned(),
+        started_at: request.started_at.clone(),
+        world: request.world,
+        linerate: env!("CARGO_PKG_VERSION").to_owned(),
+        target: request.host.clone(),
+        spec: request.spec.clone(),
+    }));
+    log.note(Body::RunEnded { outcome, reason: Some(reason.clone()) });
+    ControlError::Local(reason)
+}

@@ -1,0 +1,111 @@
+//! The start of a run that is one of several: everything is opened, then it waits until it may begin.
+
+use std::fmt;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use linerate_model::{Body, GroupStart};
+use linerate_proto::Ticket;
+use linerate_sock::poll::EventFd;
+use linerate_sock::{Mono, clock};
+use linerate_units::{Span, Timestamp};
+
+use super::{Client, LOOK};
+use crate::error::ControlError;
+use crate::log::Log;
+
+/// The last moment is not slept through: who is on a processor then starts in time, however busy the host.
+const AWAKE: Duration = Duration::from_millis(1);
+
+/// Where a run waits before its first phase.
+pub(crate) struct Gate {
+    ticket: Option<Ticket>,
+    ready: Box<dyn Fn() + Send + Sync>,
+    /// When to begin, on the monotonic clock; 0 until somebody says.
+    opens: AtomicU64,
+    passed: AtomicBool,
+    bell: EventFd,
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate")
+            .field("opens", &self.opens)
+            .field("passed", &self.passed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Gate {
+    /// A closed gate for a run that shows `ticket`; `ready` is called when everything is open.
+    pub(crate) fn new(
+        ticket: Option<Ticket>,
+        ready: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Self, ControlError> {
+        Ok(Self {
+            ticket,
+            ready: Box::new(ready),
+            opens: AtomicU64::new(0),
+            passed: AtomicBool::new(false),
+            bell: EventFd::new()?,
+        })
+    }
+
+    pub(super) fn ticket(&self) -> Option<Ticket> {
+        self.ticket
+    }
+
+    /// Lets the run begin at `at`.
+    pub(crate) fn open_at(&self, at: Mono) {
+        self.opens.store(at.as_ns().max(1), Ordering::Release);
+        self.bell.ring();
+    }
+
+    /// Wakes whoever waits, so that it looks at its stop flag.
+    pub(crate) fn wake(&self) {
+        self.bell.ring();
+    }
+
+    fn opens(&self) -> Option<Mono> {
+        Some(self.opens.load(Ordering::Acquire)).filter(|at| *at > 0).map(Mono)
+    }
+}
+
+impl Client<'_> {
+    /// Says that everything is open and waits until it is time; when that is. Absent without a gate, and after the
+    /// first phase. The dialogue goes on meanwhile.
+    pub(super) fn wait_at_gate(&mut self, stop: &AtomicBool) -> Result<Option<Mono>, ControlError> {
+        let Some(gate) = self.gate.filter(|gate| !gate.passed.swap(true, Ordering::Relaxed)) else {
+            return Ok(None);
+        };
+        (gate.ready)();
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Err(ControlError::Stopped);
+            }
+            let opens = gate.opens();
+            let (until, bell) = match opens {
+                Some(at) if at.remaining() <= AWAKE => {
+                    while !at.has_passed() {
+                        std::hint::spin_loop();
+                    }
+                    return Ok(opens);
+                }
+                // Rung for the last time: from here on only the clock and the stop flag count.
+                Some(at) => (Mono(at.as_ns().saturating_sub(AWAKE.as_nanos() as u64)), None),
+                None => (Mono::FAR, Some(gate.bell.as_fd())),
+            };
+            let until = until.min(clock::now() + LOOK.as_duration());
+            self.dialogue.turn(until, bell.as_slice())?;
+        }
+    }
+}
+
+/// Notes how far the start was from its plan, once the data threads run.
+pub(super) fn note_start(planned: Option<Mono>, log: &mut Log<'_>) {
+    let Some(planned) = planned else { return };
+    let late = Span::from(clock::now().since(planned));
+    let planned = Timestamp::from_ns(planned.as_ns().saturating_sub(log.epoch().as_ns()));
+    log.note(Body::Started(GroupStart { planned, late, clock_error: None }));
+}

@@ -1,0 +1,143 @@
+//! The coordinator: has runs carried out between other hosts, several at once, started together.
+//!
+//! It reaches every host as an agent (`linerate serve --agent-token-file`), checks all of them before the first packet,
+//! holds a place in the queue of each, has the runs of a group prepared, and starts them by each host's own clock. What
+//! the agents tell is written to a log for each run, in the order in which it comes.
+
+mod check;
+mod clocks;
+mod group;
+mod host;
+mod opening;
+mod progress;
+mod rig;
+
+pub use group::{FlowEnd, FlowStart, Told};
+pub use rig::{FlowJob, Group, HostRef, Rig, Standing, Target, Trouble};
+
+use std::sync::atomic::AtomicBool;
+
+use linerate_proto::agent::About;
+use linerate_sock::{Mono, clock};
+
+use crate::error::ControlError;
+use crate::log::Log;
+use host::Host;
+
+/// The hosts of a rig, connected.
+///
+/// A connection that nobody uses for some seconds is closed by the agent; the next group opens it again.
+pub struct Coordinator {
+    rig: Rig,
+    hosts: Vec<Host>,
+    epoch: Mono,
+}
+
+impl Coordinator {
+    /// Connects to every host at once, proves to each that it may ask it, and estimates the offset of each clock.
+    ///
+    /// # Errors
+    /// Every trouble of every host; then nothing is connected.
+    pub fn connect(rig: Rig, stop: &AtomicBool) -> Result<Self, Vec<Trouble>> {
+        let epoch = clock::now();
+        let hosts: Vec<Host> = rig.hosts.iter().map(|_| Host::default()).collect();
+        let mut coordinator = Self { rig, hosts, epoch };
+        let mut troubles = coordinator.reach(&(0..coordinator.hosts.len()).collect::<Vec<_>>(), stop);
+        troubles.extend(check::one_server_one_name(&coordinator.rig, &coordinator.standings()));
+        if troubles.is_empty() { Ok(coordinator) } else { Err(troubles) }
+    }
+
+    /// What each host said of itself, in the order of the rig; absent for one that is not reached at the moment.
+    #[must_use]
+    pub fn standings(&self) -> Vec<Option<Standing>> {
+        self.hosts.iter().map(Host::standing).collect()
+    }
+
+    /// What the hosts cannot do of a group, all of it: nothing was sent on the network yet.
+    #[must_use]
+    pub fn check(&self, group: &Group) -> Vec<Trouble> {
+        let abouts: Vec<Option<&About>> = self.hosts.iter().map(Host::about).collect();
+        check::group(&self.rig, group, &abouts)
+    }
+
+    /// Carries a group out: each run to its log, `logs` in the order of the group's flows. A host that dies fails its own
+    /// runs, and the others go on. `on` hears every event with its time on this host's clock, in the order of arrival.
+    ///
+    /// # Errors
+    /// What [`Coordinator::check`] finds; nothing was measured and no log was written.
+    pub fn run_group(
+        &mut self,
+        group: &Group,
+        logs: &mut [Log<'_>],
+        stop: &AtomicBool,
+        on: &mut dyn FnMut(&Told<'_>),
+    ) -> Result<Vec<FlowEnd>, Vec<Trouble>> {
+        if logs.len() != group.flows.len() {
+            let what = format!("{} logs for {} flows", logs.len(), group.flows.len());
+            return Err(vec![Trouble { host: String::new(), what }]);
+        }
+        let gone: Vec<usize> = group.hosts().into_iter().filter(|at| !self.is_there(*at)).collect();
+        // Who is still not there fails its own runs.
+        let _ = self.reach(&gone, stop);
+        let troubles = self.check(group);
+        if !troubles.is_empty() {
+            return Err(troubles);
+        }
+        Ok(group::carry_out(self, group, logs, stop, on))
+    }
+
+    /// Says goodbye to every host.
+    pub fn finish(mut self) {
+        self.hosts.iter_mut().for_each(Host::finish);
+    }
+
+    fn is_there(&mut self, at: usize) -> bool {
+        self.hosts.get_mut(at).is_some_and(Host::is_there)
+    }
+
+    /// Connects to some hosts, all at once.
+    fn reach(&mut self, which: &[usize], stop: &AtomicBool) -> Vec<Trouble> {
+        let (rig, epoch) = (&self.rig, self.epoch);
+        let reached: Vec<(usize, Result<Host, ControlError>)> = std::thread::scope(|scope| {
+            let reach = |at: &usize| {
+                let host = rig.hosts.get(*at)?;
+                Some((*at, scope.spawn(move || Host::reach(host, &rig.name, epoch, stop))))
+            };
+            let threads: Vec<_> = which.iter().filter_map(reach).collect();
+            let lost = || Err(ControlError::Local("the connecting thread failed".to_owned()));
+            threads.into_iter().map(|(at, thread)| (at, thread.join().unwrap_or_else(|_| lost()))).collect()
+        });
+        let mut troubles = Vec::new();
+        for (at, result) in reached {
+            let host = self.rig.hosts.get(at).map(|host| host.name.clone()).unwrap_or_default();
+            match result {
+                Ok(reached) => self.hosts[at] = reached,
+                Err(error) => troubles.push(Trouble { host, what: error.to_string() }),
+            }
+        }
+        troubles
+    }
+}
+
+impl std::fmt::Debug for Coordinator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Coordinator").field("rig", &self.rig).finish_non_exhaustive()
+    }
+}
+
+/// Connects to the hosts of a rig, carries one group out, and says goodbye.
+///
+/// # Errors
+/// Every trouble of every host, before the first packet of a measurement; no log was written.
+pub fn run_group(
+    rig: Rig,
+    group: &Group,
+    logs: &mut [Log<'_>],
+    stop: &AtomicBool,
+    on: &mut dyn FnMut(&Told<'_>),
+) -> Result<Vec<FlowEnd>, Vec<Trouble>> {
+    let mut coordinator = Coordinator::connect(rig, stop)?;
+    let ends = coordinator.run_group(group, logs, stop, on);
+    coordinator.finish();
+    ends
+}

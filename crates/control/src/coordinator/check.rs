@@ -1,0 +1,71 @@
+//! What stands in the way of a group, found before the first packet.
+
+use linerate_proto::agent::About;
+
+use super::rig::{Group, Rig, Standing, Target, Trouble};
+use crate::setup::expected_time;
+
+/// One server under two names would wait for itself.
+pub(super) fn one_server_one_name(rig: &Rig, standings: &[Option<Standing>]) -> Vec<Trouble> {
+    let mut troubles = Vec::new();
+    for (at, standing) in standings.iter().enumerate() {
+        let Some(standing) = standing else { continue };
+        let same = |other: &&Option<Standing>| {
+            other.as_ref().is_some_and(|other| other.about.identity == standing.about.identity)
+        };
+        let first = standings.iter().position(|other| same(&other));
+        if let Some(first) = first.filter(|first| *first < at) {
+            let what = format!("it is the same server as {}; give each host one name", name(rig, first));
+            troubles.push(Trouble { host: name(rig, at), what });
+        }
+    }
+    troubles
+}
+
+/// Every flow against what its two ends say of themselves.
+pub(super) fn group(rig: &Rig, group: &Group, abouts: &[Option<&About>]) -> Vec<Trouble> {
+    let mut troubles = Vec::new();
+    for (number, flow) in (1_u32..).zip(&group.flows) {
+        let mut say = |host: String, what: String| {
+            troubles.push(Trouble { host, what: format!("flow {number}: {what}") })
+        };
+        if let Err(error) = flow.spec.check() {
+            say(String::new(), error.to_string());
+        }
+        let ends = [Some(flow.from), flow.to.host()];
+        if let Some(unknown) = ends.into_iter().flatten().find(|at| *at >= rig.hosts.len()) {
+            say(String::new(), format!("host number {unknown} is not in the rig of {}", rig.hosts.len()));
+            continue;
+        }
+        if flow.to == Target::Host(flow.from) {
+            say(name(rig, flow.from), "it cannot measure to itself; give two hosts".to_owned());
+        }
+        for at in ends.into_iter().flatten() {
+            let Some(about) = abouts.get(at).copied().flatten() else { continue };
+            let asked = flow.spec.socket.congestion.as_ref();
+            if let Some(unknown) = asked.filter(|name| !about.congestion.contains(name)) {
+                let has = about.congestion.join(", ");
+                say(
+                    name(rig, at),
+                    format!(
+                        "its kernel has no congestion control '{unknown}'; it has {has}; load it with modprobe"
+                    ),
+                );
+            }
+            let length = expected_time(&flow.spec);
+            if let Some(longest) = about.longest_ns.filter(|longest| length > *longest) {
+                say(
+                    name(rig, at),
+                    format!(
+                        "the run would take {length}, it allows {longest}; give a shorter -t, or it a longer --limit-time"
+                    ),
+                );
+            }
+        }
+    }
+    troubles
+}
+
+pub(super) fn name(rig: &Rig, at: usize) -> String {
+    rig.hosts.get(at).map(|host| host.name.clone()).unwrap_or_default()
+}

@@ -1,0 +1,389 @@
+//! One group: places are held, clocks compared, runs prepared, started together, and followed to their end.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use linerate_model::{Body, EVENT_SCHEMA, GroupPlace, Outcome, RunStart, World};
+use linerate_proto::Ticket;
+use linerate_proto::agent::{Input, Job, JobEnd, JobEvent, Output};
+use linerate_proto::native::NATIVE;
+use linerate_sock::poll::poll_few;
+use linerate_sock::{Mono, clock};
+use linerate_units::{Span, Timestamp};
+
+use super::Coordinator;
+use super::check::name;
+use super::host::Host;
+use super::progress::{Flow, Stage};
+use super::rig::{FlowJob, Group, Rig, Target};
+use crate::log::Log;
+
+/// How often the stop flag is looked at.
+pub(super) const LOOK: Span = Span::from_ms(100);
+
+/// Time for the start to reach every agent, beside the round trips.
+const LEAD: Span = Span::from_ms(100);
+
+/// A run is prepared so long before its start: servers do not wait much longer for a run that is ready.
+const AHEAD: Span = Span::from_secs(15);
+
+/// How a run of a group ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowEnd {
+    /// How.
+    pub outcome: Outcome,
+    /// Why, unless it was completed.
+    pub reason: Option<String>,
+    /// When it began to measure; absent when it did not, or nobody told.
+    pub start: Option<FlowStart>,
+}
+
+/// When a run of a group began to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowStart {
+    /// When it should, on the coordinator's clock.
+    pub planned: Timestamp,
+    /// How much later it did, by its agent's clock: the start error.
+    pub late: Span,
+    /// Largest error of the agent's clock against the coordinator's.
+    pub clock_error: Span,
+}
+
+/// An event of a run, as it comes.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    /// Which run, by its place in the group.
+    pub flow: usize,
+    /// When, on the coordinator's clock, within the error of the agent's offset.
+    pub at: Timestamp,
+    /// 0 is the agent, 1 the server that it measures to.
+    pub host: u16,
+    /// What.
+    pub body: &'a Body,
+}
+
+/// What came from a host.
+pub(super) enum Heard {
+    Word(Output),
+    Gone(String),
+}
+
+/// A group under way.
+pub(super) struct Run<'a, 'l> {
+    rig: &'a Rig,
+    pub(super) hosts: &'a mut [Host],
+    epoch: Mono,
+    pub(super) group: &'a Group,
+    pub(super) logs: &'a mut [Log<'l>],
+    stop: &'a AtomicBool,
+    on: &'a mut dyn FnMut(&Told<'_>),
+    pub(super) flows: Vec<Flow>,
+    pub(super) tickets: Vec<Option<Ticket>>,
+    /// When the group starts.
+    start: Option<Timestamp>,
+    stopping: bool,
+    /// From when on nobody waits any more for those who are not ready.
+    patience: Option<Timestamp>,
+}
+
+/// Carries a group out.
+pub(super) fn carry_out(
+    coordinator: &mut Coordinator,
+    group: &Group,
+    logs: &mut [Log<'_>],
+    stop: &AtomicBool,
+    on: &mut dyn FnMut(&Told<'_>),
+) -> Vec<FlowEnd> {
+    let flows = group.flows.iter().map(|_| Flow::default()).collect();
+    let tickets = vec![None; coordinator.hosts.len()];
+    let mut run = Run {
+        rig: &coordinator.rig,
+        hosts: &mut coordinator.hosts,
+        epoch: coordinator.epoch,
+        group,
+        logs,
+        stop,
+        on,
+        flows,
+        tickets,
+        start: None,
+        stopping: false,
+        patience: None,
+    };
+    run.begin();
+    run.hold_places();
+    run.compare_clocks();
+    run.follow();
+    run.release_places();
+    run.flows.iter_mut().map(Flow::take_end).collect()
+}
+
+impl Run<'_, '_> {
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp::from_ns(clock::now().as_ns().saturating_sub(self.epoch.as_ns()))
+    }
+
+    fn instant_of(&self, at: Timestamp) -> Mono {
+        Mono(self.epoch.as_ns().saturating_add(at.as_ns()))
+    }
+
+    pub(super) fn job(&self, flow: usize) -> &FlowJob {
+        &self.group.flows[flow]
+    }
+
+    /// The address to measure to, and its port.
+    fn target(&self, to: &Target) -> (String, Option<u16>) {
+        match to {
+            Target::Server { host, port } => (host.clone(), *port),
+            Target::Host(at) => {
+                let host = &self.rig.hosts[*at];
+                (host.test_address.clone().unwrap_or_else(|| host.address.clone()), host.port)
+            }
+        }
+    }
+
+    fn begin(&mut self) {
+        for at in 0..self.flows.len() {
+            let job = self.job(at).clone();
+            let (host, _) = self.target(&job.to);
+            let world = self.hosts[job.from].about().and_then(|about| about.world).unwrap_or(World::Hosts);
+            self.note(
+                at,
+                Body::RunStarted(RunStart {
+                    schema: EVENT_SCHEMA.to_owned(),
+                    started_at: self.group.started_at.clone(),
+                    world,
+                    linerate: env!("CARGO_PKG_VERSION").to_owned(),
+                    target: host,
+                    spec: job.spec,
+                }),
+            );
+            if let Some(group) = self.group.name.clone() {
+                let (start_after, background) = (job.start_after, job.background);
+                self.note(at, Body::Grouped(GroupPlace { group, start_after, background }));
+            }
+        }
+        for at in self.group.hosts() {
+            if !self.hosts[at].connected() {
+                self.lose(at, "it could not be reached");
+            }
+        }
+    }
+
+    /// Notes something of this host's own in the log of a run.
+    fn note(&mut self, flow: usize, body: Body) {
+        let at = self.now();
+        (self.on)(&Told { flow, at, host: 0, body: &body });
+        if self.flows[flow].epoch.is_some() {
+            self.logs[flow].note(body);
+        } else {
+            // The time of a run counts from where its agent takes it up; all that was before has none.
+            self.logs[flow].note_at(Timestamp::START, 0, body);
+        }
+    }
+
+    /// Waits until something comes, at most until `until`, and handles what all hosts say.
+    pub(super) fn turn(&mut self, until: Timestamp) {
+        for (at, heard) in self.listen(until) {
+            match heard {
+                Heard::Word(word) => self.hear(at, word),
+                Heard::Gone(why) => self.lose(at, &why),
+            }
+        }
+        if self.stop.load(Ordering::Relaxed) && !std::mem::replace(&mut self.stopping, true) {
+            for flow in 0..self.flows.len() {
+                self.stop_flow(flow, Outcome::Interrupted, "stopped by a signal");
+            }
+        }
+    }
+
+    pub(super) fn listen(&mut self, until: Timestamp) -> Vec<(usize, Heard)> {
+        let latest = self.instant_of(until.min(self.now() + LOOK));
+        let deadline = self.hosts.iter().map(Host::deadline).fold(latest, Mono::min);
+        let fds: Vec<_> = self.hosts.iter().filter_map(Host::wish).collect();
+        // A failing poll shows at the connections themselves.
+        let _ = poll_few(&fds, deadline);
+        let mut heard = Vec::new();
+        for (at, host) in self.hosts.iter_mut().enumerate() {
+            let looked = host.look();
+            let words = looked.as_ref().map_or_else(|_| host.last_words(), |_| Vec::new());
+            let gone = looked.as_ref().err().map(ToString::to_string);
+            let words = words.into_iter().chain(looked.into_iter().flatten());
+            heard.extend(words.map(|word| (at, Heard::Word(word))));
+            heard.extend(gone.map(|why| (at, Heard::Gone(why))));
+        }
+        heard
+    }
+
+    /// Asks a host; one that cannot be asked is lost.
+    pub(super) fn ask(&mut self, at: usize, input: Input<'_>) {
+        if let Err(error) = self.hosts[at].ask(input) {
+            self.lose(at, &error.to_string());
+        }
+    }
+
+    pub(super) fn hear(&mut self, at: usize, word: Output) {
+        match word {
+            Output::Waiting(place) => {
+                for flow in self.flows_at(at) {
+                    self.note(flow, Body::Queued { place: place.place, wait: place.wait_ns });
+                }
+            }
+            Output::Held(ticket) => self.tickets[at] = Some(ticket),
+            Output::NotHeld(why) => self.lose(at, &format!("it gives no place in its queue: {why}")),
+            Output::Accepted { job, epoch } => {
+                if let Some(flow) = self.flow_of(at, job) {
+                    let epoch = self.hosts[at].offset.ours(epoch);
+                    self.flows[flow].epoch = Some(epoch);
+                    let instant = self.instant_of(epoch);
+                    self.logs[flow].count_from(instant);
+                }
+            }
+            Output::Ready { job } => {
+                if let Some(flow) = self.flow_of(at, job) {
+                    self.flows[flow].is_ready();
+                    self.patience.get_or_insert(self.now() + AHEAD);
+                }
+            }
+            Output::Event(event) => self.take_event(at, *event),
+            Output::Ended(end) => {
+                if let Some(flow) = self.flow_of(at, end.job) {
+                    self.job_ended(flow, end);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take_event(&mut self, at: usize, event: JobEvent) {
+        let Some(flow) = self.flow_of(at, event.job) else { return };
+        let JobEvent { host, at: time, mut body, .. } = event;
+        if let Body::Started(start) = &mut body {
+            let clock_error = self.hosts[at].offset.error;
+            start.clock_error = Some(clock_error);
+            if let Some(began) = self.start {
+                let planned = began + self.job(flow).start_after;
+                self.flows[flow].start = Some(FlowStart { planned, late: start.late, clock_error });
+            }
+            if self.group.name.is_none() {
+                return;
+            }
+        }
+        let epoch = self.flows[flow].epoch.unwrap_or_default();
+        let merged = epoch + Span::from_ns(time.as_ns());
+        (self.on)(&Told { flow, at: merged, host, body: &body });
+        self.logs[flow].note_at(time, host, body);
+    }
+
+    fn job_ended(&mut self, flow: usize, end: JobEnd) {
+        let (outcome, reason) = self.flows[flow].judge_end(end);
+        self.end(flow, outcome, reason);
+    }
+
+    /// The last word on a run.
+    pub(super) fn end(&mut self, flow: usize, outcome: Outcome, reason: Option<String>) {
+        if self.flows[flow].is_over() {
+            return;
+        }
+        self.flows[flow].end(outcome, reason.clone());
+        self.note(flow, Body::RunEnded { outcome, reason });
+    }
+
+    /// A host is gone: what it was asked has failed, and so has what could still be asked of others towards it.
+    pub(super) fn lose(&mut self, at: usize, why: &str) {
+        self.tickets[at] = None;
+        let reason = format!("{}: {why}", name(self.rig, at));
+        for flow in self.flows_at(at) {
+            // A run towards it that is under way hears of it from the network itself.
+            if self.job(flow).from == at || self.flows[flow].stage == Stage::Waiting {
+                self.salvage(flow);
+                self.end(flow, Outcome::Failed, Some(reason.clone()));
+            }
+        }
+    }
+
+    /// The runs that a host has a part in.
+    pub(super) fn flows_at(&self, at: usize) -> Vec<usize> {
+        let has_part = |job: &FlowJob| job.from == at || job.to.host() == Some(at);
+        let all = (0..self.flows.len()).filter(|flow| has_part(self.job(*flow)));
+        all.filter(|flow| !self.flows[*flow].is_over()).collect()
+    }
+
+    fn flow_of(&self, at: usize, job: u32) -> Option<usize> {
+        let is_it = |flow: &Flow| flow.job == Some(job) && !flow.is_over();
+        (0..self.flows.len()).find(|flow| self.job(*flow).from == at && is_it(&self.flows[*flow]))
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.flows.iter().all(Flow::is_over)
+    }
+
+    /// From the first preparation to the end of the last run.
+    fn follow(&mut self) {
+        while !self.is_over() {
+            self.prepare_what_is_due();
+            self.start_what_is_ready();
+            self.end_the_background();
+            if !self.is_over() {
+                self.turn(self.now() + LOOK);
+            }
+        }
+    }
+
+    fn is_due(&self, flow: usize) -> bool {
+        let after = self.job(flow).start_after;
+        after <= AHEAD || self.start.is_some_and(|start| self.now() + AHEAD >= start + after)
+    }
+
+    fn prepare_what_is_due(&mut self) {
+        for flow in 0..self.flows.len() {
+            if self.flows[flow].stage != Stage::Waiting || !self.is_due(flow) {
+                continue;
+            }
+            let plan = self.job(flow).clone();
+            let (host, port) = self.target(&plan.to);
+            let ticket = plan.to.host().and_then(|at| self.tickets[at]);
+            let job = self.hosts[plan.from].next_job();
+            self.flows[flow].prepare(job);
+            let port = port.or(Some(NATIVE.default_port));
+            self.ask(plan.from, Input::Prepare(Box::new(Job { job, host, port, ticket, spec: plan.spec })));
+        }
+    }
+
+    fn start_what_is_ready(&mut self) {
+        let first: Vec<usize> =
+            (0..self.flows.len()).filter(|flow| self.job(*flow).start_after <= AHEAD).collect();
+        if self.start.is_none() {
+            let preparing = |flow: &&usize| self.flows[**flow].stage == Stage::Preparing;
+            let late: Vec<usize> = first.iter().filter(preparing).copied().collect();
+            let waits = self.patience.is_none_or(|until| self.now() < until);
+            if !late.is_empty() && waits {
+                return;
+            }
+            for flow in late {
+                let why = "it was not ready when the others had waited long enough";
+                self.stop_flow(flow, Outcome::Failed, why);
+            }
+            let slowest = self.hosts.iter().map(|host| host.offset.rtt).max().unwrap_or_default();
+            self.start = Some(self.now() + LEAD + slowest.saturating_mul(2));
+        }
+        let Some(start) = self.start else { return };
+        for flow in 0..self.flows.len() {
+            let (from, after) = (self.job(flow).from, self.job(flow).start_after);
+            if let Some(job) = self.flows[flow].start_now() {
+                let at = self.hosts[from].offset.theirs(start + after);
+                self.ask(from, Input::Start { job, at });
+            }
+        }
+    }
+
+    fn end_the_background(&mut self) {
+        let mut pairs = self.flows.iter().zip(&self.group.flows);
+        let others = self.group.flows.iter().any(|job| !job.background);
+        if !others || !pairs.all(|(flow, job)| job.background || flow.is_over()) {
+            return;
+        }
+        for flow in 0..self.flows.len() {
+            self.stop_flow(flow, Outcome::Completed, "the runs that it was to accompany have ended");
+        }
+    }
+}

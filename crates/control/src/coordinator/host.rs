@@ -1,0 +1,176 @@
+//! One host of the rig: its connection and what is known of it.
+
+use std::net::TcpStream;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use linerate_proto::agent::{AGENT, About, CoordinatorEnd, Input, Output};
+use linerate_sock::open::{ConnectOptions, IpVersion, connect_tcp, resolve};
+use linerate_sock::poll::Interest;
+use linerate_sock::{Mono, SocketOptions, clock};
+use linerate_units::Timestamp;
+
+use super::clocks::Offset;
+use super::rig::{HostRef, Standing};
+use crate::error::ControlError;
+use crate::talk::Talk;
+
+/// How long the connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How often the stop flag is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Questions for the time: the quickest answer of so many waited little.
+pub(super) const PINGS: usize = 16;
+
+/// A host of the rig; without connection one that is not reached.
+#[derive(Default)]
+pub(super) struct Host {
+    talk: Option<Talk<CoordinatorEnd>>,
+    about: Option<Box<About>>,
+    pub(super) offset: Offset,
+    /// Number of the last job.
+    last_job: u32,
+    /// What came while nobody asked.
+    early: Vec<Output>,
+}
+
+impl Host {
+    /// Connects, and asks the host what it is and what time it has.
+    pub(super) fn reach(
+        host: &HostRef,
+        name: &str,
+        epoch: Mono,
+        stop: &AtomicBool,
+    ) -> Result<Self, ControlError> {
+        let stream = connect(host)?;
+        let mut nonce = [0; 16];
+        getrandom::fill(&mut nonce)
+            .map_err(|error| ControlError::Local(format!("no random numbers: {error}")))?;
+        let now = Timestamp::from_ns(clock::now().as_ns().saturating_sub(epoch.as_ns()));
+        let end = CoordinatorEnd::new(now, host.token.clone(), nonce, name.to_owned());
+        let mut talk = Talk::new(end, stream, epoch)?;
+        let about = wait(&mut talk, stop, |output| match output {
+            Output::Welcomed(about) => Some(about),
+            _ => None,
+        })?;
+        let mut exchanges = Vec::with_capacity(PINGS);
+        for _ in 0..PINGS {
+            talk.input(Input::Ping)?;
+            exchanges.push(wait(&mut talk, stop, |output| match output {
+                Output::Pong(exchange) => Some(exchange),
+                _ => None,
+            })?);
+        }
+        let offset = Offset::of(&exchanges).unwrap_or_default();
+        Ok(Self { talk: Some(talk), about: Some(about), offset, ..Self::default() })
+    }
+
+    pub(super) fn about(&self) -> Option<&About> {
+        self.about.as_deref()
+    }
+
+    pub(super) fn standing(&self) -> Option<Standing> {
+        let about = self.about.as_deref().filter(|_| self.connected())?;
+        Some(Standing {
+            host: about.host.clone(),
+            world: about.world,
+            about: about.clone(),
+            offset_ns: self.offset.ns,
+            offset_error: self.offset.error,
+        })
+    }
+
+    pub(super) fn connected(&self) -> bool {
+        self.talk.is_some()
+    }
+
+    /// Whether the connection still lives, now that somebody needs it.
+    pub(super) fn is_there(&mut self) -> bool {
+        match self.look() {
+            Ok(outputs) => self.early.extend(outputs),
+            Err(_) => return false,
+        }
+        self.connected()
+    }
+
+    /// A number for a job that this connection has not had.
+    pub(super) fn next_job(&mut self) -> u32 {
+        self.last_job += 1;
+        self.last_job
+    }
+
+    pub(super) fn wish(&self) -> Option<(BorrowedFd<'_>, Interest)> {
+        self.talk.as_ref().and_then(Talk::wish)
+    }
+
+    pub(super) fn deadline(&self) -> Mono {
+        if self.early.is_empty() { self.talk.as_ref().map_or(Mono::FAR, Talk::deadline) } else { Mono(0) }
+    }
+
+    /// What has come. An error is the end of the connection; what came before it is lost with it.
+    pub(super) fn look(&mut self) -> Result<Vec<Output>, ControlError> {
+        let mut all = std::mem::take(&mut self.early);
+        if let Some(talk) = &mut self.talk {
+            match talk.look() {
+                Ok(outputs) => all.extend(outputs),
+                Err(error) => {
+                    all.extend(talk.rest());
+                    self.early = all;
+                    self.talk = None;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// What came before the connection ended.
+    pub(super) fn last_words(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.early)
+    }
+
+    pub(super) fn ask(&mut self, input: Input<'_>) -> Result<(), ControlError> {
+        let Some(talk) = &mut self.talk else {
+            return Err(ControlError::Local("the host is not connected".to_owned()));
+        };
+        let asked = talk.input(input);
+        if asked.is_err() {
+            self.early.extend(talk.rest());
+            self.talk = None;
+        }
+        asked
+    }
+
+    pub(super) fn finish(&mut self) {
+        if let Some(mut talk) = self.talk.take() {
+            let _ = talk.input(Input::Finish);
+            talk.flush_at_end();
+        }
+    }
+}
+
+fn connect(host: &HostRef) -> Result<TcpStream, ControlError> {
+    let port = host.port.unwrap_or(AGENT.default_port);
+    let addresses = resolve(&host.address, port, IpVersion::Any)?;
+    let socket = SocketOptions::default();
+    Ok(connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT })?.stream)
+}
+
+/// Waits for the output that `wanted` knows.
+fn wait<T>(
+    talk: &mut Talk<CoordinatorEnd>,
+    stop: &AtomicBool,
+    wanted: impl Fn(Output) -> Option<T>,
+) -> Result<T, ControlError> {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(ControlError::Stopped);
+        }
+        if let Some(found) = talk.turn(clock::now() + LOOK, &[])?.into_iter().find_map(&wanted) {
+            return Ok(found);
+        }
+    }
+}

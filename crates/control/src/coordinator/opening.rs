@@ -1,0 +1,69 @@
+//! Before the first preparation: places in the queues, and the time of every host.
+
+use linerate_proto::agent::{Exchange, Input, Output};
+use linerate_units::Span;
+
+use super::clocks::Offset;
+use super::group::{Heard, LOOK, Run};
+use super::rig::FlowJob;
+use crate::setup::{expected_time, idle_time};
+
+/// Questions for the time before a group, when the clocks were compared before.
+const PINGS: usize = 8;
+
+/// How long an answer to one of them may take; a question without answer is not asked again.
+const PONG: Span = Span::from_secs(2);
+
+impl Run<'_, '_> {
+    /// Gets a place in the queue of every host that the group needs, one after the other in an order that all
+    /// coordinators keep, so that no two of them wait for each other.
+    pub(super) fn hold_places(&mut self) {
+        let longest = |job: &FlowJob| job.start_after + idle_time(&job.spec) + expected_time(&job.spec);
+        let expected = self.group.flows.iter().map(longest).max().unwrap_or_default();
+        let mut hosts = self.group.hosts();
+        hosts.sort_by_key(|at| self.hosts[*at].about().map(|about| about.identity.clone()));
+        for at in hosts {
+            if !self.hosts[at].connected() || self.flows_at(at).is_empty() {
+                continue;
+            }
+            self.ask(at, Input::Hold { expected });
+            while self.tickets[at].is_none() && self.hosts[at].connected() && !self.flows_at(at).is_empty() {
+                self.turn(self.now() + LOOK);
+            }
+        }
+    }
+
+    pub(super) fn release_places(&mut self) {
+        for at in self.group.hosts() {
+            if self.hosts[at].connected() {
+                self.ask(at, Input::Release);
+            }
+        }
+    }
+
+    /// Compares the clocks anew: they have drifted since the last time.
+    pub(super) fn compare_clocks(&mut self) {
+        let hosts = self.group.hosts();
+        let mut seen: Vec<Vec<Exchange>> = vec![Vec::new(); self.hosts.len()];
+        for round in 1..=PINGS {
+            let asked: Vec<usize> = hosts.iter().copied().filter(|at| self.hosts[*at].connected()).collect();
+            asked.iter().for_each(|at| self.ask(*at, Input::Ping));
+            let until = self.now() + PONG;
+            while self.now() < until && !self.is_over() {
+                if asked.iter().all(|at| seen[*at].len() >= round || !self.hosts[*at].connected()) {
+                    break;
+                }
+                for (at, heard) in self.listen(until) {
+                    match heard {
+                        Heard::Word(Output::Pong(exchange)) => seen[at].push(exchange),
+                        Heard::Word(word) => self.hear(at, word),
+                        Heard::Gone(why) => self.lose(at, &why),
+                    }
+                }
+            }
+        }
+        for (host, seen) in self.hosts.iter_mut().zip(&seen) {
+            host.offset = Offset::of(seen).unwrap_or(host.offset);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! A coordinator at this server: the place that it holds in the queue, and the runs that it has carried out from here.
+
+mod about;
+mod job;
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Scope;
+use std::time::Duration;
+
+use linerate_model::Outcome;
+use linerate_proto::agent::{AgentEnd, Input, Job, JobEnd, Output};
+use linerate_proto::{Place, Ticket};
+use linerate_sock::{Mono, clock};
+use linerate_units::{Span, Timestamp};
+
+use super::queue::Turn;
+use super::{News, Shared};
+use crate::client::Gate;
+use crate::error::ControlError;
+use crate::setup::expected_time;
+use crate::talk::Talk;
+use job::{Letter, Letters};
+
+/// How often a waiting coordinator's place and the switch are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How much longer than a run may take its coordinator may hold a place: for opening, draining and the dialogue.
+const GRACE: Duration = Duration::from_secs(40);
+
+/// Serves one coordinator until it is done, gone, or turned away. `said` is what the door has read of it.
+pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Shared) {
+    let mut place = None;
+    let mut begun = false;
+    // Every job has ended when the scope is left; only then others get the place.
+    let result = std::thread::scope(|scope| {
+        let mut service = Service::begin(connection, peer, shared, scope)?;
+        let result = service.greet(said).and_then(|()| service.run());
+        service.stop_jobs();
+        place = service.place.take();
+        begun = service.begun;
+        result
+    });
+    if let Some(held) = place {
+        held.give_back(shared);
+    }
+    let trouble = match result {
+        Ok(trouble) => trouble,
+        Err(error) => Some(error.to_string()),
+    };
+    (shared.news)(News::Ended { client: peer, trouble });
+    if begun && shared.config.one_off {
+        shared.switch.turn_off();
+    }
+}
+
+/// A place in the queue.
+struct Held {
+    place: u64,
+    ticket: Option<Ticket>,
+    told: Option<Place>,
+    until: Mono,
+}
+
+impl Held {
+    fn give_back(self, shared: &Shared) {
+        if let Some(ticket) = &self.ticket {
+            shared.passes.withdraw(ticket);
+        }
+        shared.queue.leave(self.place);
+    }
+}
+
+/// A job under way.
+struct Running {
+    gate: Arc<Gate>,
+    stop: Arc<AtomicBool>,
+    /// When it has to be over; absent for no limit.
+    until: Option<Mono>,
+}
+
+impl Running {
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.gate.wake();
+    }
+}
+
+struct Service<'scope, 'env> {
+    talk: Talk<AgentEnd>,
+    peer: SocketAddr,
+    shared: &'env Shared,
+    scope: &'scope Scope<'scope, 'env>,
+    name: String,
+    place: Option<Held>,
+    begun: bool,
+    jobs: BTreeMap<u32, Running>,
+    letters: Arc<Letters>,
+    turned_away: Option<String>,
+}
+
+impl<'scope, 'env> Service<'scope, 'env> {
+    fn begin(
+        connection: TcpStream,
+        peer: SocketAddr,
+        shared: &'env Shared,
+        scope: &'scope Scope<'scope, 'env>,
+    ) -> Result<Self, ControlError> {
+        let mut nonce = [0; 16];
+        fill(&mut nonce)?;
+        let end = AgentEnd::new(Timestamp::START, shared.config.agent_token.clone(), nonce);
+        Ok(Self {
+            talk: Talk::new(end, connection, clock::now())?,
+            peer,
+            shared,
+            scope,
+            name: String::new(),
+            place: None,
+            begun: false,
+            jobs: BTreeMap::new(),
+            letters: Arc::new(Letters::new()?),
+            turned_away: None,
+        })
+    }
+
+    /// The door has read the beginning; the dialogue wants to see it.
+    fn greet(&mut self, said: &[u8]) -> Result<(), ControlError> {
+        self.talk.input(Input::Bytes(said))
+    }
+
+    /// What ended it, unless it was the coordinator's farewell.
+    fn run(&mut self) -> Result<Option<String>, ControlError> {
+        loop {
+            let letters = Arc::clone(&self.letters);
+            for output in self.talk.turn(clock::now() + LOOK, &[letters.bell.as_fd()])? {
+                if matches!(output, Output::Done) {
+                    self.talk.flush_at_end();
+                    return Ok(self.turned_away.take());
+                }
+                self.obey(output)?;
+            }
+            self.read_letters()?;
+            self.hold_in_turn()?;
+            let over = |until: &Mono| until.has_passed();
+            if self.place.as_ref().is_some_and(|held| held.ticket.is_some() && over(&held.until)) {
+                let why = "the place was held for longer than this server allows (--limit-time)".to_owned();
+                self.talk.input(Input::GiveUp(why.clone()))?;
+                self.turned_away = Some(why);
+            } else if self.shared.stopping() && !self.jobs.is_empty() {
+                // What was measured until now goes to the coordinator first.
+                self.stop_jobs();
+            } else if self.shared.stopping() {
+                self.talk.input(Input::GiveUp("the agent was stopped".to_owned()))?;
+            }
+            self.jobs.values().filter(|job| job.until.as_ref().is_some_and(over)).for_each(Running::stop);
+        }
+    }
+
+    fn obey(&mut self, output: Output) -> Result<(), ControlError> {
+        match output {
+            Output::TurnedAway(why) => self.turned_away = Some(format!("turned away: {why}")),
+            Output::Known { name } => {
+                self.name = name;
+                let local = self.talk.stream().local_addr().ok().map(|address| address.ip());
+                let about = about::about(local, self.shared);
+                self.talk.input(Input::About(Box::new(about)))?;
+            }
+            Output::Hold { expected } => self.hold(expected)?,
+            Output::Release => {
+                if let Some(held) = self.place.take() {
+                    held.give_back(self.shared);
+                }
+            }
+            Output::Prepare(job) => self.prepare(*job)?,
+            Output::Start { job, at } => {
+                if let Some(running) = self.jobs.get(&job) {
+                    running.gate.open_at(self.talk.instant_of(at));
+                }
+            }
+            Output::Stop { job } => {
+                if let Some(running) = self.jobs.get(&job) {
+                    running.stop();
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Gets in line, within the limits that other clients have too.
+    fn hold(&mut self, expected: Span) -> Result<(), ControlError> {
+        let config = &self.shared.config;
+        let clients = u32::try_from(self.shared.queue.len()).unwrap_or(u32::MAX);
+        if config.most_clients.is_some_and(|most| clients >= most) {
+            let why =
+                format!("{clients} clients are there already, the limit of this server; try again later");
+            return self.talk.input(Input::NotHeld(why));
+        }
+        let place = self.shared.queue.join(expected);
+        self.place = Some(Held { place, ticket: None, told: None, until: Mono::FAR });
+        self.hold_in_turn()
+    }
+
+    fn hold_in_turn(&mut self) -> Result<(), ControlError> {
+        let Some(held) = self.place.as_mut().filter(|held| held.ticket.is_none()) else { return Ok(()) };
+        match self.shared.queue.turn(held.place) {
+            Turn::Now { .. } => {
+                let mut number = [0; 16];
+                fill(&mut number)?;
+                let ticket = Ticket(number);
+                held.ticket = Some(ticket);
+                if let Some(longest) = self.shared.config.longest {
+                    held.until = clock::now() + longest.as_duration() + GRACE;
+                }
+                self.shared.passes.give(ticket, held.place);
+                self.begun = true;
+                (self.shared.news)(News::Held { client: self.peer, name: self.name.clone() });
+                self.talk.input(Input::Held(ticket))
+            }
+            Turn::Later { place, wait } => {
+                let place = Place { place, wait_ns: wait };
+                if held.told.is_some_and(|told| told.place == place.place) {
+                    return Ok(());
+                }
+                held.told = Some(place);
+                (self.shared.news)(News::Waiting { client: self.peer, place: place.place });
+                self.talk.input(Input::Waiting(place))
+            }
+        }
+    }
+
+    fn prepare(&mut self, job: Job) -> Result<(), ControlError> {
+        let number = job.job;
+        let longest = self.shared.config.longest;
+        let length = expected_time(&job.spec);
+        if let Some(longest) = longest.filter(|longest| length > *longest) {
+            let why = format!("the run would take {length}, the agent allows {longest}; give a shorter -t");
+            return self.talk.input(Input::Ended(failed(number, why)));
+        }
+        let letters = Arc::clone(&self.letters);
+        let ready = move || letters.put(Letter::Ready { job: number });
+        let running = Running {
+            gate: Arc::new(Gate::new(job.ticket, ready)?),
+            stop: Arc::new(AtomicBool::new(false)),
+            until: longest.map(|longest| clock::now() + longest.as_duration() + GRACE),
+        };
+        let (gate, stop) = (Arc::clone(&running.gate), Arc::clone(&running.stop));
+        let (letters, witness) = (Arc::clone(&self.letters), self.shared.config.witness.clone());
+        (self.shared.news)(News::Asked { client: self.peer, target: job.host.clone() });
+        let work = move || job::carry_out(job, &gate, &stop, &letters, witness.as_deref());
+        match std::thread::Builder::new().name("job".to_owned()).spawn_scoped(self.scope, work) {
+            Ok(_) => {
+                self.jobs.insert(number, running);
+                Ok(())
+            }
+            Err(error) => {
+                let why = format!("the agent's host refuses a thread: {error}");
+                self.talk.input(Input::Ended(failed(number, why)))
+            }
+        }
+    }
+
+    fn read_letters(&mut self) -> Result<(), ControlError> {
+        for letter in self.letters.take() {
+            let input = match letter {
+                Letter::Accepted { job, epoch } => Input::Accepted { job, epoch: self.talk.time_of(epoch) },
+                Letter::Ready { job } => Input::Ready { job },
+                Letter::Event(event) => Input::Event(event),
+                Letter::Ended(end) => {
+                    self.jobs.remove(&end.job);
+                    Input::Ended(end)
+                }
+            };
+            self.talk.input(input)?;
+        }
+        Ok(())
+    }
+
+    fn stop_jobs(&self) {
+        self.jobs.values().for_each(Running::stop);
+    }
+}
+
+fn failed(job: u32, why: String) -> JobEnd {
+    JobEnd { job, outcome: Outcome::Failed, reason: Some(why) }
+}
+
+fn fill(bytes: &mut [u8]) -> Result<(), ControlError> {
+    getrandom::fill(bytes).map_err(|error| ControlError::Local(format!("no random numbers: {error}")))
+}

@@ -1,0 +1,41 @@
+//! What an agent says of itself to a coordinator that it trusts.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use linerate_model::World;
+use linerate_proto::agent::{About, Interface};
+use linerate_sock::{clock, features, iface, proc};
+
+use crate::host::host_info;
+use crate::server::Shared;
+
+/// This host, seen from a connection that ends at `local`.
+pub(super) fn about(local: Option<IpAddr>, shared: &Shared) -> About {
+    let congestion = proc::sysctl("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
+    let features = features::features();
+    let world = if shared.config.witness.is_some() { World::Lab } else { World::Hosts };
+    About {
+        host: host_info(local),
+        world: Some(world),
+        identity: shared.identity.clone(),
+        longest_ns: shared.config.longest,
+        congestion: congestion.split_whitespace().map(str::to_owned).collect(),
+        interfaces: interfaces(),
+        features: features.iter().filter(|f| f.available).map(|feature| feature.name.to_owned()).collect(),
+        clock_source: proc::host::clock_source(),
+        wall_ns: clock::wall_ns(),
+    }
+}
+
+fn interfaces() -> Vec<Interface> {
+    let mut named: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for found in iface::addresses().unwrap_or_default() {
+        named.entry(found.name).or_default().push(found.address.to_string());
+    }
+    let describe = |(name, addresses): (String, Vec<String>)| {
+        let mtu_bytes = iface::link(&name).ok().map(|link| link.mtu);
+        Interface { name, mtu_bytes, addresses }
+    };
+    named.into_iter().map(describe).collect()
+}

@@ -1,0 +1,104 @@
+//! One run that an agent carries out: a client of its own, in a thread of its own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use linerate_model::{Body, Event, Outcome, World};
+use linerate_proto::agent::{Job, JobEnd, JobEvent};
+use linerate_sock::Mono;
+use linerate_sock::poll::EventFd;
+
+use super::failed;
+use crate::Request;
+use crate::client::{Gate, measure_with};
+use crate::error::ControlError;
+use crate::log::{Log, Sink};
+use crate::server::registry::locked;
+use crate::witness::Witness;
+
+/// What a job tells the thread that talks to the coordinator.
+#[derive(Debug)]
+pub(super) enum Letter {
+    /// It begins; its own time counts from `epoch`.
+    Accepted { job: u32, epoch: Mono },
+    /// Everything is open.
+    Ready { job: u32 },
+    /// Something happened.
+    Event(Box<JobEvent>),
+    /// It is over.
+    Ended(JobEnd),
+}
+
+/// Letters on their way.
+#[derive(Debug)]
+pub(super) struct Letters {
+    waiting: Mutex<Vec<Letter>>,
+    /// Rings when there is one.
+    pub(super) bell: EventFd,
+}
+
+impl Letters {
+    pub(super) fn new() -> Result<Self, ControlError> {
+        Ok(Self { waiting: Mutex::default(), bell: EventFd::new()? })
+    }
+
+    pub(super) fn put(&self, letter: Letter) {
+        locked(&self.waiting).push(letter);
+        self.bell.ring();
+    }
+
+    pub(super) fn take(&self) -> Vec<Letter> {
+        let _ = self.bell.clear();
+        std::mem::take(&mut *locked(&self.waiting))
+    }
+}
+
+/// Carries a job out; every event is a letter, but for the first and the last, which the coordinator writes itself.
+pub(super) fn carry_out(
+    job: Job,
+    gate: &Gate,
+    stop: &AtomicBool,
+    letters: &Letters,
+    witness: Option<&(dyn Witness + Send + Sync)>,
+) {
+    let number = job.job;
+    let mut post = Post { job: number, letters };
+    let mut log = Log::new(String::new(), vec![&mut post]);
+    letters.put(Letter::Accepted { job: number, epoch: log.epoch() });
+    let request = Request {
+        host: job.host,
+        port: job.port,
+        spec: job.spec,
+        world: if witness.is_some() { World::Lab } else { World::Hosts },
+        started_at: String::new(),
+        witness: witness.map(|witness| witness as &dyn Witness),
+        stop,
+    };
+    // Whatever becomes of one job, its coordinator hears that it is over.
+    let life = catch_unwind(AssertUnwindSafe(|| measure_with(&request, Some(gate), &mut log)));
+    let end = match life {
+        Ok(Ok(outcome)) => {
+            let reason = log.record().reason.clone().filter(|_| outcome != Outcome::Completed);
+            JobEnd { job: number, outcome, reason }
+        }
+        Ok(Err(error)) => failed(number, error.to_string()),
+        Err(_) => failed(number, "the agent failed in the middle of the run".to_owned()),
+    };
+    letters.put(Letter::Ended(end));
+}
+
+struct Post<'a> {
+    job: u32,
+    letters: &'a Letters,
+}
+
+impl Sink for Post<'_> {
+    fn on(&mut self, event: &Event) -> Result<(), String> {
+        if !matches!(event.body, Body::RunStarted(_) | Body::RunEnded { .. }) {
+            let (host, at, body) = (event.host, event.at, event.body.clone());
+            self.letters.put(Letter::Event(Box::new(JobEvent { job: self.job, host, at, body })));
+        }
+        Ok(())
+    }
+}

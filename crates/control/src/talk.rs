@@ -1,0 +1,156 @@
+//! The dialogue between a coordinator and an agent over its connection: the loop of both ends.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use linerate_proto::agent::{Dialogue, Input, Output};
+use linerate_sock::poll::{Interest, poll_few};
+use linerate_sock::{Mono, clock};
+use linerate_units::{Span, Timestamp};
+
+use crate::ControlError;
+
+/// Longest wait for the last bytes to leave.
+const FLUSH: Span = Span::from_ms(500);
+
+/// Most bytes that wait for an end that reads too slowly: the events of minutes.
+const MOST_UNSENT: usize = 64 << 20;
+
+/// One end of the dialogue and its connection.
+pub(crate) struct Talk<D> {
+    end: D,
+    stream: TcpStream,
+    epoch: Mono,
+    unsent: Vec<u8>,
+    news: Vec<Output>,
+    closed: bool,
+}
+
+impl<D: Dialogue> Talk<D> {
+    /// Times of the dialogue count from `epoch`.
+    pub(crate) fn new(end: D, stream: TcpStream, epoch: Mono) -> Result<Self, ControlError> {
+        let local = |error: std::io::Error| ControlError::Local(format!("the connection: {error}"));
+        stream.set_nonblocking(true).map_err(local)?;
+        stream.set_nodelay(true).map_err(local)?;
+        Ok(Self { end, stream, epoch, unsent: Vec::new(), news: Vec::new(), closed: false })
+    }
+
+    pub(crate) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// An instant as a time of the dialogue.
+    pub(crate) fn time_of(&self, at: Mono) -> Timestamp {
+        Timestamp::from_ns(at.as_ns().saturating_sub(self.epoch.as_ns()))
+    }
+
+    /// A time of the dialogue as an instant.
+    pub(crate) fn instant_of(&self, at: Timestamp) -> Mono {
+        Mono(self.epoch.as_ns().saturating_add(at.as_ns()))
+    }
+
+    /// Feeds the end and sends what it wants to send.
+    pub(crate) fn input(&mut self, input: Input<'_>) -> Result<(), ControlError> {
+        let now = self.time_of(clock::now());
+        let result = self.end.input(now, input);
+        self.obey();
+        result?;
+        if self.unsent.len() > MOST_UNSENT {
+            return Err(ControlError::Local("the other end does not read what it is told".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn obey(&mut self) {
+        while let Some(output) = self.end.output() {
+            match output {
+                Output::Send(bytes) => self.unsent.extend_from_slice(&bytes),
+                other => self.news.push(other),
+            }
+        }
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        while !self.unsent.is_empty() {
+            match self.stream.write(&self.unsent) {
+                Ok(count) if count > 0 => drop(self.unsent.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // The reading side will see the end and say so.
+                _ => self.unsent.clear(),
+            }
+        }
+    }
+
+    /// What to wait for; absent once the other end has closed.
+    pub(crate) fn wish(&self) -> Option<(BorrowedFd<'_>, Interest)> {
+        let interest = if self.unsent.is_empty() { Interest::READ } else { Interest::BOTH };
+        (!self.closed).then(|| (self.stream.as_fd(), interest))
+    }
+
+    /// When to look without having been woken.
+    pub(crate) fn deadline(&self) -> Mono {
+        match self.end.deadline() {
+            _ if !self.news.is_empty() => Mono(0),
+            Some(at) => self.instant_of(at),
+            None => Mono::FAR,
+        }
+    }
+
+    /// Handles what has come; what the owner has to know or to do. Never waits.
+    pub(crate) fn look(&mut self) -> Result<Vec<Output>, ControlError> {
+        self.obey();
+        self.read()?;
+        if self.end.deadline().is_some_and(|deadline| clock::now() >= self.instant_of(deadline)) {
+            self.input(Input::Tick)?;
+        }
+        Ok(std::mem::take(&mut self.news))
+    }
+
+    /// What was not yet handed out when the dialogue failed.
+    pub(crate) fn rest(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// As [`Talk::look`], after a wait until something comes, `until`, or one of `others` is readable.
+    pub(crate) fn turn(
+        &mut self,
+        until: Mono,
+        others: &[BorrowedFd<'_>],
+    ) -> Result<Vec<Output>, ControlError> {
+        self.obey();
+        if self.news.is_empty() {
+            let mut fds: Vec<_> = self.wish().into_iter().collect();
+            fds.extend(others.iter().map(|fd| (*fd, Interest::READ)));
+            poll_few(&fds, until.min(self.deadline()))?;
+        }
+        self.look()
+    }
+
+    fn read(&mut self) -> Result<(), ControlError> {
+        let mut bytes = [0; 16 << 10];
+        while !self.closed {
+            match self.stream.read(&mut bytes) {
+                Ok(count @ 1..) => self.input(Input::Bytes(&bytes[..count]))?,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                _ => {
+                    self.closed = true;
+                    self.input(Input::Closed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what is left, for a moment: the last word of an end that closes.
+    pub(crate) fn flush_at_end(&mut self) {
+        let deadline = clock::now() + FLUSH.as_duration();
+        while !self.unsent.is_empty() && !deadline.has_passed() {
+            self.flush();
+            let _ = poll_few(&[(self.stream.as_fd(), Interest::WRITE)], deadline);
+        }
+    }
+}

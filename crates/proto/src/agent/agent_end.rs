@@ -1,0 +1,329 @@
+//! The agent's end.
+
+use std::collections::BTreeMap;
+
+use linerate_units::{Span, Timestamp};
+
+use super::VERSION;
+use super::dialogue::{Dialogue, Input, Job, JobEnd, MOST_JOBS, Output};
+use super::link::{Link, earliest, misbehaved};
+use super::message::Message;
+use super::proof::{Nonce, Nonces, Token};
+use crate::PeerError;
+use crate::ticket::{from_hex, to_hex};
+
+/// Time for a stranger to say who it is, and then to prove it.
+const INTRODUCTION: Span = Span::from_secs(5);
+
+/// Time for this end's program to say what it is.
+const ABOUT: Span = Span::from_secs(10);
+
+/// How long a job may take until everything is open, a queue of the server that it measures to included.
+const PREPARING: Span = Span::from_secs(60);
+
+/// How long a job that is ready waits for its start: the server it has opened everything to waits no longer.
+const GATE: Span = Span::from_secs(25);
+
+/// How long a job may take to end after it was told to.
+const ENDING: Span = Span::from_secs(30);
+
+/// Most characters of a coordinator's name.
+const LONGEST_NAME: usize = 64;
+
+/// The agent's end of the dialogue.
+#[derive(Debug)]
+pub struct AgentEnd {
+    link: Link,
+    /// Absent on a server that is no agent.
+    token: Option<Token>,
+    nonces: Nonces,
+    name: String,
+    state: State,
+    place: Place,
+    jobs: BTreeMap<u32, Step>,
+    last_job: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing was said yet.
+    New,
+    /// The proof is awaited.
+    Challenged,
+    /// This end's program was asked what it is.
+    Known,
+    /// At the coordinator's service.
+    Serving,
+    /// Over.
+    Over,
+}
+
+/// The coordinator's place in this server's queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Free,
+    Asked,
+    Held,
+}
+
+/// Where a job is, and until when.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Preparing(Timestamp),
+    Ready(Timestamp),
+    Measuring,
+    Ending(Timestamp),
+}
+
+impl Step {
+    fn until(self) -> Option<Timestamp> {
+        match self {
+            Self::Preparing(until) | Self::Ready(until) | Self::Ending(until) => Some(until),
+            Self::Measuring => None,
+        }
+    }
+}
+
+impl AgentEnd {
+    /// An end that begins at `now`; without a token it turns everybody away and says why.
+    #[must_use]
+    pub fn new(now: Timestamp, token: Option<Token>, nonce: Nonce) -> Self {
+        Self {
+            link: Link::new(now, "waiting for the coordinator's greeting", INTRODUCTION),
+            token,
+            nonces: Nonces { agent: nonce, ..Nonces::default() },
+            name: String::new(),
+            state: State::New,
+            place: Place::Free,
+            jobs: BTreeMap::new(),
+            last_job: None,
+        }
+    }
+
+    fn turn_away(&mut self, now: Timestamp, why: &str) -> Result<(), PeerError> {
+        self.link.send(now, &Message::Refused { why: why.to_owned() })?;
+        self.link.put(Output::TurnedAway(why.to_owned()));
+        self.over();
+        Ok(())
+    }
+
+    fn over(&mut self) {
+        self.state = State::Over;
+        self.link.put(Output::Done);
+    }
+
+    fn hello(&mut self, now: Timestamp, versions: [u8; 2], name: &str, nonce: &str) -> Result<(), PeerError> {
+        if self.token.is_none() {
+            let why = "this server is no agent; start it with: linerate serve --agent-token-file FILE";
+            return self.turn_away(now, why);
+        }
+        if !(versions[0]..=versions[1]).contains(&VERSION) {
+            let [lowest, highest] = versions;
+            let why = format!(
+                "the agent speaks version {VERSION} of the agent protocol, the coordinator {lowest} to {highest}; \
+                 install the same version of linerate on both"
+            );
+            return self.turn_away(now, &why);
+        }
+        self.nonces.coordinator =
+            from_hex(nonce).ok_or_else(|| misbehaved("its number is unreadable".to_owned()))?;
+        // It is shown to the server's owner.
+        self.name = name.chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME).collect();
+        self.link.send(now, &Message::Challenge { version: VERSION, nonce: to_hex(&self.nonces.agent) })?;
+        self.link.step(now, "waiting for the coordinator's proof", INTRODUCTION);
+        self.state = State::Challenged;
+        Ok(())
+    }
+
+    fn proof(&mut self, now: Timestamp, proof: &str) -> Result<(), PeerError> {
+        if !self.token.as_ref().is_some_and(|token| token.is_coordinators(proof, &self.nonces)) {
+            let why = "the token is another one than the agent's; give the same file on both hosts";
+            return self.turn_away(now, why);
+        }
+        self.link.trust(now);
+        self.link.step(now, "looking at this host", ABOUT);
+        self.state = State::Known;
+        self.link.put(Output::Known { name: self.name.clone() });
+        Ok(())
+    }
+
+    fn message(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+        match (message, self.state) {
+            (_, State::Over) | (Message::Heartbeat, _) => {}
+            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
+            (Message::Bye, _) => self.over(),
+            (Message::Hello { versions, name, nonce }, State::New) => {
+                self.hello(now, versions, &name, &nonce)?
+            }
+            (Message::Proof { proof }, State::Challenged) => self.proof(now, &proof)?,
+            (message, State::Serving) => self.serve(now, message)?,
+            (other, _) => return Err(misbehaved(format!("'{}' at the wrong time", other.name()))),
+        }
+        Ok(())
+    }
+
+    fn serve(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+        match message {
+            Message::Ping { number, sent_ns } => {
+                let pong = Message::Pong { number, sent_ns, received_ns: now, replied_ns: now };
+                self.link.send(now, &pong)?;
+            }
+            Message::Hold { expected_ns } if self.place == Place::Free => {
+                self.place = Place::Asked;
+                self.link.put(Output::Hold { expected: expected_ns });
+            }
+            Message::Release if self.jobs.is_empty() => {
+                if self.place != Place::Free {
+                    self.place = Place::Free;
+                    self.link.put(Output::Release);
+                }
+            }
+            Message::Prepare(job) => self.prepare(now, job)?,
+            Message::Start { job, at_ns } => match self.jobs.get_mut(&job) {
+                Some(step @ Step::Ready(_)) => {
+                    *step = Step::Measuring;
+                    self.link.put(Output::Start { job, at: at_ns });
+                }
+                // It ended, or was told to, while the start was on its way.
+                None | Some(Step::Ending(_)) => {}
+                Some(_) => return Err(misbehaved(format!("it started job {job}, which is not ready"))),
+            },
+            Message::Stop { job } => self.stop(now, job),
+            other => return Err(misbehaved(format!("'{}' at the wrong time", other.name()))),
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, now: Timestamp, job: Box<Job>) -> Result<(), PeerError> {
+        if self.place != Place::Held {
+            return Err(misbehaved("it asked for a job without a place in the queue".to_owned()));
+        }
+        if self.jobs.len() >= MOST_JOBS || self.last_job.is_some_and(|last| job.job <= last) {
+            return Err(misbehaved(format!("job {} is one too many, or had its number before", job.job)));
+        }
+        self.last_job = Some(job.job);
+        if let Err(error) = job.spec.check() {
+            let outcome = linerate_model::Outcome::Failed;
+            let ended = Message::Ended { job: job.job, outcome, reason: Some(error.to_string()) };
+            return self.link.send(now, &ended);
+        }
+        self.jobs.insert(job.job, Step::Preparing(now + PREPARING));
+        self.link.put(Output::Prepare(job));
+        Ok(())
+    }
+
+    fn stop(&mut self, now: Timestamp, job: u32) {
+        if let Some(step) = self.jobs.get_mut(&job)
+            && !matches!(step, Step::Ending(_))
+        {
+            *step = Step::Ending(now + ENDING);
+            self.link.put(Output::Stop { job });
+        }
+    }
+
+    fn ended(&mut self, now: Timestamp, end: JobEnd) -> Result<(), PeerError> {
+        if self.jobs.remove(&end.job).is_none() {
+            return Ok(());
+        }
+        let JobEnd { job, outcome, reason } = end;
+        self.link.send(now, &Message::Ended { job, outcome, reason })
+    }
+
+    /// Jobs that were too late are told to end; one that does not end ends the dialogue, and with it everything.
+    fn look_at_jobs(&mut self, now: Timestamp) -> Result<(), PeerError> {
+        let late = |step: &Step| step.until().is_some_and(|until| now >= until);
+        let all: Vec<(u32, Step)> =
+            self.jobs.iter().filter(|(_, step)| late(step)).map(|(job, step)| (*job, *step)).collect();
+        for (job, step) in all {
+            if matches!(step, Step::Ending(_)) {
+                return Err(PeerError::Local { why: format!("job {job} did not end") });
+            }
+            self.stop(now, job);
+        }
+        Ok(())
+    }
+
+    /// What this end's program says while it serves.
+    fn told(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+        match (input, self.place) {
+            (Input::Waiting(place), Place::Asked) => self.link.send(now, &Message::Waiting(place)),
+            (Input::Held(ticket), Place::Asked) => {
+                self.place = Place::Held;
+                self.link.send(now, &Message::Held { ticket })
+            }
+            (Input::NotHeld(why), Place::Asked) => {
+                self.place = Place::Free;
+                self.link.send(now, &Message::NotHeld { why })
+            }
+            (Input::Accepted { job, epoch }, _) if self.jobs.contains_key(&job) => {
+                self.link.send(now, &Message::Accepted { job, epoch_ns: epoch })
+            }
+            (Input::Ready { job }, _) => match self.jobs.get_mut(&job) {
+                Some(step @ Step::Preparing(_)) => {
+                    *step = Step::Ready(now + GATE);
+                    self.link.send(now, &Message::Ready { job })
+                }
+                _ => Ok(()),
+            },
+            (Input::Event(event), _) if self.jobs.contains_key(&event.job) => {
+                let body = serde_json::to_value(&event.body);
+                let body = body.map_err(|error| PeerError::Local { why: format!("an event: {error}") })?;
+                self.link
+                    .send(now, &Message::Event { job: event.job, host: event.host, at_ns: event.at, body })
+            }
+            (Input::Ended(end), _) => self.ended(now, end),
+            // Late words on what is over.
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Dialogue for AgentEnd {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+        match input {
+            _ if self.state == State::Over => {}
+            Input::Bytes(bytes) => {
+                self.link.bytes(now, bytes)?;
+                while let Some(message) = self.link.pull()? {
+                    self.message(now, message)?;
+                }
+            }
+            Input::Closed => return Err(self.link.closed()),
+            Input::Tick => {
+                self.look_at_jobs(now)?;
+                self.link.tick(now)?;
+            }
+            Input::GiveUp(why) => {
+                self.link.send(now, &Message::Failed { why })?;
+                self.over();
+            }
+            Input::About(about) if self.state == State::Known => {
+                let proof = self.token.as_ref().and_then(|token| token.proof_of_agent(&self.nonces));
+                let proof =
+                    proof.ok_or_else(|| PeerError::Local { why: "no proof could be made".to_owned() })?;
+                self.link.send(now, &Message::Welcome { proof, about })?;
+                self.link.rest("serving the coordinator");
+                self.state = State::Serving;
+            }
+            told if self.state == State::Serving => self.told(now, told)?,
+            _ => {
+                return Err(PeerError::Local {
+                    why: "a word at the wrong time reached the agent".to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.link.pop()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        if self.state == State::Over {
+            return None;
+        }
+        let jobs = self.jobs.values().filter_map(|step| step.until()).min();
+        earliest(self.link.deadline(), jobs)
+    }
+}

@@ -1,0 +1,309 @@
+//! The coordinator's end.
+
+use std::collections::BTreeMap;
+
+use linerate_model::Body;
+use linerate_units::{Span, Timestamp};
+
+use super::VERSION;
+use super::dialogue::{Dialogue, Exchange, Input, Job, JobEnd, JobEvent, Output};
+use super::link::{Link, earliest, misbehaved, silent};
+use super::message::Message;
+use super::proof::{Nonce, Nonces, Token};
+use crate::PeerError;
+use crate::ticket::{from_hex, to_hex};
+
+/// Time for one answer of the agent's program.
+const ANSWER: Span = Span::from_secs(5);
+
+/// Time for the agent to look at its host and introduce itself.
+const WELCOME: Span = Span::from_secs(15);
+
+/// Time until a job is ready, or has failed: a little more than the agent allows it.
+const PREPARING: Span = Span::from_secs(100);
+
+/// Time until a job that was told to end has ended: a little more than the agent allows it.
+const ENDING: Span = Span::from_secs(40);
+
+/// What an unanswered coordinator waits for, and what may be wrong.
+const GREETING: &str =
+    "waiting for the agent's greeting; is it the port of `linerate serve --agent-token-file`?";
+
+/// The coordinator's end of the dialogue.
+#[derive(Debug)]
+pub struct CoordinatorEnd {
+    link: Link,
+    token: Token,
+    nonces: Nonces,
+    state: State,
+    pings: u64,
+    /// The question that is not answered yet.
+    asked: Option<(u64, Timestamp)>,
+    /// Until when there has to be a word about the place.
+    hold: Option<Timestamp>,
+    holding: bool,
+    jobs: BTreeMap<u32, Step>,
+    events: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The challenge is awaited.
+    Greeted,
+    /// The welcome is awaited.
+    Proved,
+    /// The agent serves.
+    Served,
+    /// Over.
+    Over,
+}
+
+/// Where a job is, and until when.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Asked(Timestamp),
+    Preparing(Timestamp),
+    Ready,
+    Measuring,
+    Ending(Timestamp),
+}
+
+impl Step {
+    fn until(self) -> Option<(Timestamp, &'static str, Span)> {
+        match self {
+            Self::Asked(until) => Some((until, "asking for a job", ANSWER)),
+            Self::Preparing(until) => Some((until, "waiting for a job to be ready", PREPARING)),
+            Self::Ending(until) => Some((until, "waiting for a job to end", ENDING)),
+            Self::Ready | Self::Measuring => None,
+        }
+    }
+}
+
+impl CoordinatorEnd {
+    /// An end that begins at `now` and calls itself `name`.
+    #[must_use]
+    pub fn new(now: Timestamp, token: Token, nonce: Nonce, name: String) -> Self {
+        let mut end = Self {
+            link: Link::new(now, GREETING, ANSWER),
+            token,
+            nonces: Nonces { coordinator: nonce, ..Nonces::default() },
+            state: State::Greeted,
+            pings: 0,
+            asked: None,
+            hold: None,
+            holding: false,
+            jobs: BTreeMap::new(),
+            events: 0,
+        };
+        // A greeting is far below the limit; were it not, the agent would say so.
+        let hello = Message::Hello { versions: [VERSION, VERSION], name, nonce: to_hex(&nonce) };
+        let _ = end.link.send(now, &hello);
+        end
+    }
+
+    fn challenge(&mut self, now: Timestamp, version: u8, nonce: &str) -> Result<(), PeerError> {
+        if version != VERSION {
+            return Err(PeerError::Version { theirs: version.to_string(), ours: VERSION.to_string() });
+        }
+        self.nonces.agent =
+            from_hex(nonce).ok_or_else(|| misbehaved("its number is unreadable".to_owned()))?;
+        if self.nonces.agent == self.nonces.coordinator {
+            return Err(misbehaved("it sent back our own number".to_owned()));
+        }
+        let proof = self.token.proof_of_coordinator(&self.nonces);
+        let proof = proof.ok_or_else(|| PeerError::Local { why: "no proof could be made".to_owned() })?;
+        self.link.send(now, &Message::Proof { proof })?;
+        self.link.step(now, "waiting for the agent's welcome", WELCOME);
+        self.state = State::Proved;
+        Ok(())
+    }
+
+    fn message(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+        match (message, self.state) {
+            (Message::Heartbeat, _) => {}
+            (Message::Refused { why }, State::Greeted | State::Proved) => {
+                return Err(PeerError::Refused { why });
+            }
+            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
+            (Message::Challenge { version, nonce }, State::Greeted) => {
+                self.challenge(now, version, &nonce)?
+            }
+            (Message::Welcome { proof, about }, State::Proved) => {
+                if !self.token.is_agents(&proof, &self.nonces) {
+                    return Err(misbehaved("it has not proved that it has the token".to_owned()));
+                }
+                self.link.trust(now);
+                self.link.rest("serving");
+                self.state = State::Served;
+                self.link.put(Output::Welcomed(about));
+            }
+            (message, State::Served) => self.served(now, message)?,
+            (other, _) => return Err(misbehaved(format!("'{}' at the wrong time", other.name()))),
+        }
+        Ok(())
+    }
+
+    fn served(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
+        match message {
+            Message::Pong { number, sent_ns, received_ns, replied_ns } => {
+                // Late answers to nobody's question say nothing.
+                if self.asked.is_some_and(|(asked, _)| asked == number) {
+                    self.asked = None;
+                    let pong =
+                        Exchange { sent: sent_ns, received: received_ns, replied: replied_ns, back: now };
+                    self.link.put(Output::Pong(pong));
+                }
+            }
+            Message::Waiting(place) if self.holding => {
+                self.hold = None;
+                self.link.put(Output::Waiting(place));
+            }
+            Message::Held { ticket } if self.holding => {
+                self.hold = None;
+                self.link.put(Output::Held(ticket));
+            }
+            Message::NotHeld { why } if self.holding => {
+                (self.hold, self.holding) = (None, false);
+                self.link.put(Output::NotHeld(why));
+            }
+            // Sent before the release arrived.
+            Message::Waiting(_) | Message::Held { .. } | Message::NotHeld { .. } => {}
+            Message::Accepted { job, epoch_ns } => {
+                self.advance(job, |step| matches!(step, Step::Asked(_)), Step::Preparing(now + PREPARING))?;
+                self.link.put(Output::Accepted { job, epoch: epoch_ns });
+            }
+            Message::Ready { job } => {
+                self.advance(job, |step| matches!(step, Step::Preparing(_)), Step::Ready)?;
+                self.link.put(Output::Ready { job });
+            }
+            Message::Event { job, host, at_ns, body } => {
+                if !self.jobs.contains_key(&job) {
+                    return Err(misbehaved(format!("an event of job {job}, which is none")));
+                }
+                let body = serde_json::from_value(body)
+                    .unwrap_or_else(|error| Body::unreadable(self.events, &error));
+                self.events += 1;
+                self.link.put(Output::Event(Box::new(JobEvent { job, host, at: at_ns, body })));
+            }
+            Message::Ended { job, outcome, reason } => {
+                if self.jobs.remove(&job).is_none() {
+                    return Err(misbehaved(format!("it ended job {job}, which is none")));
+                }
+                self.link.put(Output::Ended(JobEnd { job, outcome, reason }));
+            }
+            other => return Err(misbehaved(format!("'{}' at the wrong time", other.name()))),
+        }
+        Ok(())
+    }
+
+    /// Moves a job on, unless it was told to end.
+    fn advance(&mut self, job: u32, from: fn(&Step) -> bool, to: Step) -> Result<(), PeerError> {
+        match self.jobs.get_mut(&job) {
+            Some(Step::Ending(_)) => Ok(()),
+            Some(step) if from(step) => {
+                *step = to;
+                Ok(())
+            }
+            _ => Err(misbehaved(format!("job {job} went on at the wrong time"))),
+        }
+    }
+
+    fn tick(&mut self, now: Timestamp) -> Result<(), PeerError> {
+        let late = |until: Timestamp| now >= until;
+        if self.asked.is_some_and(|(_, by)| late(by)) {
+            return Err(silent("asking for its time", ANSWER));
+        }
+        if self.hold.is_some_and(late) {
+            return Err(silent("asking for a place in its queue", ANSWER));
+        }
+        let mut untils = self.jobs.values().filter_map(|step| step.until());
+        if let Some((_, during, allowed)) = untils.find(|(until, ..)| late(*until)) {
+            return Err(silent(during, allowed));
+        }
+        self.link.tick(now)
+    }
+
+    fn prepare(&mut self, now: Timestamp, job: Box<Job>) -> Result<(), PeerError> {
+        self.jobs.insert(job.job, Step::Asked(now + ANSWER));
+        self.link.send(now, &Message::Prepare(job))
+    }
+
+    /// What the coordinator's program asks for.
+    fn ask(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+        let message = match input {
+            Input::Ping => {
+                self.pings += 1;
+                self.asked = Some((self.pings, now + ANSWER));
+                Message::Ping { number: self.pings, sent_ns: now }
+            }
+            Input::Hold { expected } => {
+                (self.hold, self.holding) = (Some(now + ANSWER), true);
+                Message::Hold { expected_ns: expected }
+            }
+            Input::Release => {
+                (self.hold, self.holding) = (None, false);
+                Message::Release
+            }
+            Input::Prepare(job) => return self.prepare(now, job),
+            Input::Start { job, at } => {
+                let Some(step @ Step::Ready) = self.jobs.get_mut(&job) else {
+                    return Err(PeerError::Local { why: format!("job {job} is not ready to start") });
+                };
+                *step = Step::Measuring;
+                Message::Start { job, at_ns: at }
+            }
+            Input::Stop { job } => {
+                let Some(step) = self.jobs.get_mut(&job) else { return Ok(()) };
+                if matches!(step, Step::Ending(_)) {
+                    return Ok(());
+                }
+                *step = Step::Ending(now + ENDING);
+                Message::Stop { job }
+            }
+            _ => return Err(PeerError::Local { why: "an agent's word reached the coordinator".to_owned() }),
+        };
+        self.link.send(now, &message)
+    }
+}
+
+impl Dialogue for CoordinatorEnd {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+        match input {
+            _ if self.state == State::Over => {}
+            Input::Bytes(bytes) => {
+                self.link.bytes(now, bytes)?;
+                while let Some(message) = self.link.pull()? {
+                    self.message(now, message)?;
+                }
+            }
+            Input::Closed => return Err(self.link.closed()),
+            Input::Tick => self.tick(now)?,
+            Input::GiveUp(why) => {
+                self.link.send(now, &Message::Failed { why })?;
+                self.state = State::Over;
+                self.link.put(Output::Done);
+            }
+            Input::Finish => {
+                self.link.send(now, &Message::Bye)?;
+                self.state = State::Over;
+                self.link.put(Output::Done);
+            }
+            asked if self.state == State::Served => self.ask(now, asked)?,
+            _ => return Err(PeerError::Local { why: "the agent was asked before it answered".to_owned() }),
+        }
+        Ok(())
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.link.pop()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        if self.state == State::Over {
+            return None;
+        }
+        let jobs = self.jobs.values().filter_map(|step| step.until()).map(|(until, ..)| until).min();
+        let asked = earliest(self.asked.map(|(_, by)| by), self.hold);
+        earliest(self.link.deadline(), earliest(jobs, asked))
+    }
+}

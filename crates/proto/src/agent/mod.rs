@@ -1,0 +1,42 @@
+//! The dialogue between a coordinator and an agent: a `linerate serve` that may be asked to measure towards another.
+//!
+//! One connection to the same port as everything else, told apart by its first 8 bytes. Both ends send [`MAGIC`], then
+//! frames as in the native protocol (32-bit length, JSON). Before anything is asked of an agent, the coordinator proves
+//! that it has the agent's token, and the agent that it has it too, by HMAC-SHA256 (RFC 2104) over numbers that both
+//! ends chose for this connection. The normative text is `docs/reference/agent-protocol.md`.
+
+mod agent_end;
+mod coordinator_end;
+mod dialogue;
+mod link;
+mod message;
+mod proof;
+#[cfg(test)]
+mod tests;
+
+pub use agent_end::AgentEnd;
+pub use coordinator_end::CoordinatorEnd;
+pub use dialogue::{About, Dialogue, Exchange, Input, Interface, Job, JobEnd, JobEvent, MOST_JOBS, Output};
+pub use proof::{Nonce, Token, TokenError};
+
+use crate::{Match, Protocol};
+
+/// Version of the dialogue spoken here.
+pub const VERSION: u8 = 1;
+
+/// First bytes of a connection, in both directions.
+pub const MAGIC: [u8; 8] = *b"LR-AGENT";
+
+/// The dialogue in the table of protocols.
+pub static AGENT: Protocol = Protocol { name: "agent", default_port: 5201, sniff, servant: None };
+
+fn sniff(start: &[u8]) -> Match {
+    let known = start.len().min(MAGIC.len());
+    if start[..known] != MAGIC[..known] {
+        Match::No
+    } else if start.len() < MAGIC.len() {
+        Match::More
+    } else {
+        Match::Yes
+    }
+}

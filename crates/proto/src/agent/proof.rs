@@ -1,0 +1,140 @@
+//! The secret that a coordinator and its agents share, and how each proves to the other that it has it.
+
+use std::fmt;
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+use crate::ticket::{from_hex, to_hex};
+
+/// A number that its end chose for one connection and never uses again.
+pub type Nonce = [u8; 16];
+
+/// Fewest characters of a token. Who listens on the way can try guesses against a proof at leisure.
+const SHORTEST: usize = 16;
+
+/// Most characters of a token: a file that is longer is some other file.
+const LONGEST: usize = 1024;
+
+/// What the coordinator's proof begins with; the agent's begins otherwise, so that none serves as the other.
+const COORDINATOR: &[u8] = b"linerate agent protocol 1, coordinator";
+const AGENT: &[u8] = b"linerate agent protocol 1, agent";
+
+/// A secret shared by a coordinator and its agents.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(Vec<u8>);
+
+/// Why a text is no token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// Too short to be secret.
+    #[error(
+        "the token has {0} characters, at least {SHORTEST} are needed; make one with: head -c 24 /dev/urandom | base64"
+    )]
+    Short(usize),
+    /// Too long to be a token.
+    #[error("the token has {0} characters, {LONGEST} are allowed; is it the right file?")]
+    Long(usize),
+}
+
+impl Token {
+    /// The token in a text; blanks and line ends around it do not count.
+    ///
+    /// # Errors
+    /// It is too short to be secret, or too long to be a token.
+    pub fn new(text: &str) -> Result<Self, TokenError> {
+        let text = text.trim();
+        match text.chars().count() {
+            count if count < SHORTEST => Err(TokenError::Short(count)),
+            count if count > LONGEST => Err(TokenError::Long(count)),
+            _ => Ok(Self(text.as_bytes().to_vec())),
+        }
+    }
+
+    /// What a coordinator shows an agent.
+    pub(super) fn proof_of_coordinator(&self, nonces: &Nonces) -> Option<String> {
+        Some(to_hex(&self.mac(COORDINATOR, nonces)?.finalize().into_bytes()))
+    }
+
+    /// What an agent shows a coordinator.
+    pub(super) fn proof_of_agent(&self, nonces: &Nonces) -> Option<String> {
+        Some(to_hex(&self.mac(AGENT, nonces)?.finalize().into_bytes()))
+    }
+
+    pub(super) fn is_coordinators(&self, proof: &str, nonces: &Nonces) -> bool {
+        self.verify(COORDINATOR, proof, nonces)
+    }
+
+    pub(super) fn is_agents(&self, proof: &str, nonces: &Nonces) -> bool {
+        self.verify(AGENT, proof, nonces)
+    }
+
+    fn verify(&self, who: &[u8], proof: &str, nonces: &Nonces) -> bool {
+        let (Some(mac), Some(proof)) = (self.mac(who, nonces), from_hex::<32>(proof)) else { return false };
+        mac.verify_slice(&proof).is_ok()
+    }
+
+    fn mac(&self, who: &[u8], nonces: &Nonces) -> Option<Hmac<Sha256>> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
+        mac.update(who);
+        mac.update(&nonces.coordinator);
+        mac.update(&nonces.agent);
+        Some(mac)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(secret)")
+    }
+}
+
+/// The numbers of one connection.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Nonces {
+    pub(super) coordinator: Nonce,
+    pub(super) agent: Nonce,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONCES: Nonces = Nonces { coordinator: [0x11; 16], agent: [0x22; 16] };
+
+    fn token(text: &str) -> Token {
+        Token::new(text).unwrap()
+    }
+
+    #[test]
+    fn a_proof_is_the_hmac_that_other_programs_compute() {
+        // printf 'linerate agent protocol 1, coordinator' | cat - <(head -c 16 /dev/zero | tr '\0' '\21') \
+        //   <(head -c 16 /dev/zero | tr '\0' '\42') | openssl dgst -sha256 -hmac 'a token of 18 char'
+        let proof = token("a token of 18 char").proof_of_coordinator(&NONCES).unwrap();
+        assert_eq!(proof, "32e15bdcbd4b9780d5e792b1e73a2bf928a74864a3501ab948cea85aed7d6355");
+    }
+
+    #[test]
+    fn only_the_same_token_numbers_and_role_convince() {
+        let ours = token("correct horse battery");
+        let proof = ours.proof_of_coordinator(&NONCES).unwrap();
+        assert!(ours.is_coordinators(&proof, &NONCES));
+        assert!(token(" correct horse battery\n").is_coordinators(&proof, &NONCES));
+        assert!(!token("correct horse batterx").is_coordinators(&proof, &NONCES));
+        assert!(!ours.is_agents(&proof, &NONCES), "sent back to who sent it");
+        assert!(
+            !ours.is_coordinators(&proof, &Nonces { agent: [0x23; 16], ..NONCES }),
+            "of another connection"
+        );
+        for garbage in ["", "00", &"0".repeat(64), &"é".repeat(32), &proof[..62]] {
+            assert!(!ours.is_coordinators(garbage, &NONCES), "{garbage}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_neither_short_nor_some_other_file_and_is_never_shown() {
+        assert_eq!(Token::new("  short \n"), Err(TokenError::Short(5)));
+        assert_eq!(Token::new(&"x".repeat(1025)), Err(TokenError::Long(1025)));
+        assert!(!format!("{:?}", token("correct horse battery")).contains("horse"));
+    }
+}

@@ -1,0 +1,386 @@
+//! Two ends against each other in virtual time, and one against a stranger.
+
+use linerate_model::{Body, HostInfo, Outcome, TestSpec};
+use linerate_units::{Span, Timestamp};
+
+use super::{About, AgentEnd, CoordinatorEnd, Dialogue, Input, Job, JobEnd, JobEvent, Output, Token};
+use crate::session::Place;
+use crate::{PeerError, Ticket};
+
+const TICKET: Ticket = Ticket([7; 16]);
+
+/// The agent's clock is so far ahead of the coordinator's.
+const AHEAD: Span = Span::from_secs(1000);
+
+/// More deadlines than an hour of heartbeats of both ends has.
+const MOST_TICKS: u32 = 50_000;
+
+/// One way takes so long.
+const DELAY: Span = Span::from_ms(10);
+
+fn token(text: &str) -> Token {
+    Token::new(text).unwrap()
+}
+
+fn secret() -> Token {
+    token("a secret of the tests")
+}
+
+fn job(number: u32) -> Box<Job> {
+    let (host, spec) = ("b".to_owned(), TestSpec::default());
+    Box::new(Job { job: number, host, port: None, ticket: Some(TICKET), spec })
+}
+
+fn ended(job: u32) -> Input<'static> {
+    Input::Ended(JobEnd { job, outcome: Outcome::Interrupted, reason: None })
+}
+
+/// Both ends, each with its clock, and what they said to their programs.
+struct Pair {
+    now: Timestamp,
+    coordinator: CoordinatorEnd,
+    agent: AgentEnd,
+    heard: Vec<Output>,
+    asked: Vec<Output>,
+    /// Everything that the coordinator ever sent.
+    said: Vec<u8>,
+}
+
+impl Pair {
+    fn new(agents: Option<Token>, coordinators: Token) -> Self {
+        let now = Timestamp::from_ns(5_000_000_000);
+        Self {
+            now,
+            coordinator: CoordinatorEnd::new(now, coordinators, [1; 16], "c\u{1b}[2Jd".to_owned()),
+            agent: AgentEnd::new(now + AHEAD, agents, [2; 16]),
+            heard: Vec::new(),
+            asked: Vec::new(),
+            said: Vec::new(),
+        }
+    }
+
+    /// A pair that knows each other, and whose coordinator holds the place.
+    fn at_work() -> Self {
+        let mut pair = Self::new(Some(secret()), secret());
+        pair.settle().unwrap();
+        pair.tell(Input::About(Box::default()));
+        pair.ask(Input::Hold { expected: Span::from_secs(60) });
+        pair.tell(Input::Held(TICKET));
+        pair.forget();
+        pair
+    }
+
+    fn forget(&mut self) {
+        self.heard.clear();
+        self.asked.clear();
+    }
+
+    fn ask(&mut self, input: Input<'_>) {
+        self.coordinator.input(self.now, input).unwrap();
+        self.settle().unwrap();
+    }
+
+    fn tell(&mut self, input: Input<'_>) {
+        self.agent.input(self.now + AHEAD, input).unwrap();
+        self.settle().unwrap();
+    }
+
+    /// Carries bytes to and fro until nobody has any; each way takes [`DELAY`].
+    fn settle(&mut self) -> Result<(), PeerError> {
+        loop {
+            let there = drain(&mut self.coordinator, &mut self.heard);
+            let back = drain(&mut self.agent, &mut self.asked);
+            if there.is_empty() && back.is_empty() {
+                return Ok(());
+            }
+            self.said.extend_from_slice(&there);
+            self.now = self.now + DELAY;
+            let arrived = if there.is_empty() {
+                Ok(())
+            } else {
+                self.agent.input(self.now + AHEAD, Input::Bytes(&there))
+            };
+            let answered =
+                if back.is_empty() { Ok(()) } else { self.coordinator.input(self.now, Input::Bytes(&back)) };
+            answered.and(arrived)?;
+        }
+    }
+
+    /// Lets time pass; both ends hear of their deadlines and of each other.
+    fn pass(&mut self, span: Span) -> Result<(), PeerError> {
+        let until = self.now + span;
+        for tick in 0.. {
+            assert!(tick < MOST_TICKS, "a tick at its deadline must move the deadline");
+            let agents = self.agent.deadline().map(|at| Timestamp::from_ns(at.as_ns() - AHEAD.as_ns()));
+            let next = [self.coordinator.deadline(), agents].into_iter().flatten().min();
+            let Some(next) = next.filter(|next| *next <= until) else { break };
+            self.now = self.now.max(next);
+            self.coordinator.input(self.now, Input::Tick)?;
+            self.agent.input(self.now + AHEAD, Input::Tick)?;
+            self.settle()?;
+        }
+        self.now = self.now.max(until);
+        Ok(())
+    }
+}
+
+fn drain(end: &mut impl Dialogue, news: &mut Vec<Output>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while let Some(output) = end.output() {
+        match output {
+            Output::Send(some) => bytes.extend_from_slice(&some),
+            other => news.push(other),
+        }
+    }
+    bytes
+}
+
+/// Runs one end alone until its deadline gives up; the error, and how long that took.
+fn alone(end: &mut impl Dialogue, from: Timestamp) -> (PeerError, Span) {
+    for _ in 0..MOST_TICKS {
+        let at = end.deadline().unwrap();
+        if let Err(error) = end.input(at, Input::Tick) {
+            return (error, at.since(from));
+        }
+    }
+    panic!("it waits for ever");
+}
+
+#[test]
+fn a_job_from_the_greeting_to_the_farewell() {
+    let mut pair = Pair::new(Some(secret()), secret());
+    pair.settle().unwrap();
+    let [Output::Known { name }] = &pair.asked[..] else { panic!("{:?}", pair.asked) };
+    assert_eq!(name, "c[2Jd", "what a terminal would obey is left out");
+    assert!(pair.heard.is_empty(), "nothing is told before both have proved themselves");
+    let host = HostInfo { name: "agent's host".to_owned(), ..HostInfo::default() };
+    let about = About { host, congestion: vec!["bbr".to_owned()], ..About::default() };
+    pair.tell(Input::About(Box::new(about.clone())));
+    assert!(matches!(&pair.heard[..], [Output::Welcomed(welcome)] if **welcome == about));
+    pair.forget();
+
+    pair.ask(Input::Hold { expected: Span::from_secs(60) });
+    pair.tell(Input::Waiting(Place { place: 2, wait_ns: Span::from_secs(9) }));
+    pair.tell(Input::Held(TICKET));
+    assert!(matches!(pair.asked[..], [Output::Hold { expected }] if expected == Span::from_secs(60)));
+    assert!(matches!(pair.heard[..], [Output::Waiting(_), Output::Held(ticket)] if ticket == TICKET));
+    pair.forget();
+
+    pair.ask(Input::Prepare(job(1)));
+    assert!(matches!(&pair.asked[..], [Output::Prepare(asked)] if *asked == job(1)));
+    pair.tell(Input::Accepted { job: 1, epoch: Timestamp::from_ns(77) });
+    pair.tell(Input::Ready { job: 1 });
+    pair.ask(Input::Start { job: 1, at: Timestamp::from_ns(99) });
+    assert!(matches!(pair.asked[1..], [Output::Start { job: 1, at }] if at == Timestamp::from_ns(99)));
+    let body = Body::Queued { place: 3, wait: Span::ZERO };
+    let event = JobEvent { job: 1, host: 1, at: Timestamp::from_ns(5), body };
+    pair.tell(Input::Event(Box::new(event.clone())));
+    pair.tell(ended(1));
+    let [Output::Accepted { job: 1, .. }, Output::Ready { job: 1 }, Output::Event(told), Output::Ended(end)] =
+        &pair.heard[..]
+    else {
+        panic!("{:?}", pair.heard)
+    };
+    assert_eq!((&**told, end.outcome), (&event, Outcome::Interrupted));
+    pair.ask(Input::Release);
+    pair.ask(Input::Finish);
+    assert!(matches!(pair.asked[2..], [Output::Release, Output::Done]), "{:?}", pair.asked);
+    assert_eq!((pair.agent.deadline(), pair.coordinator.deadline()), (None, None));
+}
+
+#[test]
+fn a_wrong_token_gets_nothing_but_the_reason() {
+    let mut pair = Pair::new(Some(secret()), token("another secret of the tests"));
+    let error = pair.settle().unwrap_err();
+    assert!(matches!(&error, PeerError::Refused { why } if why.contains("token")), "{error}");
+    assert!(matches!(&pair.asked[..], [Output::TurnedAway(_), Output::Done]), "{:?}", pair.asked);
+    assert!(pair.heard.is_empty());
+}
+
+#[test]
+fn a_server_that_is_no_agent_says_how_to_make_it_one() {
+    let mut pair = Pair::new(None, secret());
+    let error = pair.settle().unwrap_err();
+    assert!(matches!(&error, PeerError::Refused { why } if why.contains("--agent-token-file")), "{error}");
+    assert!(matches!(pair.asked[..], [Output::TurnedAway(_), Output::Done]), "{:?}", pair.asked);
+}
+
+#[test]
+fn what_one_connection_proved_proves_nothing_on_the_next() {
+    let mut pair = Pair::new(Some(secret()), secret());
+    pair.settle().unwrap();
+    assert!(matches!(pair.asked[..], [Output::Known { .. }]));
+    // All that the coordinator said, again, to an agent that has chosen another number.
+    let mut agent = AgentEnd::new(Timestamp::START, Some(secret()), [3; 16]);
+    agent.input(Timestamp::START, Input::Bytes(&pair.said)).unwrap();
+    let mut asked = Vec::new();
+    drain(&mut agent, &mut asked);
+    assert!(matches!(asked[..], [Output::TurnedAway(_), Output::Done]), "{asked:?}");
+}
+
+#[test]
+fn an_agent_that_does_not_have_the_token_is_not_believed() {
+    let now = Timestamp::START;
+    let mut coordinator = CoordinatorEnd::new(now, secret(), [1; 16], String::new());
+    let say = |json: &str| [&u32::try_from(json.len()).unwrap().to_be_bytes()[..], json.as_bytes()].concat();
+    let challenge = format!(r#"{{"type":"challenge","version":1,"nonce":"{}"}}"#, "02".repeat(16));
+    let bytes = [&super::MAGIC[..], &say(&challenge)].concat();
+    coordinator.input(now, Input::Bytes(&bytes)).unwrap();
+    // What the coordinator has just sent, sent back.
+    let mut news = Vec::new();
+    let said = String::from_utf8_lossy(&drain(&mut coordinator, &mut news)).into_owned();
+    let proof = said.rsplit("\"proof\":\"").next().unwrap().split('"').next().unwrap().to_owned();
+    assert_eq!(proof.len(), 64);
+    let about = serde_json::to_string(&About::default()).unwrap();
+    let welcome = say(&format!(r#"{{"type":"welcome","proof":"{proof}","about":{about}}}"#));
+    let error = coordinator.input(now, Input::Bytes(&welcome)).unwrap_err();
+    assert!(error.to_string().contains("has not proved"), "{error}");
+    // Its own number sent back to it, so that its proof would be the agent's.
+    let mut coordinator = CoordinatorEnd::new(now, secret(), [1; 16], String::new());
+    let mirrored = say(&challenge.replace("02", "01"));
+    let error = coordinator.input(now, Input::Bytes(&[&super::MAGIC[..], &mirrored].concat())).unwrap_err();
+    assert!(error.to_string().contains("our own number"), "{error}");
+}
+
+#[test]
+fn nobody_is_asked_anything_before_the_proof() {
+    for early in [
+        r#"{"type":"hold","expected_ns":1}"#,
+        r#"{"type":"release"}"#,
+        r#"{"type":"ping","number":1,"sent_ns":1}"#,
+        r#"{"type":"proof","proof":""}"#,
+        r#"{"type":"stop","job":1}"#,
+    ] {
+        let mut agent = AgentEnd::new(Timestamp::START, Some(secret()), [3; 16]);
+        let length = u32::try_from(early.len()).unwrap().to_be_bytes();
+        let bytes = [&super::MAGIC[..], &length, early.as_bytes()].concat();
+        let error = agent.input(Timestamp::START, Input::Bytes(&bytes)).unwrap_err();
+        assert!(matches!(error, PeerError::Misbehaved { .. }), "{early}: {error}");
+        assert!(agent.output().is_none(), "{early}");
+    }
+}
+
+#[test]
+fn both_clocks_are_read_for_the_offset() {
+    let mut pair = Pair::at_work();
+    let asked = pair.now;
+    pair.ask(Input::Ping);
+    let [Output::Pong(pong)] = pair.heard[..] else { panic!("{:?}", pair.heard) };
+    assert_eq!((pong.sent, pong.back), (asked, asked + DELAY + DELAY));
+    assert_eq!((pong.received, pong.replied), (asked + DELAY + AHEAD, asked + DELAY + AHEAD));
+}
+
+#[test]
+fn a_stranger_who_says_nothing_or_stops_half_way_is_not_waited_for() {
+    let from = Timestamp::START;
+    let mut agent = AgentEnd::new(from, Some(secret()), [2; 16]);
+    let (error, waited) = alone(&mut agent, from);
+    assert!(matches!(error, PeerError::Silent { .. }) && waited == Span::from_secs(5), "{error} {waited}");
+    let mut pair = Pair::new(Some(secret()), secret());
+    // The greeting arrives, the proof does not.
+    let mut news = Vec::new();
+    let hello = drain(&mut pair.coordinator, &mut news);
+    pair.agent.input(from + AHEAD + AHEAD, Input::Bytes(&hello)).unwrap();
+    let (error, waited) = alone(&mut pair.agent, from + AHEAD + AHEAD);
+    assert!(matches!(error, PeerError::Silent { .. }) && waited == Span::from_secs(5), "{error} {waited}");
+    // And the coordinator waits no longer for the challenge.
+    let (error, _) = alone(&mut pair.coordinator, from);
+    assert!(error.to_string().contains("greeting"), "{error}");
+}
+
+#[test]
+fn an_end_that_vanishes_is_missed_within_seconds_whatever_was_going_on() {
+    let steps: [fn(&mut Pair); 4] = [
+        |_| {},
+        |pair| pair.ask(Input::Prepare(job(1))),
+        |pair| {
+            pair.ask(Input::Prepare(job(1)));
+            pair.tell(Input::Accepted { job: 1, epoch: Timestamp::START });
+            pair.tell(Input::Ready { job: 1 });
+        },
+        |pair| {
+            pair.ask(Input::Prepare(job(1)));
+            pair.tell(Input::Accepted { job: 1, epoch: Timestamp::START });
+            pair.tell(Input::Ready { job: 1 });
+            pair.ask(Input::Start { job: 1, at: Timestamp::START });
+        },
+    ];
+    for step in steps {
+        let mut pair = Pair::at_work();
+        step(&mut pair);
+        let (error, waited) = alone(&mut pair.agent, pair.now + AHEAD);
+        assert!(
+            matches!(error, PeerError::Silent { .. }) && waited <= Span::from_secs(6),
+            "{error} {waited}"
+        );
+        let (error, waited) = alone(&mut pair.coordinator, pair.now);
+        assert!(
+            matches!(error, PeerError::Silent { .. }) && waited <= Span::from_secs(6),
+            "{error} {waited}"
+        );
+        assert!(pair.agent.input(pair.now + AHEAD, Input::Closed).is_err());
+    }
+}
+
+#[test]
+fn heartbeats_keep_a_quiet_dialogue_for_an_hour() {
+    let mut pair = Pair::at_work();
+    pair.pass(Span::from_secs(3600)).unwrap();
+    assert!(pair.heard.is_empty() && pair.asked.is_empty());
+}
+
+#[test]
+fn a_job_that_is_never_ready_or_never_started_is_ended() {
+    let mut pair = Pair::at_work();
+    pair.ask(Input::Prepare(job(1)));
+    pair.tell(Input::Accepted { job: 1, epoch: Timestamp::START });
+    pair.forget();
+    pair.pass(Span::from_secs(59)).unwrap();
+    assert!(pair.asked.is_empty());
+    pair.pass(Span::from_secs(2)).unwrap();
+    assert!(matches!(pair.asked[..], [Output::Stop { job: 1 }]), "{:?}", pair.asked);
+    pair.tell(ended(1));
+    pair.forget();
+    pair.ask(Input::Prepare(job(2)));
+    pair.tell(Input::Accepted { job: 2, epoch: Timestamp::START });
+    pair.tell(Input::Ready { job: 2 });
+    pair.forget();
+    pair.pass(Span::from_secs(26)).unwrap();
+    assert!(matches!(pair.asked[..], [Output::Stop { job: 2 }]), "{:?}", pair.asked);
+    // The program does not end it: then nothing of this dialogue can be relied on.
+    let error = pair.pass(Span::from_secs(31)).unwrap_err();
+    assert!(error.to_string().contains("job 2"), "{error}");
+}
+
+#[test]
+fn a_job_needs_a_place_and_a_new_number_and_a_specification_that_can_be() {
+    let mut pair = Pair::new(Some(secret()), secret());
+    pair.settle().unwrap();
+    pair.tell(Input::About(Box::default()));
+    pair.coordinator.input(pair.now, Input::Prepare(job(1))).unwrap();
+    let error = pair.settle().unwrap_err();
+    assert!(error.to_string().contains("without a place"), "{error}");
+
+    let mut pair = Pair::at_work();
+    let mut wrong = job(1);
+    wrong.spec.socket.mss = Some(1);
+    pair.ask(Input::Prepare(wrong));
+    let [Output::Ended(end)] = &pair.heard[..] else { panic!("{:?}", pair.heard) };
+    assert!(end.outcome == Outcome::Failed && end.reason.as_ref().unwrap().contains("--set-mss"), "{end:?}");
+    assert!(pair.asked.is_empty(), "the agent's program never heard of it");
+    pair.coordinator.input(pair.now, Input::Prepare(job(1))).unwrap();
+    assert!(pair.settle().unwrap_err().to_string().contains("had its number before"));
+}
+
+#[test]
+fn an_event_of_a_kind_that_is_not_known_here_is_a_caveat_and_not_the_end() {
+    let mut pair = Pair::at_work();
+    pair.ask(Input::Prepare(job(1)));
+    pair.forget();
+    let event = r#"{"type":"event","job":1,"host":0,"at_ns":5,"body":{"kind":"of_tomorrow","x":1}}"#;
+    let bytes = [&u32::try_from(event.len()).unwrap().to_be_bytes()[..], event.as_bytes()].concat();
+    pair.coordinator.input(pair.now, Input::Bytes(&bytes)).unwrap();
+    pair.settle().unwrap();
+    let [Output::Event(told)] = &pair.heard[..] else { panic!("{:?}", pair.heard) };
+    assert!(matches!(&told.body, Body::Caveat { caveat, .. } if caveat.text.contains("of_tomorrow")));
+}

@@ -1,0 +1,238 @@
+//! Both ends of the dialogue between a coordinator and an agent, against a stranger, and against an end that has proved
+//! who it is and then misbehaves.
+//!
+//! The first byte says which end is under test and how far it has come. The rest is a script: each step is a byte that
+//! says what happens, and what it needs.
+
+use std::sync::LazyLock;
+
+use linerate_model::{Body, Outcome, TestSpec};
+use linerate_proto::Ticket;
+use linerate_proto::agent::{
+    About, AgentEnd, CoordinatorEnd, Dialogue, Input, Job, JobEnd, JobEvent, MAGIC, Output, Token,
+};
+use linerate_proto::native::{FRAME_LIMIT, Framer};
+use linerate_units::{Span, Timestamp};
+use serde_json::json;
+
+use crate::dialogue::frame;
+
+/// Plays a script.
+pub fn agent(bytes: &[u8]) {
+    let Some((&first, script)) = bytes.split_first() else { return };
+    let (agent, coordinator) = ends(first & 2 != 0);
+    if first & 1 == 0 {
+        Stage { end: agent, now: Timestamp::START, over: false }.play(script);
+    } else {
+        Stage { end: coordinator, now: Timestamp::START, over: false }.play(script);
+    }
+}
+
+/// Two ends; if they are to know each other, all that proves it has been said.
+fn ends(known: bool) -> (AgentEnd, CoordinatorEnd) {
+    let now = Timestamp::START;
+    let token = Token::new("a secret of the fuzzer").ok();
+    let for_coordinator = token.clone().unwrap_or_else(|| unreachable!("long enough"));
+    let mut agent = AgentEnd::new(now, token, [2; 16]);
+    let mut coordinator = CoordinatorEnd::new(now, for_coordinator, [1; 16], String::new());
+    // Greeting, challenge, proof, what the agent's program says of it, welcome.
+    for _ in 0..if known { 5 } else { 0 } {
+        let (there, _) = said(&mut coordinator);
+        let (back, proved) = said(&mut agent);
+        let _ = agent.input(now, Input::Bytes(&there));
+        let _ = coordinator.input(now, Input::Bytes(&back));
+        if proved {
+            let _ = agent.input(now, Input::About(Box::default()));
+        }
+    }
+    (agent, coordinator)
+}
+
+/// What an end sends, and whether it said anything else.
+fn said(end: &mut impl Dialogue) -> (Vec<u8>, bool) {
+    let (mut bytes, mut news) = (Vec::new(), false);
+    while let Some(output) = end.output() {
+        match output {
+            Output::Send(some) => bytes.extend(some),
+            _ => news = true,
+        }
+    }
+    (bytes, news)
+}
+
+struct Stage<D> {
+    end: D,
+    now: Timestamp,
+    over: bool,
+}
+
+impl<D: Dialogue> Stage<D> {
+    fn play(&mut self, mut script: &[u8]) {
+        while let Some((&step, rest)) = script.split_first() {
+            let argument = rest.first().copied().unwrap_or_default();
+            script = rest.get(1..).unwrap_or_default();
+            if self.step(step, argument, &mut script).is_none() {
+                return;
+            }
+        }
+    }
+
+    fn step(&mut self, step: u8, argument: u8, script: &mut &[u8]) -> Option<()> {
+        let job = u32::from(argument % 4);
+        match step % 16 {
+            0 => self.feed(Input::Bytes(&MAGIC)),
+            1 => {
+                let all = messages();
+                self.feed(Input::Bytes(&frame(&all[usize::from(argument) % all.len()])))
+            }
+            2 => {
+                let (some, rest) = script.split_at(usize::from(argument).min(script.len()));
+                *script = rest;
+                self.feed(Input::Bytes(some))
+            }
+            3 => self.pass(Span::from_ms(u64::from(argument) * 250)),
+            4 => self.feed(Input::Held(Ticket([argument; 16]))),
+            5 => self.feed(Input::NotHeld("no".to_owned())),
+            6 => self.feed(Input::Accepted { job, epoch: self.now }),
+            7 => self.feed(Input::Ready { job }),
+            8 => {
+                let body = Body::Queued { place: 1, wait: Span::ZERO };
+                self.feed(Input::Event(Box::new(JobEvent { job, host: 0, at: self.now, body })))
+            }
+            9 => self.feed(Input::Ended(JobEnd { job, outcome: Outcome::Failed, reason: None })),
+            10 => self.feed(Input::Hold { expected: Span::from_secs(1) }),
+            11 => self.feed(Input::Prepare(Box::new(order(job)))),
+            12 => self.feed(Input::Stop { job }),
+            13 => self.feed(Input::Ping),
+            14 if argument.is_multiple_of(2) => self.feed(Input::Release),
+            14 => self.feed(Input::Finish),
+            _ => self.feed(Input::Closed),
+        }
+    }
+
+    /// Lets time pass, with a tick at every deadline on the way.
+    fn pass(&mut self, span: Span) -> Option<()> {
+        let until = self.now + span;
+        while let Some(deadline) = self.end.deadline().filter(|deadline| *deadline <= until) {
+            self.now = self.now.max(deadline);
+            self.feed(Input::Tick)?;
+            let next = self.end.deadline();
+            assert!(next.is_none_or(|next| next > self.now), "a tick at its deadline must move the deadline");
+        }
+        self.now = until;
+        Some(())
+    }
+
+    /// Absent when the dialogue has failed, which ends it.
+    fn feed(&mut self, input: Input<'_>) -> Option<()> {
+        let result = self.end.input(self.now, input);
+        while let Some(output) = self.end.output() {
+            match output {
+                Output::Send(bytes) => assert!(is_well_formed(&bytes), "what we send must be readable"),
+                Output::Done => self.over = true,
+                _ => {}
+            }
+        }
+        if let Err(error) = result {
+            assert!(!error.to_string().is_empty(), "an error must say what is wrong");
+            return None;
+        }
+        assert!(self.over || self.end.deadline().is_some(), "a dialogue that goes on must have a deadline");
+        Some(())
+    }
+}
+
+fn is_well_formed(bytes: &[u8]) -> bool {
+    let mut framer = Framer::new(FRAME_LIMIT);
+    framer.push(bytes);
+    bytes == MAGIC || framer.pull::<serde_json::Value>().is_ok_and(|message| message.is_some())
+}
+
+fn order(job: u32) -> Job {
+    Job { job, host: String::new(), port: None, ticket: None, spec: TestSpec::default() }
+}
+
+/// Every message, in the order in which a job has them.
+fn messages() -> &'static [Vec<u8>] {
+    static MESSAGES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(write_messages);
+    &MESSAGES
+}
+
+fn write_messages() -> Vec<Vec<u8>> {
+    let number = "03".repeat(16);
+    let job = |job: u32| {
+        let mut order = json!(order(job));
+        order["type"] = json!("prepare");
+        order
+    };
+    let all = [
+        json!({"type": "hello", "versions": [1, 1], "name": "c", "nonce": number}),
+        json!({"type": "challenge", "version": 1, "nonce": number}),
+        json!({"type": "proof", "proof": "00".repeat(32)}),
+        json!({"type": "welcome", "proof": "00".repeat(32), "about": About::default()}),
+        json!({"type": "refused", "why": "no"}),
+        json!({"type": "ping", "number": 1, "sent_ns": 5}),
+        json!({"type": "pong", "number": 1, "sent_ns": 5, "received_ns": u64::MAX, "replied_ns": 0}),
+        json!({"type": "hold", "expected_ns": 5}),
+        json!({"type": "waiting", "place": 1, "wait_ns": 5}),
+        json!({"type": "held", "ticket": number}),
+        json!({"type": "not_held", "why": "no"}),
+        job(1),
+        job(2),
+        job(3),
+        json!({"type": "accepted", "job": 1, "epoch_ns": 5}),
+        json!({"type": "ready", "job": 1}),
+        json!({"type": "start", "job": 1, "at_ns": u64::MAX}),
+        json!({"type": "event", "job": 1, "host": 0, "at_ns": 5, "body": {"kind": "queued", "place": 1, "wait_ns": 5}}),
+        json!({"type": "event", "job": 1, "host": 9, "at_ns": 5, "body": {"kind": "of_tomorrow"}}),
+        json!({"type": "stop", "job": 1}),
+        json!({"type": "ended", "job": 1, "outcome": "failed", "reason": "no"}),
+        json!({"type": "release"}),
+        json!({"type": "heartbeat"}),
+        json!({"type": "failed", "why": "no"}),
+        json!({"type": "bye"}),
+    ];
+    all.iter().map(|message| message.to_string().into_bytes()).collect()
+}
+
+/// An agent and a coordinator at work, both as strangers, and both at rest for a while.
+pub(crate) fn seeds() -> Vec<Vec<u8>> {
+    let message = |number: u8| [1, number];
+    let at_work = [2, 1, 7, 4, 7, 1, 11, 6, 1, 7, 1, 1, 16, 8, 1, 9, 1, 1, 21, 1, 24];
+    let coordinating = [
+        &[3, 10, 0][..],
+        &message(9),
+        &[11, 1],
+        &message(14),
+        &message(15),
+        &message(17),
+        &[12, 1],
+        &message(20),
+    ]
+    .concat();
+    let greeted = [&[0, 0, 0][..], &message(0), &message(2)].concat();
+    let challenged = [&[1, 0, 0][..], &message(1), &message(3)].concat();
+    vec![at_work.to_vec(), coordinating, greeted, challenged, vec![2, 3, 255, 3, 255], vec![3, 13, 0, 3, 255]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_that_know_each_other_get_to_work_and_those_that_do_not_do_not() {
+        for (known, expected) in [(true, 2), (false, 0)] {
+            let (agent, coordinator) = ends(known);
+            let mut stages = (
+                Stage { end: agent, now: Timestamp::START, over: false },
+                Stage { end: coordinator, now: Timestamp::START, over: false },
+            );
+            let hold = frame(&messages()[7]);
+            let at_work = [
+                stages.0.feed(Input::Bytes(&hold)).is_some(),
+                stages.1.feed(Input::Hold { expected: Span::ZERO }).is_some(),
+            ];
+            assert_eq!(at_work.iter().filter(|at_work| **at_work).count(), expected, "known: {known}");
+        }
+    }
+}
