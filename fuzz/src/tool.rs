@@ -441,7 +441,7 @@ impl Stage {
                 let flows: Vec<FlowCounts> =
                     self.flows.keys().map(|flow| self.counts(*flow, which)).collect();
                 let elapsed = self.now.since(Timestamp::START);
-                let cpu = Cpu { elapsed, user: elapsed, system: elapsed };
+                let cpu = Cpu { elapsed, user: elapsed, system: elapsed, usage: None };
                 self.tool.input(self.now, Input::Counts { cpu, flows: &flows });
             }
             Output::Read => self.reading += 1,
