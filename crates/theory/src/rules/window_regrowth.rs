@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, any_core_is_full, link_full, rate_was_asked_for, shaper};
+use super::{Draft, any_core_is_full, link_full, premature_exit, rate_was_asked_for, shaper};
 use crate::evidence::Evidence;
 use crate::{bdp, ladder, phrase, tcp_rate};
 
@@ -13,16 +13,8 @@ const NETWORK: f64 = 0.8;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let tcp = &evidence.tcp;
-    let held = tcp.receiver_window_share.unwrap_or(0.0) + tcp.send_buffer_share.unwrap_or(0.0);
-    let lossless = tcp.retransmits == Some(0.0) && tcp.ssthresh_infinite == Some(false);
     let grows_slowly = tcp.cwnd_growth_per_s.is_some_and(|growth| growth < SLOW);
-    let explained = any_core_is_full(evidence)
-        || rate_was_asked_for(evidence)
-        || link_full::own_link_is_full(evidence)
-        || link_full::queue_was_seen(evidence)
-        || shaper::holds(evidence)
-        || evidence.is_bbr();
-    if 1.0 - held <= NETWORK || !lossless || !grows_slowly || explained || !window_is_the_limit(evidence) {
+    if !grows_slowly || !window_limits_without_loss(evidence) || premature_exit::left_early(evidence) {
         return None;
     }
     let text = format!(
@@ -41,6 +33,20 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with_time("rtt_ns", evidence.base_rtt_s())
         .remedy(remedy)
         .finish()
+}
+
+/// Whether the congestion window held the flow back although nothing was lost, and nothing else explains the rate.
+pub(super) fn window_limits_without_loss(evidence: &Evidence) -> bool {
+    let tcp = &evidence.tcp;
+    let held = tcp.receiver_window_share.unwrap_or(0.0) + tcp.send_buffer_share.unwrap_or(0.0);
+    let lossless = tcp.retransmits == Some(0.0) && tcp.ssthresh_infinite == Some(false);
+    let explained = any_core_is_full(evidence)
+        || rate_was_asked_for(evidence)
+        || link_full::own_link_is_full(evidence)
+        || link_full::queue_was_seen(evidence)
+        || shaper::holds(evidence)
+        || evidence.is_bbr();
+    1.0 - held > NETWORK && lossless && !explained && window_is_the_limit(evidence)
 }
 
 /// Whether the window was in use and gives the goodput.
@@ -67,11 +73,11 @@ fn recovery_s(evidence: &Evidence) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::rules::examples::{full_gigabit, long_path, loopback, shaped};
 
-    fn regrowing() -> Evidence {
+    pub(in crate::rules) fn regrowing() -> Evidence {
         let mut evidence = long_path();
         evidence.windows.rcv_buf_asked_bytes = None;
         evidence.windows.offered_median_bytes = Some(3e6);
