@@ -90,6 +90,7 @@ fn print(args: &TestArgs, record: &RunRecord, kept: Option<String>) -> Exit {
         say::warning(&caveat.text);
     }
     let mut view = terminal::stdout_view();
+    view.explain = args.output.explain;
     view.kept = kept.map(|id| id.chars().take(8).collect());
     let mut printed = Exit::Done;
     if args.output.json {
