@@ -1,51 +1,40 @@
 //! V24: queues mark congestion instead of dropping.
 
-use linerate_model::{Cause, Finding};
+use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, confidence, near, rate_was_asked_for, windows_are_open};
+use super::{Draft, rate_was_asked_for, windows_are_open};
 use crate::evidence::{Evidence, Transport};
-use crate::{ladder, phrase};
+use crate::phrase;
 
-/// Share of marked segments that slows any congestion control down.
-const MARKED: f64 = 0.005;
-/// Losses for each mark above which the losses matter more.
-const LOST_PER_MARK: f64 = 0.1;
-/// A loss model explains a rate within this factor.
-const MODEL_FACTOR: f64 = 2.0;
+/// Share of segments with an echo from which marks set the rate: about one back-off in 200 round trips.
+///
+/// A receiver echoes a mark until the sender has answered (RFC 3168 §6.1.3), so each mark shows on about a round trip's
+/// worth of segments, and no loss model can be asked what the share means.
+const ECHOED: f64 = 0.005;
+/// Losses for each echo above which the losses matter more.
+const LOST_PER_ECHO: f64 = 0.01;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let tcp = &evidence.tcp;
-    let marks = tcp.delivered_marked.filter(|marks| *marks > 0.0)?;
-    let share = marks / tcp.delivered.filter(|delivered| *delivered > 0.0)?;
-    let lossless = tcp.retransmits.is_some_and(|count| count <= LOST_PER_MARK * marks);
-    if evidence.transport != Transport::Tcp
-        || !lossless
-        || !windows_are_open(evidence)
-        || rate_was_asked_for(evidence)
-    {
+    let echoed = tcp.delivered_marked?;
+    let share = echoed / tcp.delivered.filter(|delivered| *delivered > 0.0)?;
+    let lossless = tcp.retransmits.is_some_and(|count| count <= LOST_PER_ECHO * echoed);
+    let limits = share > ECHOED && lossless;
+    let explained = !windows_are_open(evidence) || rate_was_asked_for(evidence);
+    if evidence.transport != Transport::Tcp || !limits || explained {
         return None;
     }
-    let goodput = evidence.outcome.goodput_bps?;
-    // A sender backs off for a mark as for a loss.
-    let model = ladder::backed_off_bps(evidence, share);
-    let modelled =
-        model.is_some_and(|model| (1.0 / MODEL_FACTOR..=MODEL_FACTOR).contains(&(goodput / model)));
-    if !modelled && share <= MARKED {
-        return None;
-    }
-    let sure = confidence(near(goodput, model, 0.1), true)?;
     let text = format!(
-        "A queue on the path marks {} of the segments as having met congestion: a link is full, without loss.",
+        "A queue on the path marks packets instead of dropping them (ECN), and {} of the segments came back with the echo of a mark: a link is full, without loss.",
         phrase::percent(share)
     );
-    Draft::new(Cause::Ecn, "V24", sure, text)
-        .with("goodput_bps", Some(goodput))
-        .with("ceiling_bps", model)
-        .with("marked_share", Some(share))
-        .with("marked", Some(marks))
+    Draft::new(Cause::Ecn, "V24", Confidence::Probable, text)
+        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .with("echoed_share", Some(share))
+        .with("echoed", Some(echoed))
         .with("retransmits", tcp.retransmits)
         .with_time("rtt_rise_ns", evidence.rtt_rise_s())
-        .remedy("Nothing is broken: the queue management holds the delay down. Look for other traffic at the slowest link if the rate is too low.")
+        .remedy("Nothing is broken: queue management holds the delay down. If the rate is too low, look for other traffic at the slowest link.")
         .finish()
 }
 
@@ -65,14 +54,10 @@ mod tests {
     }
 
     #[test]
-    fn marks_without_loss_are_ecn_and_the_model_says_how_sure() {
-        let finding = diagnose(&marked(1e-4)).primary;
+    fn echoes_without_loss_are_ecn() {
+        let finding = diagnose(&marked(0.02)).primary;
         assert_eq!((finding.cause, finding.rule.as_str()), (Cause::Ecn, "V24"));
-        assert_eq!(finding.confidence, linerate_model::Confidence::Confirmed);
-        let mut dctcp = marked(0.1);
-        dctcp.outcome.goodput_bps = Some(600e6);
-        let finding = rule(&dctcp).unwrap();
-        assert_eq!(finding.confidence, linerate_model::Confidence::Probable);
+        assert!((finding.evidence["echoed_share"] - 0.02).abs() < 1e-9);
     }
 
     #[test]
@@ -87,17 +72,14 @@ mod tests {
 
     #[test]
     fn few_marks_losses_and_windows_are_not() {
-        let mut few = marked(1e-4);
-        few.tcp.delivered_marked = Some(1.0);
-        few.tcp.delivered = Some(1e6);
-        assert_eq!(rule(&few), None, "one mark in a million explains no 200 Mb/s");
-        let mut lossy = marked(1e-4);
-        lossy.tcp.retransmits = lossy.tcp.delivered_marked;
-        assert_eq!(rule(&lossy), None, "as many losses as marks");
+        assert_eq!(rule(&marked(1e-3)), None, "one back-off in a thousand round trips");
+        let mut lossy = marked(0.02);
+        lossy.tcp.retransmits = lossy.tcp.delivered_marked.map(|count| 0.1 * count);
+        assert_eq!(rule(&lossy), None, "the losses count for more");
         let mut windowed = long_path();
         windowed.tcp.delivered = Some(1e5);
-        windowed.tcp.delivered_marked = Some(1e3);
+        windowed.tcp.delivered_marked = Some(1e4);
         assert_eq!(rule(&windowed), None);
-        assert_eq!(rule(&lossy_path(1e-4)), None, "no marks were counted");
+        assert_eq!(rule(&lossy_path(0.02)), None, "no marks were counted");
     }
 }

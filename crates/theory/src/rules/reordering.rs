@@ -10,32 +10,18 @@ use crate::{ladder, phrase};
 const NEEDLESS: f64 = 0.3;
 /// Needless retransmissions that are no accident.
 const LEAST: f64 = 5.0;
+/// Share of the time in needless back-offs from which they hold the rate down.
+const HELD: f64 = 0.1;
 /// A loss model explains a rate within this factor.
 const MODEL_FACTOR: f64 = 2.0;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    if !holds(evidence) {
+        return None;
+    }
     let tcp = &evidence.tcp;
-    let (needless, retransmits) = (tcp.duplicate_acks?, tcp.retransmits.filter(|count| *count > 0.0)?);
-    let seen = tcp.reordered.is_some_and(|count| count > 0.0);
-    let explained = link_full::own_link_is_full(evidence)
-        || rate_was_asked_for(evidence)
-        || local_drops::holds(evidence)
-        || shaper::holds(evidence)
-        || !windows_are_open(evidence);
-    if evidence.transport != Transport::Tcp
-        || !seen
-        || needless < LEAST
-        || needless < NEEDLESS * retransmits
-        || explained
-    {
-        return None;
-    }
-    // The sender backs off for a needless retransmission as for any other.
-    let model = ladder::backed_off_bps(evidence, retransmits / tcp.segments_sent?);
-    let goodput = evidence.outcome.goodput_bps?;
-    if !model.is_some_and(|model| goodput <= MODEL_FACTOR * model) {
-        return None;
-    }
+    let (needless, retransmits) = (tcp.duplicate_acks?, tcp.retransmits?);
+    let (goodput, model) = (evidence.outcome.goodput_bps?, model_bps(evidence));
     let sure = confidence(near(goodput, model, 0.1), true)?;
     let share = (needless / retransmits).min(1.0);
     let text = format!(
@@ -44,14 +30,50 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     );
     Draft::new(Cause::Reordering, "V21", sure, text)
         .with("goodput_bps", Some(goodput))
-        .with("ceiling_bps", model)
         .with("needless_share", Some(share))
         .with("retransmits", Some(retransmits))
         .with("reordered", tcp.reordered)
         .with("out_of_order", tcp.out_of_order)
         .with("window_undone", tcp.window_undone)
+        .share(held_share(evidence))
         .remedy("Look for a device that spreads the packets of one flow over several lines or processors, and make it spread flows instead.")
         .finish()
+}
+
+/// Whether needless retransmissions after reordering hold the rate down.
+pub(super) fn holds(evidence: &Evidence) -> bool {
+    let tcp = &evidence.tcp;
+    let needless = tcp
+        .duplicate_acks
+        .zip(tcp.retransmits)
+        .is_some_and(|(needless, all)| needless >= LEAST && needless >= NEEDLESS * all);
+    let seen = tcp.reordered.is_some_and(|count| count > 0.0);
+    let explained = link_full::own_link_is_full(evidence)
+        || rate_was_asked_for(evidence)
+        || local_drops::holds(evidence)
+        || shaper::holds(evidence)
+        || !windows_are_open(evidence);
+    // A sender that does not take its back-offs back is as slow as if the packets had been lost.
+    let modelled = evidence
+        .outcome
+        .goodput_bps
+        .zip(model_bps(evidence))
+        .is_some_and(|(goodput, model)| goodput <= MODEL_FACTOR * model);
+    let held = held_share(evidence).is_some_and(|share| share >= HELD);
+    evidence.transport == Transport::Tcp && needless && seen && !explained && (held || modelled)
+}
+
+/// Share of the time in back-offs that were taken back, a round trip for each of them.
+fn held_share(evidence: &Evidence) -> Option<f64> {
+    let rtt = evidence.rtt.mean_s.or_else(|| evidence.base_rtt_s())?;
+    let measured = evidence.outcome.measured_s.filter(|seconds| *seconds > 0.0)?;
+    Some(evidence.tcp.window_undone? * rtt / measured / evidence.streams())
+}
+
+/// The rate if every retransmission stood for a loss.
+fn model_bps(evidence: &Evidence) -> Option<f64> {
+    let sent = evidence.tcp.segments_sent.filter(|sent| *sent > 0.0)?;
+    ladder::backed_off_bps(evidence, evidence.tcp.retransmits? / sent)
 }
 
 #[cfg(test)]
@@ -76,6 +98,19 @@ mod tests {
         let finding = diagnose(&overtaken()).primary;
         assert_eq!((finding.cause, finding.rule.as_str()), (Cause::Reordering, "V21"));
         assert!((finding.evidence["needless_share"] - 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_little_loss_is_left_is_not_blamed_beside_it() {
+        let mut evidence = overtaken();
+        evidence.tcp.duplicate_acks = evidence.tcp.retransmits.map(|count| 0.5 * count);
+        let diagnosis = diagnose(&evidence);
+        assert_eq!(diagnosis.primary.rule, "V21");
+        assert!(
+            diagnosis.also.iter().all(|finding| finding.cause != Cause::RandomLoss),
+            "{:?}",
+            diagnosis.also
+        );
     }
 
     #[test]
@@ -107,5 +142,10 @@ mod tests {
         let mut evidence = overtaken();
         evidence.outcome.goodput_bps = evidence.outcome.goodput_bps.map(|rate| 3.0 * rate);
         assert_eq!(rule(&evidence), None);
+        // 60 s of round trips of 21 ms: 285 back-offs are a tenth of them.
+        evidence.tcp.window_undone = Some(280.0);
+        assert_eq!(rule(&evidence), None);
+        evidence.tcp.window_undone = Some(290.0);
+        assert_eq!(diagnose(&evidence).primary.rule, "V21", "back-offs that were taken back cost time too");
     }
 }
