@@ -9,8 +9,14 @@ use crate::{bdp, ladder, phrase};
 /// Share of the bandwidth-delay product below which leaving slow start was early.
 const EARLY: f64 = 0.5;
 
+/// Rise of the round trip under load, as a share of that before it, from which a queue stands at the limit.
+const QUEUE: f64 = 0.25;
+
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
-    if !left_early(evidence) || !window_regrowth::window_limits_without_loss(evidence) {
+    let limits = window_regrowth::nothing_else_limits(evidence)
+        && window_regrowth::window_is_used(evidence)
+        && !waits_longer(evidence);
+    if !left_early(evidence) || !limits {
         return None;
     }
     let (window, product) = (evidence.tcp.hystart_window_bytes?, product_bytes(evidence)?);
@@ -34,7 +40,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 /// Whether HyStart ended the slow start of this flow's connections with a window below half of what the path holds.
 ///
 /// The counter is the host's. More exits than connections are those of somebody else too, and say nothing.
-pub(super) fn left_early(evidence: &Evidence) -> bool {
+fn left_early(evidence: &Evidence) -> bool {
     let ours = evidence.tcp.hystart_exits.is_some_and(|exits| (1.0..=evidence.streams()).contains(&exits));
     let early = evidence
         .tcp
@@ -42,6 +48,14 @@ pub(super) fn left_early(evidence: &Evidence) -> bool {
         .zip(product_bytes(evidence))
         .is_some_and(|(window, product)| window < EARLY * product);
     ours && early
+}
+
+/// Whether the load adds to the round trip. The noise that HyStart stumbles over is there without load too, so the
+/// median before the test is the measure, not the smallest round trip.
+fn waits_longer(evidence: &Evidence) -> bool {
+    let idle = evidence.rtt.idle_p50_s.or_else(|| evidence.base_rtt_s());
+    let loaded = evidence.rtt.loaded_p50_s.or(evidence.rtt.mean_s);
+    idle.zip(loaded).is_some_and(|(idle, loaded)| loaded - idle >= (QUEUE * idle).max(0.001))
 }
 
 /// One connection's share of what the known link holds in a round trip.
@@ -96,6 +110,21 @@ mod tests {
             evidence.tcp.hystart_window_bytes = Some(3_000.0);
             assert_eq!(rule(&evidence), None);
         }
+    }
+
+    #[test]
+    fn noise_is_no_queue_and_a_queue_is_another_limit() {
+        let mut noisy = left();
+        noisy.outcome.intervals_bps = (0..90).map(|i| 25e6 * if i % 2 == 0 { 0.7 } else { 1.3 }).collect();
+        noisy.rtt.min_s = Some(0.016);
+        noisy.rtt.idle_p50_s = Some(0.021);
+        noisy.rtt.loaded_p50_s = Some(0.0225);
+        assert!(rule(&noisy).is_some());
+        noisy.rtt.loaded_p50_s = Some(0.035);
+        assert_eq!(rule(&noisy), None);
+        let mut unused = left();
+        unused.tcp.unacked_bytes = Some(1000.0);
+        assert_eq!(rule(&unused), None, "the window is not in use");
     }
 
     #[test]
