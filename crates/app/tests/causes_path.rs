@@ -83,7 +83,7 @@ fn a_black_hole_for_full_packets() {
 fn connections_that_share_a_member_of_a_trunk() {
     let _alone = alone();
     // Source ports of which one connection gets a line of its own and two share the other.
-    let args = ["-t", "4", "-O", "1", "-C", "cubic", "-P", "3", "--cport", "40000"];
+    let args = ["-t", "4", "-O", "1", "-C", "cubic", "-P", "3", "--cport", "41000"];
     verdict("trunk-2x1g", &["link.trunk.rate=100M", "link.a.rate=1G"], "c", &args).is("V17");
     verdict("pair", &["link.b.rate=200M"], "b", &args).is_not("V17");
 }
@@ -94,7 +94,8 @@ fn packets_that_overtake_each_other() {
     let _alone = alone();
     let args = ["-t", "4", "-C", "reno"];
     // The window in which the sender tolerates reordering stays a quarter of the round trip.
-    let path = ["link.b.delay=10ms", "host.a.sysctl.ipv4.tcp_recovery=3"];
+    let path =
+        ["link.a.rate=200M", "link.b.rate=200M", "link.b.delay=10ms", "host.a.sysctl.ipv4.tcp_recovery=3"];
     let late = ["link.b.reorder=0.002", "link.b.reorder_by=15ms"];
     verdict("pair", &with(&[&path[..], &late].concat()), "b", &args).is("V21");
     verdict("pair", &with(&[&path[..], &["link.b.loss=0.0002"]].concat()), "b", &args).is_not("V21");

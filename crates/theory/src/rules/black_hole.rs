@@ -15,8 +15,8 @@ const TIMEOUTS: f64 = 2.0;
 /// The dialogue about the test went on meanwhile, or there would be no result: the path itself is there.
 pub(super) fn stalled(evidence: &Evidence) -> Option<Finding> {
     let tcp = &evidence.tcp;
-    let (acked, mss, timeouts) = (tcp.acked_bytes?, evidence.link.mss_bytes?, tcp.timeouts?);
-    let silent = acked < FEW_SEGMENTS * mss * evidence.streams()
+    let (acked, segment, timeouts) = (tcp.acked_bytes?, evidence.link.mss_bytes?, tcp.timeouts?);
+    let silent = acked < FEW_SEGMENTS * segment * evidence.streams()
         && timeouts >= TIMEOUTS * evidence.streams()
         && tcp.retransmits.is_some_and(|count| count > 0.0);
     if !silent || evidence.transport != Transport::Tcp {
@@ -30,11 +30,11 @@ pub(super) fn stalled(evidence: &Evidence) -> Option<Finding> {
     // Something that drops the data of such connections whatever its size would look the same.
     Draft::new(Cause::Mtu, "V15", Confidence::Probable, text)
         .with("acked_bytes", Some(acked))
-        .with("mss_bytes", Some(mss))
+        .with("mss_bytes", Some(segment))
         .with("packet_bytes", Some(packet))
         .with("timeouts", Some(timeouts))
         .with("retransmits", tcp.retransmits)
-        .remedy("Test with smaller segments (-M 1200) to be sure. Let ICMP \"packet too big\" through, clamp the MSS at the tunnel, or set net.ipv4.tcp_mtu_probing = 1 at the sender.")
+        .remedy("Test with smaller segments (-M 1200) to be sure. Let ICMP \"packet too big\" through, clamp the segment size at the tunnel, or set net.ipv4.tcp_mtu_probing = 1 at the sender.")
         .finish()
 }
 
@@ -54,7 +54,7 @@ pub(super) fn probed(evidence: &Evidence) -> Option<Finding> {
         .with("mss_bytes", Some(smallest))
         .with("mtu_probes", Some(probes))
         .with("timeouts", tcp.timeouts)
-        .remedy("Let ICMP \"packet too big\" through, or clamp the MSS where the MTU is smaller.")
+        .remedy("Let ICMP \"packet too big\" through, or clamp the segment size where the MTU is smaller.")
         .finish()
 }
 

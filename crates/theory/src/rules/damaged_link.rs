@@ -102,6 +102,9 @@ mod tests {
         let mut lossless = full_gigabit();
         lossless.receiver.damaged_frames = Some(5.0);
         assert_eq!(rule(&lossless), None, "nobody's packets");
+        let mut rare = damaged();
+        rare.tcp.retransmits = Some(0.5e-5 * rare.tcp.segments_sent.unwrap());
+        assert_eq!(rule(&rare), None, "one packet in 200 000");
         assert_eq!(rule(&lossy_path(1e-4)), None, "loss without a sign is somebody else's");
         let mut full = full_gigabit();
         full.tcp.retransmits = Some(40.0);

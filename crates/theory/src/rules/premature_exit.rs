@@ -19,17 +19,17 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !left_early(evidence) || !limits {
         return None;
     }
-    let (window, product) = (evidence.tcp.hystart_window_bytes?, product_bytes(evidence)?);
+    let (left_at, product) = (evidence.tcp.hystart_window_bytes?, product_bytes(evidence)?);
     let text = format!(
-        "HyStart ended slow start at a window of {}, {} of what the path holds, although nothing was lost; it had \
+        "HyStart ended slow start with {} in flight, {} of what the path holds, although nothing was lost; it had \
          to grow slowly from there.",
-        phrase::size(window),
-        phrase::percent(window / product)
+        phrase::size(left_at),
+        phrase::percent(left_at / product)
     );
     Draft::new(Cause::SlowStart, "V12", Confidence::Probable, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("hystart_exits", evidence.tcp.hystart_exits)
-        .with("hystart_window_bytes", Some(window))
+        .with("hystart_window_bytes", Some(left_at))
         .with("path_bytes", Some(product))
         .with("cwnd_bytes", evidence.tcp.cwnd_bytes)
         .with_time("rtt_ns", evidence.base_rtt_s())
@@ -46,7 +46,7 @@ fn left_early(evidence: &Evidence) -> bool {
         .tcp
         .hystart_window_bytes
         .zip(product_bytes(evidence))
-        .is_some_and(|(window, product)| window < EARLY * product);
+        .is_some_and(|(left_at, product)| left_at < EARLY * product);
     ours && early
 }
 
@@ -92,11 +92,11 @@ mod tests {
     #[test]
     fn late_exits_of_ours_and_exits_of_others_are_not() {
         assert_eq!(rule(&regrowing()), None, "no exit was counted");
-        for (exits, window) in [(1.0, 2.0e6), (3.0, 60_000.0), (0.0, 60_000.0)] {
+        for (exits, left_at) in [(1.0, 2.0e6), (3.0, 60_000.0), (0.0, 60_000.0)] {
             let mut evidence = left();
             evidence.tcp.hystart_exits = Some(exits);
-            evidence.tcp.hystart_window_bytes = Some(window);
-            assert_eq!(rule(&evidence), None, "{exits} at {window}");
+            evidence.tcp.hystart_window_bytes = Some(left_at);
+            assert_eq!(rule(&evidence), None, "{exits} at {left_at}");
             assert_eq!(diagnose(&evidence).primary.rule, "V11", "what is left is a small window");
         }
     }

@@ -131,6 +131,7 @@ mod tests {
             evidence.tcp.retransmits = Some(10.0);
             evidence.tcp.duplicate_acks = Some(10.0);
             evidence.tcp.reordered = Some(10.0);
+            evidence.tcp.window_undone = Some(1e4);
             evidence
         };
         assert_eq!(rule(&disturb(full_gigabit())), None, "the link is full");
