@@ -13,7 +13,17 @@ const GAIN: f64 = 1.05;
 ///
 /// A ladder whose next rung lies below what was measured has that rung wrong, and nothing is promised.
 pub(crate) fn with(mut finding: Finding, evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
-    let next = limit_of(&finding).and_then(|limit| ladder::after_remedy(ceilings, limit));
+    let next = limit_of(&finding).and_then(|limit| {
+        // One option sets both buffers, and without it both are the kernel's.
+        let pair = ["receiver_window", "send_buffer"];
+        let both = pair.contains(&limit) && evidence.windows.rcv_buf_asked_bytes.is_some();
+        let left: Vec<Ceiling> = ceilings
+            .iter()
+            .filter(|ceiling| !(both && pair.contains(&ceiling.limit.as_str())))
+            .cloned()
+            .collect();
+        ladder::after_remedy(&left, limit).cloned()
+    });
     let goodput = evidence.outcome.goodput_bps.and_then(positive);
     let (Some(next), Some(goodput), Some(remedy)) = (next, goodput, finding.remedy.as_mut()) else {
         return finding;
@@ -60,6 +70,15 @@ mod tests {
         let next = 65536.0 * 8.0 / 0.021 / 0.4;
         assert!((finding.evidence["after_remedy_bps"] / next - 1.0).abs() < 1e-9, "{finding:?}");
         assert!(finding.remedy.unwrap().contains("The next limit is then 62.42 Mb/s (cpu receiver: "));
+    }
+
+    #[test]
+    fn leaving_an_option_out_frees_both_buffers() {
+        let mut evidence = long_path();
+        evidence.windows.snd_buf_asked_bytes = evidence.windows.rcv_buf_asked_bytes;
+        evidence.windows.snd_buf_bytes = Some(160_000.0);
+        let promised = diagnose(&evidence).primary.evidence["after_remedy_bps"];
+        assert!((promised / 62.42e6 - 1.0).abs() < 1e-3, "not the 40 Mb/s of the send buffer: {promised}");
     }
 
     #[test]
