@@ -96,7 +96,7 @@ fn packets_that_overtake_each_other() {
     // The window in which the sender tolerates reordering stays a quarter of the round trip.
     let path =
         ["link.a.rate=200M", "link.b.rate=200M", "link.b.delay=10ms", "host.a.sysctl.ipv4.tcp_recovery=3"];
-    let late = ["link.b.reorder=0.002", "link.b.reorder_by=15ms"];
+    let late = ["link.b.reorder=0.01", "link.b.reorder_by=15ms"];
     verdict("pair", &with(&[&path[..], &late].concat()), "b", &args).is("V21");
     verdict("pair", &with(&[&path[..], &["link.b.loss=0.0002"]].concat()), "b", &args).is_not("V21");
 }

@@ -96,7 +96,7 @@ fn ladder(flow: &FlowRecord) -> Vec<(String, String)> {
     for (number, ceiling) in flow.ladder.iter().enumerate() {
         let place = match number {
             0 => " <- binds",
-            1 => " <- the next one, once that is remedied",
+            1 => " <- next",
             _ => "",
         };
         let words = format!("{}: {}{place}", ceiling.limit.replace('_', " "), ceiling.because);
