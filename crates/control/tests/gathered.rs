@@ -1,5 +1,4 @@
 //! What the rules about the path are told, from a constructed record.
-#![expect(clippy::unwrap_used, reason = "a record that cannot be made fails the test")]
 
 use linerate_control::evidence;
 use linerate_model::metrics::{host, tcp};
