@@ -225,6 +225,9 @@ pub(crate) struct OutputArgs {
     /// Print a row per interval on a terminal too
     #[arg(long, conflicts_with_all = ["json", "json_stream", "quiet"], help_heading = "Output")]
     pub(crate) rows: bool,
+    /// Below each verdict, list every ceiling: which binds, and which would be next
+    #[arg(long, conflicts_with_all = ["json", "json_stream"], help_heading = "Output")]
+    pub(crate) explain: bool,
     /// Also write a report to this file; its ending says the format: .json, .csv, .md or .txt
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) report: Option<PathBuf>,
@@ -290,6 +293,9 @@ pub(crate) struct ShowArgs {
     /// Print the result as one JSON document
     #[arg(short = 'J', long)]
     pub(crate) json: bool,
+    /// Below each verdict, list every ceiling: which binds, and which would be next
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) explain: bool,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
 }

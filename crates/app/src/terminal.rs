@@ -10,7 +10,7 @@ pub(crate) fn stdout_view() -> View {
     let width = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)).filter(|_| terminal);
     // The choice of `anstream` honours NO_COLOR, CLICOLOR and TERM=dumb.
     let colour = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
-    View { width: width.unwrap_or(100), colour: colour && terminal, kept: None }
+    View { width: width.unwrap_or(100), colour: colour && terminal, kept: None, explain: false }
 }
 
 /// Whether stdout is a terminal.

@@ -220,7 +220,7 @@ proptest! {
     #[test]
     fn every_format_takes_every_log(log in log(), width in 40_usize..200, colour in any::<bool>()) {
         let record = RunRecord::fold(&log);
-        let view = View { width, colour, kept: None };
+        let view = View { width, colour, kept: None, explain: false };
         let page = text(&record, &view);
         if !colour {
             check_page(&page, width)?;
@@ -260,7 +260,7 @@ proptest! {
             cause: Some(names[4].clone()),
             outcome: None,
         };
-        let table = history_table(&[row.clone(), row], &View { width, colour: false, kept: None });
+        let table = history_table(&[row.clone(), row], &View { width, colour: false, kept: None, explain: false });
         check_page(&table, width)?;
     }
 }

@@ -11,11 +11,13 @@ pub struct View {
     pub colour: bool,
     /// Name under which the archive keeps the run; absent when it is not kept.
     pub kept: Option<String>,
+    /// Whether the whole ladder of ceilings is shown below each verdict.
+    pub explain: bool,
 }
 
 impl Default for View {
     fn default() -> Self {
-        Self { width: 100, colour: false, kept: None }
+        Self { width: 100, colour: false, kept: None, explain: false }
     }
 }
 

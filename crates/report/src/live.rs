@@ -232,7 +232,7 @@ mod tests {
     }
 
     fn view(width: usize, colour: bool) -> View {
-        View { width, colour, kept: None }
+        View { width, colour, kept: None, explain: false }
     }
 
     fn running() -> Vec<(u16, Body)> {

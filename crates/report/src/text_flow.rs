@@ -5,7 +5,7 @@ use linerate_units::{Bitrate, Bytes, Ratio};
 
 use crate::figure::{Figure, imported};
 use crate::layout::{Ink, View, harmless, wrap};
-use crate::quantity::{named, or_absent, percent};
+use crate::quantity::{ABSENT, named, or_absent, percent};
 use crate::text::{LABEL, labelled};
 
 /// Columns of the second label: `settings`.
@@ -21,6 +21,9 @@ pub(crate) fn verdict(flow: &FlowRecord, view: &View) -> Vec<String> {
     let mut lines = labelled(&harmless(&flow.plan.name), said, ink_of(flow), view);
     for (label, text) in details(flow) {
         lines.extend(detail(label, &text, view));
+    }
+    if view.explain {
+        lines.extend(ladder_lines(flow, view));
     }
     lines
 }
@@ -94,6 +97,48 @@ fn evidence(finding: &Finding) -> Option<String> {
 /// A limit with where it comes from.
 fn rung(bps: f64, because: &str) -> String {
     format!("{}: {because}", or_absent(Bitrate::from_bps(bps)))
+}
+
+/// Every ceiling from the lowest up, as rate and words, with the measured rate where it lies between them.
+fn ladder(flow: &FlowRecord) -> Vec<(String, String)> {
+    let mut rungs: Vec<(f64, String)> = Vec::new();
+    for (number, ceiling) in flow.ladder.iter().enumerate() {
+        let place = match number {
+            0 => " <- binds",
+            1 => " <- next",
+            _ => "",
+        };
+        let words = format!("{}: {}{place}", ceiling.limit.replace('_', " "), ceiling.because);
+        rungs.push((ceiling.bitrate_bps, words));
+    }
+    if rungs.is_empty() {
+        let words = "no ceiling is known: neither a link's rate nor a window, a loss or a core.";
+        return vec![(ABSENT.to_owned(), words.to_owned())];
+    }
+    let measured = Figure::of(flow).filter(|figure| !figure.impossible).and_then(|figure| figure.bitrate);
+    if let Some(rate) = measured {
+        let below = rungs.iter().take_while(|(ceiling, _)| *ceiling < rate.bps()).count();
+        rungs.insert(below, (rate.bps(), "measured".to_owned()));
+    }
+    rungs.into_iter().map(|(bps, words)| (or_absent(Bitrate::from_bps(bps)), words)).collect()
+}
+
+/// The ladder below a verdict: rates in a column, words beside them.
+fn ladder_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
+    let rungs = ladder(flow);
+    let widest = rungs.iter().map(|(rate, _)| rate.len()).max().unwrap_or_default();
+    let columns = view.columns().saturating_sub(LABEL + 2 + INNER + widest + 2);
+    let indent = " ".repeat(LABEL + 2);
+    let mut lines = Vec::new();
+    for (number, (rate, words)) in rungs.iter().enumerate() {
+        for (part, line) in wrap(&harmless(words), columns).into_iter().enumerate() {
+            let label = if number + part == 0 { "ladder" } else { "" };
+            let label = view.ink(Ink::Faint, &format!("{label:<INNER$}"));
+            let rate = if part == 0 { rate.as_str() } else { "" };
+            lines.push(format!("{indent}{label}{rate:>widest$}  {line}").trim_end().to_owned());
+        }
+    }
+    lines
 }
 
 fn steady(flow: &FlowRecord) -> Option<String> {

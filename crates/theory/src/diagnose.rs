@@ -3,7 +3,7 @@
 use linerate_model::{Ceiling, Confidence, Finding};
 
 use crate::evidence::Evidence;
-use crate::{ethernet, ladder, phrase, rules};
+use crate::{ethernet, ladder, phrase, prospect, rules};
 
 /// What held a flow back, with everything else that was noticed.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +30,9 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
     let mut found = answers(&rules::PRIMARY);
     let primary = if found.is_empty() { rules::unexplained(evidence, &ladder) } else { found.remove(0) };
     found.extend(answers(&rules::ADDITIONAL));
+    let primary = prospect::with(primary, evidence, &ladder);
+    let found: Vec<Finding> =
+        found.into_iter().map(|finding| prospect::with(finding, evidence, &ladder)).collect();
     // What a shaper lets through may lie above what Ethernet of the stated rate would.
     let link = ladder::of(&ladder, "link").filter(|_| primary.rule != "V14" || !evidence.is_stated_link());
     let expected = link

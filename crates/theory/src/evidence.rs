@@ -66,6 +66,8 @@ pub struct Outcome {
     pub never_sent_bytes: Option<f64>,
     /// Bytes that neither end can account for.
     pub unaccounted_bytes: Option<f64>,
+    /// Bytes that each connection delivered, in the connections' order; empty when they were not told apart.
+    pub stream_bytes: Vec<f64>,
 }
 
 /// The link and the frames on it.
@@ -147,6 +149,24 @@ pub struct Tcp {
     pub timeout_s: Option<f64>,
     /// Segments delivered with a congestion mark.
     pub delivered_marked: Option<f64>,
+    /// Segments delivered.
+    pub delivered: Option<f64>,
+    /// Bytes acknowledged since the first one was sent, what was omitted included.
+    pub acked_bytes: Option<f64>,
+    /// Times that the sender saw reordering.
+    pub reordered: Option<f64>,
+    /// Segments that reached the receiver out of order.
+    pub out_of_order: Option<f64>,
+    /// Reductions of the window that the sending host took back.
+    pub window_undone: Option<f64>,
+    /// Times that HyStart ended a slow start on the sending host, what was omitted included.
+    pub hystart_exits: Option<f64>,
+    /// Mean congestion window at which it did, bytes.
+    pub hystart_window_bytes: Option<f64>,
+    /// Largest segment at the beginning, bytes; [`Link::mss_bytes`] has the smallest.
+    pub mss_first_bytes: Option<f64>,
+    /// Probes for the path MTU by the sending host, what was omitted included.
+    pub mtu_probes: Option<f64>,
     /// Pacing rate of the kernel, bit/s.
     pub pacing_rate_bps: Option<f64>,
 }
@@ -212,6 +232,12 @@ pub struct Host {
     pub softnet_squeezed_per_s: Option<f64>,
     /// Packets that the host's own queues dropped.
     pub local_drops: Option<f64>,
+    /// Damaged frames at its interface.
+    pub damaged_frames: Option<f64>,
+    /// Collisions at its interface.
+    pub collisions: Option<f64>,
+    /// Whether its interface is half duplex.
+    pub half_duplex: Option<bool>,
     /// Rate at which the host copies memory, bit/s.
     pub copy_bps: Option<f64>,
 }

@@ -137,20 +137,36 @@ fn send_buffer(evidence: &Evidence) -> Option<Ceiling> {
 }
 
 fn loss(evidence: &Evidence) -> Option<Ceiling> {
+    let loss = evidence.loss()?;
+    let rate = backed_off_bps(evidence, loss)?;
+    let rtt = model_rtt_s(evidence)?;
+    let because =
+        format!("{} at a loss of {}, RTT {}", control(evidence), phrase::percent(loss), phrase::time(rtt));
+    Some(rung("loss", rate, because))
+}
+
+fn control(evidence: &Evidence) -> &str {
+    evidence.tcp.congestion.as_deref().unwrap_or("reno")
+}
+
+fn model_rtt_s(evidence: &Evidence) -> Option<f64> {
+    evidence.rtt.mean_s.or_else(|| evidence.base_rtt_s())
+}
+
+/// What the flow's congestion control makes of a share of segments, each of which tells it to back off.
+///
+/// Units: ratio in, bit/s of payload out, all connections. Domain: TCP other than BBR. Source: Mathis 1997, RFC 9438.
+pub(crate) fn backed_off_bps(evidence: &Evidence, signalled: f64) -> Option<f64> {
     if evidence.transport == Transport::Udp || evidence.is_bbr() {
         return None;
     }
-    let loss = evidence.loss()?;
-    let rtt = evidence.rtt.mean_s.or_else(|| evidence.base_rtt_s())?;
-    let mss = evidence.link.mss_bytes?;
-    let name = evidence.tcp.congestion.as_deref().unwrap_or("reno");
-    let one = if name == "cubic" {
-        tcp_rate::cubic_bps(tcp_rate::CUBIC, mss, rtt, loss)
+    let (rtt, mss) = (model_rtt_s(evidence)?, evidence.link.mss_bytes?);
+    let one = if control(evidence) == "cubic" {
+        tcp_rate::cubic_bps(tcp_rate::CUBIC, mss, rtt, signalled)
     } else {
-        tcp_rate::mathis_bps(mss, rtt, loss, tcp_rate::MATHIS_PER_SEGMENT)
+        tcp_rate::mathis_bps(mss, rtt, signalled, tcp_rate::MATHIS_PER_SEGMENT)
     }?;
-    let because = format!("{name} at a loss of {}, RTT {}", phrase::percent(loss), phrase::time(rtt));
-    Some(rung("loss", one * evidence.streams(), because))
+    Some(one * evidence.streams())
 }
 
 fn cpu(evidence: &Evidence, host: &Host, limit: &str, what: &str) -> Option<Ceiling> {

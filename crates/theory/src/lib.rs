@@ -18,6 +18,7 @@ pub mod framing;
 pub mod host;
 pub mod ladder;
 mod phrase;
+mod prospect;
 pub mod queueing;
 pub mod ramp;
 pub mod rfc2544;

@@ -127,6 +127,7 @@ pub(crate) fn show(args: &ShowArgs) -> Exit {
         Ok((record, _, name)) => {
             let mut view = terminal::stdout_view();
             view.kept = Some(name);
+            view.explain = args.explain;
             let format = if args.json { FormatName::Json } else { FormatName::Text };
             let shown = format::to_stdout(&record, &[], format, &view);
             if !args.json && terminal::printed() {

@@ -28,6 +28,7 @@ pub(crate) fn run(args: &SweepArgs) -> Exit {
         json_stream: args.output.json_stream,
         quiet: args.output.quiet,
         rows: false,
+        explain: false,
         report: None,
     };
     let wish = Wish {

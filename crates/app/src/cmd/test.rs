@@ -45,6 +45,7 @@ fn understood(args: &TestArgs) -> Result<Option<HostRef>, String> {
 fn print(args: &TestArgs, record: &RunRecord, kept: Option<String>) -> Exit {
     let mut view = terminal::stdout_view();
     view.kept = kept;
+    view.explain = args.output.explain;
     let mut printed = Exit::Done;
     if args.output.json {
         printed = format::to_stdout(record, &[], FormatName::Json, &view);

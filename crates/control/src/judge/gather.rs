@@ -104,6 +104,12 @@ impl View<'_> {
         (!series.is_empty()).then(|| series.iter().sum())
     }
 
+    /// The sum over everything since the first byte, what was omitted and what came after included.
+    fn sum_ever<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
+        let samples = self.flow.samples_of(side);
+        samples.filter_map(|sample| sample.readings.get(metric)).map(Plain::plain).reduce(|a, b| a + b)
+    }
+
     fn max<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
         self.series(side, metric).into_iter().reduce(f64::max)
     }
@@ -162,6 +168,9 @@ impl View<'_> {
                 .books
                 .filter(|_| !self.peer_is_foreign())
                 .map(|books| books.unaccounted_bytes.plain()),
+            stream_bytes: receiver
+                .map(|tally| tally.streams.iter().map(|stream| stream.bytes.plain()).collect())
+                .unwrap_or_default(),
         }
     }
 
@@ -241,6 +250,7 @@ impl View<'_> {
         };
         let limited = self.series(Side::Sender, tcp::APP_LIMITED);
         let cwnd = self.series(Side::Sender, tcp::CWND);
+        let hystart_exits = self.sum_ever(Side::Sender, host::HYSTART_EXITS);
         let ends: Vec<&Sample> = self.inside(Side::Sender).collect();
         let threshold = ends.last().map(|sample| sample.readings.get(tcp::SSTHRESH).is_none());
         Tcp {
@@ -262,8 +272,23 @@ impl View<'_> {
             timeouts: self.sum(Side::Sender, tcp::TIMEOUTS),
             timeout_s: self.sum(Side::Sender, tcp::TIMEOUT_TIME),
             delivered_marked: self.sum(Side::Sender, tcp::DELIVERED_CE),
+            delivered: self.sum(Side::Sender, tcp::DELIVERED),
+            acked_bytes: self.sum_ever(Side::Sender, tcp::BYTES_ACKED),
+            reordered: self.sum(Side::Sender, tcp::REORDERED),
+            out_of_order: self.sum(Side::Receiver, tcp::OUT_OF_ORDER),
+            window_undone: self.sum(Side::Sender, host::WINDOW_UNDONE),
+            hystart_exits,
+            hystart_window_bytes: self.hystart_window_bytes(hystart_exits),
+            mss_first_bytes: self.series(Side::Sender, tcp::SND_MSS).first().copied(),
+            mtu_probes: self.sum_ever(Side::Sender, host::MTU_PROBES),
             pacing_rate_bps: self.median(Side::Sender, tcp::PACING_RATE),
         }
+    }
+
+    /// Mean window at which HyStart ended slow start.
+    fn hystart_window_bytes(&self, exits: Option<f64>) -> Option<f64> {
+        let segments = self.sum_ever(Side::Sender, host::HYSTART_SEGMENTS)?;
+        Some(segments / exits.filter(|exits| *exits > 0.0)? * self.max(Side::Sender, tcp::SND_MSS)?)
     }
 
     fn windows(&self) -> Windows {
@@ -318,6 +343,11 @@ impl View<'_> {
             steal_share: self.median(side, host::STEAL),
             softnet_dropped_per_s: per_second(self.sum(side, host::SOFTNET_DROPPED)),
             softnet_squeezed_per_s: per_second(self.sum(side, host::SOFTNET_SQUEEZED)),
+            damaged_frames: self.sum(side, host::INTERFACE_ERRORS),
+            collisions: self.sum(side, host::COLLISIONS),
+            half_duplex: info
+                .and_then(|host| host.link.as_ref()?.full_duplex)
+                .map(|full_duplex| !full_duplex),
             local_drops: drops.into_iter().flatten().reduce(|a, b| a + b),
             copy_bps: info.and_then(|host| host.memory_copy).map(Bitrate::bps),
         }

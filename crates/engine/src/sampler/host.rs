@@ -14,6 +14,11 @@ pub(crate) struct HostState {
     softnet_squeezed: Option<u64>,
     interface_drops: Option<u64>,
     interface_errors: Option<u64>,
+    collisions: Option<u64>,
+    hystart_exits: Option<u64>,
+    hystart_segments: Option<u64>,
+    mtu_probes: Option<u64>,
+    window_undone: Option<u64>,
     local_retransmits: Option<u64>,
     zero_windows: Option<u64>,
     rcv_pruned: Option<u64>,
@@ -25,6 +30,7 @@ impl HostState {
         let softnet = net::softnet();
         let counters = net::counters().unwrap_or_default();
         let counter = |name: &str| counters.get(name).copied();
+        let sum = |names: &[&str]| names.iter().map(|name| counter(&format!("TcpExt.{name}"))).sum();
         let device = interface.and_then(|name| net::devices()?.remove(name));
         let udp = ["Udp.RcvbufErrors", "Udp6.RcvbufErrors"].iter().filter_map(|name| counter(name));
         Self {
@@ -33,11 +39,14 @@ impl HostState {
             softnet_squeezed: softnet.as_ref().map(|cpus| cpus.iter().map(|cpu| cpu.time_squeeze).sum()),
             interface_drops: device.map(|device| device.received.dropped + device.sent.dropped),
             interface_errors: device.map(|device| device.received.errors + device.sent.errors),
+            collisions: device.map(|device| device.sent.frame_or_collisions),
+            hystart_exits: sum(&["TCPHystartTrainDetect", "TCPHystartDelayDetect"]),
+            hystart_segments: sum(&["TCPHystartTrainCwnd", "TCPHystartDelayCwnd"]),
+            mtu_probes: sum(&["TCPMTUPSuccess", "TCPMTUPFail"]),
+            window_undone: sum(&["TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo"]),
             local_retransmits: counter("TcpExt.TCPSpuriousRtxHostQueues"),
             zero_windows: counter("TcpExt.TCPToZeroWindowAdv"),
-            rcv_pruned: counter("TcpExt.PruneCalled")
-                .zip(counter("TcpExt.TCPRcvCollapsed"))
-                .map(|(a, b)| a + b),
+            rcv_pruned: sum(&["PruneCalled", "TCPRcvCollapsed"]),
             udp_rcvbuf_errors: udp.reduce(|sum, errors| sum + errors),
         }
     }
@@ -64,6 +73,11 @@ impl HostState {
             (host::SOFTNET_SQUEEZED, |state| state.softnet_squeezed),
             (host::INTERFACE_DROPS, |state| state.interface_drops),
             (host::INTERFACE_ERRORS, |state| state.interface_errors),
+            (host::COLLISIONS, |state| state.collisions),
+            (host::HYSTART_EXITS, |state| state.hystart_exits),
+            (host::HYSTART_SEGMENTS, |state| state.hystart_segments),
+            (host::MTU_PROBES, |state| state.mtu_probes),
+            (host::WINDOW_UNDONE, |state| state.window_undone),
             (host::LOCAL_RETRANSMITS, |state| state.local_retransmits),
             (host::ZERO_WINDOWS, |state| state.zero_windows),
             (host::RCV_PRUNED, |state| state.rcv_pruned),

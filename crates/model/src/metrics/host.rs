@@ -25,12 +25,23 @@ metrics! {
     INTERFACE_DROPS: u64 = "host.interface_drops", Counter, Lower, "/proc/net/dev";
     /// Damaged packets at the interface on the route.
     INTERFACE_ERRORS: u64 = "host.interface_errors", Counter, Lower, "/proc/net/dev";
+    /// Collisions at the interface on the route: its line is half duplex.
+    COLLISIONS: u64 = "host.collisions", Counter, Lower, "/proc/net/dev";
     /// Retransmissions that this host's own queues caused: the first copy had not left yet.
     LOCAL_RETRANSMITS: u64 = "host.local_retransmits", Counter, Lower, "TcpExt TCPSpuriousRtxHostQueues";
     /// Times that a receive window was closed entirely.
     ZERO_WINDOWS: u64 = "host.zero_windows", Counter, Lower, "TcpExt TCPToZeroWindowAdv";
     /// Times that the receive queue had to be pruned or collapsed for lack of buffer.
     RCV_PRUNED: u64 = "host.rcv_pruned", Counter, Lower, "TcpExt PruneCalled + TCPRcvCollapsed";
+    /// Connections that left slow start because acknowledgements came later or in longer trains, whole host.
+    HYSTART_EXITS: u64 = "host.hystart_exits", Counter, Neither, "RFC 9406; TcpExt TCPHystartTrainDetect + TCPHystartDelayDetect";
+    /// Sum of the congestion windows, in segments, at which those connections left slow start.
+    HYSTART_SEGMENTS: u64 = "host.hystart_segments", Counter, Higher, "TcpExt TCPHystartTrainCwnd + TCPHystartDelayCwnd";
+    /// Probes for a larger path MTU that arrived or were lost, whole host.
+    /// Discussion: Linux sends none before it has met a black hole, unless tcp_mtu_probing is 2.
+    MTU_PROBES: u64 = "host.mtu_probes", Counter, Neither, "RFC 4821; TcpExt TCPMTUPSuccess + TCPMTUPFail";
+    /// Reductions of a congestion window that were taken back because the retransmission had not been needed, whole host.
+    WINDOW_UNDONE: u64 = "host.window_undone", Counter, Lower, "RFC 4015; TcpExt TCPFullUndo + TCPPartialUndo + TCPDSACKUndo + TCPLossUndo";
     /// Datagrams dropped for lack of socket buffer, whole host.
     UDP_RCVBUF_ERRORS: u64 = "host.udp_rcvbuf_errors", Counter, Lower, "/proc/net/snmp Udp RcvbufErrors";
     /// How much later than its tick the sampler woke.

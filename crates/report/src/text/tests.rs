@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use linerate_model::Event;
 
 fn check(log: &[Event], width: usize, expected: &Expect) {
-    let view = View { width, colour: false, kept: Some("7f3a".into()) };
+    let view = View { width, colour: false, kept: Some("7f3a".into()), explain: false };
     let text = text(&RunRecord::fold(log), &view);
     assert!(text.is_ascii(), "{text}");
     assert!(text.lines().all(|line| line.len() <= width && line.trim_end() == line), "{text}");
@@ -210,8 +210,8 @@ fn an_empty_log_is_a_text_all_the_same() {
 #[test]
 fn colour_only_adds_escape_sequences() {
     let record = RunRecord::fold(&runs::impossible_run());
-    let plain = text(&record, &View { width: 90, colour: false, kept: None });
-    let coloured = text(&record, &View { width: 90, colour: true, kept: None });
+    let plain = text(&record, &View { width: 90, colour: false, kept: None, explain: false });
+    let coloured = text(&record, &View { width: 90, colour: true, kept: None, explain: false });
     assert!(coloured.contains("\u{1b}["));
     let mut stripped = String::new();
     for (number, part) in coloured.split("\u{1b}[").enumerate() {
@@ -263,4 +263,33 @@ fn a_series_shows_what_it_comes_to_and_a_row_for_each_size() {
         65536   2 x 500   84.5 us   85.5 us                    -   6.129 Gb/s
     "#]]
     .assert_eq(&page);
+}
+
+#[test]
+fn the_ladder_shows_what_binds_what_is_next_and_where_the_rate_lies() {
+    let mut record = RunRecord::fold(&runs::tcp_run());
+    let rung = |limit: &str, bitrate_bps: f64, because: &str| linerate_model::Ceiling {
+        limit: limit.into(),
+        bitrate_bps,
+        because: because.into(),
+    };
+    // The upload's 600 Mb/s lie between the first and the second.
+    record.flows[1].ladder = vec![
+        rung("send_buffer", 598e6, "128 KiB, RTT 1.75 ms"),
+        rung("link", 941.5e6, "1000BASE-T"),
+        rung("cpu_sender", 1.6e9, "sending thread took 38 % of a core"),
+    ];
+    record.flows[0].ladder.clear();
+    let view = View { width: 110, colour: false, kept: None, explain: true };
+    let page = text(&record, &view);
+    let shown = [
+        "              ladder    598.0 Mb/s  send buffer: 128 KiB, RTT 1.75 ms <- binds",
+        "                        600.0 Mb/s  measured",
+        "                        941.5 Mb/s  link: 1000BASE-T <- next",
+        "                        1.600 Gb/s  cpu sender: sending thread took 38 % of a core",
+    ];
+    assert!(page.contains(&shown.join("\n")), "{page}");
+    assert!(page.contains("no ceiling is known"), "{page}");
+    let plain = text(&record, &View { explain: false, ..view });
+    assert!(!plain.contains("<- binds"), "only when asked for");
 }

@@ -3,7 +3,8 @@
 use linerate_model::{Cause, Finding};
 
 use super::{
-    Draft, confidence, link_full, local_drops, near, policer, rate_was_asked_for, shaper, windows_are_open,
+    Draft, confidence, link_full, local_drops, near, policer, rate_was_asked_for, reordering, shaper,
+    windows_are_open,
 };
 use crate::evidence::{Evidence, Transport};
 use crate::{ladder, phrase};
@@ -39,6 +40,7 @@ pub(super) fn loss_limits(evidence: &Evidence) -> bool {
         && modelled
         && windows_are_open(evidence)
         && !local_drops::holds(evidence)
+        && !reordering::holds(evidence)
         && !link_full::own_link_is_full(evidence)
         && !rate_was_asked_for(evidence)
 }

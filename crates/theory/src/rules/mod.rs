@@ -3,20 +3,25 @@
 //! A rule answers only when its conditions hold. [`PRIMARY`] is the order in which causes are remedied: what makes the
 //! measurement itself worthless first, then what fills a link, then the hosts, then the path.
 
+mod black_hole;
 mod bufferbloat;
 mod clock_fault;
 mod congestion;
 mod cpu_receiver;
 mod cpu_sender;
+mod damaged_link;
 mod disturbance;
+mod ecn;
 mod impossible;
 mod link_full;
 mod local_drops;
 mod offered_rate;
 mod pacing;
 mod policer;
+mod premature_exit;
 mod random_loss;
 mod receiver_window;
+mod reordering;
 mod send_buffer;
 mod shaper;
 mod slow_reader;
@@ -24,6 +29,7 @@ mod slow_start;
 mod source_starved;
 mod timeouts;
 mod too_short;
+mod trunk_share;
 mod unexplained;
 mod window_regrowth;
 
@@ -38,9 +44,10 @@ use crate::evidence::{Evidence, Host};
 pub(crate) type Rule = fn(&Evidence) -> Option<Finding>;
 
 /// Rules of which the first that answers is the verdict.
-pub(crate) const PRIMARY: [Rule; 20] = [
+pub(crate) const PRIMARY: [Rule; 26] = [
     impossible::rule,
     clock_fault::rule,
+    black_hole::stalled,
     too_short::rule,
     offered_rate::rule,
     slow_reader::rule,
@@ -52,17 +59,22 @@ pub(crate) const PRIMARY: [Rule; 20] = [
     source_starved::rule,
     pacing::rule,
     slow_start::rule,
+    damaged_link::rule,
     timeouts::rule,
+    trunk_share::rule,
     policer::rule,
     shaper::rule,
     local_drops::rule,
+    reordering::rule,
+    ecn::rule,
     congestion::rule,
     random_loss::rule,
+    premature_exit::rule,
     window_regrowth::rule,
 ];
 
 /// Rules that add to a verdict and never are one while another rule answers.
-pub(crate) const ADDITIONAL: [Rule; 2] = [bufferbloat::rule, disturbance::rule];
+pub(crate) const ADDITIONAL: [Rule; 3] = [black_hole::probed, bufferbloat::rule, disturbance::rule];
 
 pub(crate) use unexplained::finding as unexplained;
 

@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, any_core_is_full, link_full, rate_was_asked_for, shaper};
+use super::{Draft, any_core_is_full, link_full, premature_exit, rate_was_asked_for, shaper};
 use crate::evidence::Evidence;
 use crate::{bdp, ladder, phrase, tcp_rate};
 
@@ -13,16 +13,11 @@ const NETWORK: f64 = 0.8;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let tcp = &evidence.tcp;
-    let held = tcp.receiver_window_share.unwrap_or(0.0) + tcp.send_buffer_share.unwrap_or(0.0);
-    let lossless = tcp.retransmits == Some(0.0) && tcp.ssthresh_infinite == Some(false);
     let grows_slowly = tcp.cwnd_growth_per_s.is_some_and(|growth| growth < SLOW);
-    let explained = any_core_is_full(evidence)
-        || rate_was_asked_for(evidence)
-        || link_full::own_link_is_full(evidence)
-        || link_full::queue_was_seen(evidence)
-        || shaper::holds(evidence)
-        || evidence.is_bbr();
-    if 1.0 - held <= NETWORK || !lossless || !grows_slowly || explained || !window_is_the_limit(evidence) {
+    let limits = nothing_else_limits(evidence)
+        && window_is_the_limit(evidence)
+        && !link_full::queue_was_seen(evidence);
+    if !grows_slowly || !limits || premature_exit::rule(evidence).is_some() {
         return None;
     }
     let text = format!(
@@ -43,16 +38,35 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
+/// Whether nothing was lost, slow start is over, and neither windows nor hosts nor the path's own rate explain the rate.
+pub(super) fn nothing_else_limits(evidence: &Evidence) -> bool {
+    let tcp = &evidence.tcp;
+    let held = tcp.receiver_window_share.unwrap_or(0.0) + tcp.send_buffer_share.unwrap_or(0.0);
+    let lossless = tcp.retransmits == Some(0.0) && tcp.ssthresh_infinite == Some(false);
+    let explained = any_core_is_full(evidence)
+        || rate_was_asked_for(evidence)
+        || link_full::own_link_is_full(evidence)
+        || shaper::holds(evidence)
+        || evidence.is_bbr();
+    1.0 - held > NETWORK && lossless && !explained
+}
+
+/// Whether most of the congestion window was in flight.
+pub(super) fn window_is_used(evidence: &Evidence) -> bool {
+    let tcp = &evidence.tcp;
+    tcp.unacked_bytes.zip(tcp.cwnd_bytes).is_some_and(|(flight, cwnd)| flight >= 0.7 * cwnd)
+}
+
 /// Whether the window was in use and gives the goodput.
 fn window_is_the_limit(evidence: &Evidence) -> bool {
     let tcp = &evidence.tcp;
-    let used = tcp.unacked_bytes.zip(tcp.cwnd_bytes).is_some_and(|(flight, cwnd)| flight >= 0.7 * cwnd);
     let allowed = tcp
         .cwnd_bytes
         .zip(evidence.base_rtt_s())
         .and_then(|(cwnd, rtt)| bdp::window_rate_bps(cwnd, rtt))
         .map(|rate| rate * evidence.streams());
-    used && evidence.outcome.goodput_bps.is_some_and(|goodput| super::near(goodput, allowed, 0.3))
+    window_is_used(evidence)
+        && evidence.outcome.goodput_bps.is_some_and(|goodput| super::near(goodput, allowed, 0.3))
 }
 
 /// Time that the congestion control needs to fill the link again.
@@ -67,11 +81,11 @@ fn recovery_s(evidence: &Evidence) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::rules::examples::{full_gigabit, long_path, loopback, shaped};
 
-    fn regrowing() -> Evidence {
+    pub(in crate::rules) fn regrowing() -> Evidence {
         let mut evidence = long_path();
         evidence.windows.rcv_buf_asked_bytes = None;
         evidence.windows.offered_median_bytes = Some(3e6);

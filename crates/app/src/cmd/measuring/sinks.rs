@@ -60,7 +60,12 @@ impl Sink for Screen {
         }
         if let Some(live) = &mut self.live {
             live.on(event);
-            let view = View { width: terminal::stderr_width().saturating_sub(1), colour: true, kept: None };
+            let view = View {
+                width: terminal::stderr_width().saturating_sub(1),
+                colour: true,
+                kept: None,
+                explain: false,
+            };
             let line = live.line(&view);
             say::live(&line);
             self.shown = !line.is_empty();

@@ -1,0 +1,82 @@
+//! What the rules about the path are told, from a constructed record.
+
+use linerate_control::evidence;
+use linerate_model::metrics::{host, tcp};
+use linerate_model::{
+    Body, Direction, Event, FlowPlan, Readings, RunRecord, Sample, Side, StreamTally, Tally, Transport,
+};
+use linerate_units::{Bytes, Span, Timestamp};
+
+/// An interval of 100 ms, the `number`th one.
+fn sample(side: Side, number: u64, outside: bool, readings: Readings) -> Body {
+    let at = |ticks: u64| Timestamp::START + Span::from_ms(100 * ticks);
+    Body::Sample {
+        flow: 1,
+        sample: Sample { side, start_ns: at(number), end_ns: at(number + 1), outside, readings },
+    }
+}
+
+/// What the sender read in an interval: the same counts in each, but for the segment, which shrinks.
+fn sending(segment: u64) -> Readings {
+    let mut readings = Readings::default();
+    readings.put(host::HYSTART_EXITS, 1);
+    readings.put(host::HYSTART_SEGMENTS, 30);
+    readings.put(host::MTU_PROBES, 2);
+    readings.put(host::WINDOW_UNDONE, 3);
+    readings.put(host::COLLISIONS, 4);
+    readings.put(host::INTERFACE_ERRORS, 5);
+    readings.put(tcp::SND_MSS, Bytes::new(segment));
+    readings.put(tcp::BYTES_ACKED, Bytes::new(1000));
+    readings.put(tcp::DELIVERED, 7);
+    readings.put(tcp::REORDERED, 6);
+    readings
+}
+
+/// A flow of two connections: an omitted interval and two measured ones.
+fn record() -> RunRecord {
+    let plan = FlowPlan {
+        flow: 1,
+        name: "upload".into(),
+        from: "a".into(),
+        to: "b".into(),
+        transport: Transport::Tcp,
+        direction: Direction::Upload,
+        streams: 2,
+    };
+    let mut receiving = Readings::default();
+    receiving.put(tcp::OUT_OF_ORDER, 8);
+    let stream = |bytes| StreamTally { bytes: Bytes::new(bytes), retransmits: None };
+    let counted = Tally { streams: vec![stream(300), stream(100)], ..Tally::default() };
+    let bodies = [
+        Body::FlowPlanned(plan),
+        sample(Side::Sender, 0, true, sending(1448)),
+        sample(Side::Sender, 1, false, sending(1448)),
+        sample(Side::Sender, 2, false, sending(1000)),
+        sample(Side::Receiver, 1, false, receiving),
+        Body::FlowEnded { flow: 1, side: Side::Receiver, tally: counted },
+    ];
+    let events: Vec<Event> = bodies
+        .into_iter()
+        .zip(0..)
+        .map(|(body, seq)| Event { run: "r".into(), host: 0, seq, at: Timestamp::START, body })
+        .collect();
+    RunRecord::fold(&events)
+}
+
+#[test]
+fn what_happens_once_counts_with_the_omitted_part_and_what_has_a_rate_does_not() {
+    let told = evidence(&record(), 1).unwrap();
+    assert_eq!(told.tcp.hystart_exits, Some(3.0), "slow start ends in what is omitted");
+    assert_eq!(told.tcp.hystart_window_bytes, Some(30.0 * 1448.0), "the mean of three");
+    assert_eq!(told.tcp.mtu_probes, Some(6.0));
+    assert_eq!(told.tcp.acked_bytes, Some(3000.0));
+    assert_eq!(told.tcp.window_undone, Some(6.0));
+    assert_eq!(told.tcp.delivered, Some(14.0));
+    assert_eq!(told.tcp.reordered, Some(12.0));
+    assert_eq!(told.tcp.out_of_order, Some(8.0), "at the receiver");
+    assert_eq!(told.sender.collisions, Some(8.0));
+    assert_eq!(told.sender.damaged_frames, Some(10.0));
+    assert_eq!((told.receiver.collisions, told.receiver.half_duplex), (None, None), "not told");
+    assert_eq!((told.tcp.mss_first_bytes, told.link.mss_bytes), (Some(1448.0), Some(1000.0)));
+    assert_eq!(told.outcome.stream_bytes, [300.0, 100.0]);
+}

@@ -1,0 +1,115 @@
+//! V15: packets above some size vanish, and nobody tells the sender.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::Draft;
+use crate::evidence::{Evidence, Transport};
+
+/// Full segments that a connection may have had acknowledged and still count as stalled.
+const FEW_SEGMENTS: f64 = 3.0;
+/// Timeouts of each connection before silence means that its segments do not arrive.
+const TIMEOUTS: f64 = 2.0;
+
+/// Every connection was set up, and then nothing of full size was ever acknowledged.
+///
+/// The dialogue about the test went on meanwhile, or there would be no result: the path itself is there.
+pub(super) fn stalled(evidence: &Evidence) -> Option<Finding> {
+    let tcp = &evidence.tcp;
+    let (acked, segment, timeouts) = (tcp.acked_bytes?, evidence.link.mss_bytes?, tcp.timeouts?);
+    let silent = acked < FEW_SEGMENTS * segment * evidence.streams()
+        && timeouts >= TIMEOUTS * evidence.streams()
+        && tcp.retransmits.is_some_and(|count| count > 0.0);
+    if !silent || evidence.transport != Transport::Tcp {
+        return None;
+    }
+    let packet = evidence.packet_bytes();
+    let text = format!(
+        "No packet of {packet:.0} bytes was ever acknowledged, although the connection was set up and the small packets of \
+         the dialogue arrive: packets of that size vanish on the path, and no ICMP message says so."
+    );
+    // Something that drops the data of such connections whatever its size would look the same.
+    Draft::new(Cause::Mtu, "V15", Confidence::Probable, text)
+        .with("acked_bytes", Some(acked))
+        .with("mss_bytes", Some(segment))
+        .with("packet_bytes", Some(packet))
+        .with("timeouts", Some(timeouts))
+        .with("retransmits", tcp.retransmits)
+        .remedy("Test with smaller segments (-M 1200) to be sure. Let ICMP \"packet too big\" through, clamp the segment size at the tunnel, or set net.ipv4.tcp_mtu_probing = 1 at the sender.")
+        .finish()
+}
+
+/// The kernel found by probing that its segments were too long.
+pub(super) fn probed(evidence: &Evidence) -> Option<Finding> {
+    let tcp = &evidence.tcp;
+    let (first, smallest, probes) = (tcp.mss_first_bytes?, evidence.link.mss_bytes?, tcp.mtu_probes?);
+    // A message of the path shortens segments too; the kernel probes only where none came.
+    if smallest >= first || probes <= 0.0 || evidence.transport != Transport::Tcp {
+        return None;
+    }
+    let text = format!(
+        "The sender had to find out by probing that segments of {first:.0} bytes vanish; it went down to {smallest:.0} bytes."
+    );
+    Draft::new(Cause::Mtu, "V15", Confidence::Probable, text)
+        .with("mss_first_bytes", Some(first))
+        .with("mss_bytes", Some(smallest))
+        .with("mtu_probes", Some(probes))
+        .with("timeouts", tcp.timeouts)
+        .remedy("Let ICMP \"packet too big\" through, or clamp the segment size where the MTU is smaller.")
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose;
+    use crate::rules::examples::{full_gigabit, lossy_path};
+
+    fn swallowed() -> Evidence {
+        let mut evidence = full_gigabit();
+        evidence.outcome.goodput_bps = Some(0.0);
+        evidence.outcome.intervals_bps = vec![0.0; 30];
+        evidence.outcome.measured_s = Some(0.0);
+        evidence.tcp.acked_bytes = Some(37.0);
+        evidence.tcp.segments_sent = Some(14.0);
+        evidence.tcp.retransmits = Some(4.0);
+        evidence.tcp.timeouts = Some(4.0);
+        evidence
+    }
+
+    #[test]
+    fn silence_after_the_handshake_is_a_black_hole_before_it_is_too_short() {
+        let finding = diagnose(&swallowed()).primary;
+        assert_eq!((finding.cause, finding.rule.as_str()), (Cause::Mtu, "V15"));
+        assert!(finding.text.contains("1500 bytes"), "{}", finding.text);
+    }
+
+    #[test]
+    fn a_flow_that_gets_through_is_not_in_a_hole() {
+        let mut evidence = swallowed();
+        evidence.tcp.acked_bytes = Some(1e6);
+        assert_eq!(stalled(&evidence), None, "a blackout comes later");
+        let mut evidence = swallowed();
+        evidence.tcp.timeouts = Some(1.0);
+        assert_eq!(stalled(&evidence), None, "one loss is a loss");
+        let mut evidence = swallowed();
+        evidence.outcome.streams = Some(4);
+        assert_eq!(stalled(&evidence), None, "one timeout for each connection");
+        for evidence in [full_gigabit(), lossy_path(1e-2), Evidence::default()] {
+            assert_eq!(stalled(&evidence), None);
+        }
+    }
+
+    #[test]
+    fn segments_that_shrink_under_probes_are_noted_and_those_of_a_message_are_not() {
+        let mut evidence = full_gigabit();
+        evidence.tcp.mss_first_bytes = Some(1448.0);
+        evidence.link.mss_bytes = Some(1024.0);
+        evidence.tcp.mtu_probes = Some(3.0);
+        assert!(diagnose(&evidence).also.iter().any(|finding| finding.cause == Cause::Mtu));
+        evidence.tcp.mtu_probes = Some(0.0);
+        assert_eq!(probed(&evidence), None, "the path said so itself");
+        evidence.tcp.mtu_probes = Some(3.0);
+        evidence.link.mss_bytes = Some(1448.0);
+        assert_eq!(probed(&evidence), None, "probing upwards shortens nothing");
+    }
+}

@@ -1,0 +1,85 @@
+//! V24: queues mark congestion instead of dropping.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, rate_was_asked_for, windows_are_open};
+use crate::evidence::{Evidence, Transport};
+use crate::phrase;
+
+/// Share of segments with an echo from which marks set the rate: about one back-off in 200 round trips.
+///
+/// A receiver echoes a mark until the sender has answered (RFC 3168 §6.1.3), so each mark shows on about a round trip's
+/// worth of segments, and no loss model can be asked what the share means.
+const ECHOED: f64 = 0.005;
+/// Losses for each echo above which the losses matter more.
+const LOST_PER_ECHO: f64 = 0.01;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let tcp = &evidence.tcp;
+    let echoed = tcp.delivered_marked?;
+    let share = echoed / tcp.delivered.filter(|delivered| *delivered > 0.0)?;
+    let lossless = tcp.retransmits.is_some_and(|count| count <= LOST_PER_ECHO * echoed);
+    let limits = share > ECHOED && lossless;
+    let explained = !windows_are_open(evidence) || rate_was_asked_for(evidence);
+    if evidence.transport != Transport::Tcp || !limits || explained {
+        return None;
+    }
+    let text = format!(
+        "A queue on the path marks packets instead of dropping them (ECN), and {} of the segments came back with the echo of a mark: a link is full, without loss.",
+        phrase::percent(share)
+    );
+    Draft::new(Cause::Ecn, "V24", Confidence::Probable, text)
+        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .with("echoed_share", Some(share))
+        .with("echoed", Some(echoed))
+        .with("retransmits", tcp.retransmits)
+        .with_time("rtt_rise_ns", evidence.rtt_rise_s())
+        .remedy("Nothing is broken: queue management holds the delay down. If the rate is too low, look for other traffic at the slowest link.")
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose;
+    use crate::rules::examples::{full_gigabit, long_path, lossy_path};
+
+    /// As many marks as a lossy path has losses, and no loss.
+    fn marked(share: f64) -> Evidence {
+        let mut evidence = lossy_path(share);
+        evidence.tcp.delivered = evidence.tcp.segments_sent;
+        evidence.tcp.delivered_marked = evidence.tcp.retransmits;
+        evidence.tcp.retransmits = Some(0.0);
+        evidence
+    }
+
+    #[test]
+    fn echoes_without_loss_are_ecn() {
+        let finding = diagnose(&marked(0.02)).primary;
+        assert_eq!((finding.cause, finding.rule.as_str()), (Cause::Ecn, "V24"));
+        assert!((finding.evidence["echoed_share"] - 0.02).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_full_link_that_marks_is_a_full_link_first() {
+        let mut evidence = full_gigabit();
+        evidence.tcp.delivered = Some(7e5);
+        evidence.tcp.delivered_marked = Some(7e3);
+        let diagnosis = diagnose(&evidence);
+        assert_eq!(diagnosis.primary.cause, Cause::Link);
+        assert!(diagnosis.also.iter().any(|finding| finding.cause == Cause::Ecn));
+    }
+
+    #[test]
+    fn few_marks_losses_and_windows_are_not() {
+        assert_eq!(rule(&marked(1e-3)), None, "one back-off in a thousand round trips");
+        let mut lossy = marked(0.02);
+        lossy.tcp.retransmits = lossy.tcp.delivered_marked.map(|count| 0.1 * count);
+        assert_eq!(rule(&lossy), None, "the losses count for more");
+        let mut windowed = long_path();
+        windowed.tcp.delivered = Some(1e5);
+        windowed.tcp.delivered_marked = Some(1e4);
+        assert_eq!(rule(&windowed), None);
+        assert_eq!(rule(&lossy_path(0.02)), None, "no marks were counted");
+    }
+}

@@ -1,0 +1,136 @@
+//! V12: HyStart left slow start long before the path was full.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, window_regrowth};
+use crate::evidence::Evidence;
+use crate::{bdp, ladder, phrase};
+
+/// Share of the bandwidth-delay product below which leaving slow start was early.
+const EARLY: f64 = 0.5;
+
+/// Rise of the round trip under load, as a share of that before it, from which a queue stands at the limit.
+const QUEUE: f64 = 0.25;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let limits = window_regrowth::nothing_else_limits(evidence)
+        && window_regrowth::window_is_used(evidence)
+        && !waits_longer(evidence);
+    if !left_early(evidence) || !limits {
+        return None;
+    }
+    let (left_at, product) = (evidence.tcp.hystart_window_bytes?, product_bytes(evidence)?);
+    let text = format!(
+        "HyStart ended slow start with {} in flight, {} of what the path holds, although nothing was lost; it had \
+         to grow slowly from there.",
+        phrase::size(left_at),
+        phrase::percent(left_at / product)
+    );
+    Draft::new(Cause::SlowStart, "V12", Confidence::Probable, text)
+        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .with("hystart_exits", evidence.tcp.hystart_exits)
+        .with("hystart_window_bytes", Some(left_at))
+        .with("path_bytes", Some(product))
+        .with("cwnd_bytes", evidence.tcp.cwnd_bytes)
+        .with_time("rtt_ns", evidence.base_rtt_s())
+        .remedy("Test longer and omit the start (-O); pacing by fq, or hystart=0 of the module tcp_cubic, tells whether the noise of the round trip is to blame.")
+        .finish()
+}
+
+/// Whether HyStart ended the slow start of this flow's connections with a window below half of what the path holds.
+///
+/// The counter is the host's. More exits than connections are those of somebody else too, and say nothing.
+fn left_early(evidence: &Evidence) -> bool {
+    let ours = evidence.tcp.hystart_exits.is_some_and(|exits| (1.0..=evidence.streams()).contains(&exits));
+    let early = evidence
+        .tcp
+        .hystart_window_bytes
+        .zip(product_bytes(evidence))
+        .is_some_and(|(left_at, product)| left_at < EARLY * product);
+    ours && early
+}
+
+/// Whether the load adds to the round trip. The noise that HyStart stumbles over is there without load too, so the
+/// median before the test is the measure, not the smallest round trip.
+fn waits_longer(evidence: &Evidence) -> bool {
+    let idle = evidence.rtt.idle_p50_s.or_else(|| evidence.base_rtt_s());
+    let loaded = evidence.rtt.loaded_p50_s.or(evidence.rtt.mean_s);
+    idle.zip(loaded).is_some_and(|(idle, loaded)| loaded - idle >= (QUEUE * idle).max(0.001))
+}
+
+/// One connection's share of what the known link holds in a round trip.
+fn product_bytes(evidence: &Evidence) -> Option<f64> {
+    let link = ladder::link_goodput_bps(evidence, evidence.line_rate_bps()?)?;
+    Some(bdp::bdp_bytes(link, evidence.base_rtt_s()?)? / evidence.streams())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose;
+    use crate::rules::examples::{full_gigabit, long_path};
+    use crate::rules::window_regrowth::tests::regrowing;
+
+    /// A gigabit over 21 ms, which holds 2.47 MB, and a slow start that ended at 60 kB.
+    fn left() -> Evidence {
+        let mut evidence = regrowing();
+        evidence.tcp.hystart_exits = Some(1.0);
+        evidence.tcp.hystart_window_bytes = Some(60_000.0);
+        evidence
+    }
+
+    #[test]
+    fn a_slow_start_that_hystart_ended_early_is_named() {
+        let finding = diagnose(&left()).primary;
+        assert_eq!((finding.cause, finding.rule.as_str()), (Cause::SlowStart, "V12"));
+        assert!(finding.text.contains("2.4 %"), "60 000 of 2 471 391 bytes: {}", finding.text);
+        let mut growing = left();
+        growing.tcp.cwnd_growth_per_s = Some(0.5);
+        assert!(rule(&growing).is_some(), "CUBIC grows faster and faster afterwards");
+    }
+
+    #[test]
+    fn late_exits_of_ours_and_exits_of_others_are_not() {
+        assert_eq!(rule(&regrowing()), None, "no exit was counted");
+        for (exits, left_at) in [(1.0, 2.0e6), (3.0, 60_000.0), (0.0, 60_000.0)] {
+            let mut evidence = left();
+            evidence.tcp.hystart_exits = Some(exits);
+            evidence.tcp.hystart_window_bytes = Some(left_at);
+            assert_eq!(rule(&evidence), None, "{exits} at {left_at}");
+            assert_eq!(diagnose(&evidence).primary.rule, "V11", "what is left is a small window");
+        }
+    }
+
+    #[test]
+    fn losses_full_links_and_windows_explain_the_rate_without_it() {
+        let mut lossy = left();
+        lossy.tcp.retransmits = Some(3.0);
+        for mut evidence in [lossy, full_gigabit(), long_path()] {
+            evidence.tcp.hystart_exits = Some(1.0);
+            evidence.tcp.hystart_window_bytes = Some(3_000.0);
+            assert_eq!(rule(&evidence), None);
+        }
+    }
+
+    #[test]
+    fn noise_is_no_queue_and_a_queue_is_another_limit() {
+        let mut noisy = left();
+        noisy.outcome.intervals_bps = (0..90).map(|i| 25e6 * if i % 2 == 0 { 0.7 } else { 1.3 }).collect();
+        noisy.rtt.min_s = Some(0.016);
+        noisy.rtt.idle_p50_s = Some(0.021);
+        noisy.rtt.loaded_p50_s = Some(0.0225);
+        assert!(rule(&noisy).is_some());
+        noisy.rtt.loaded_p50_s = Some(0.035);
+        assert_eq!(rule(&noisy), None);
+        let mut unused = left();
+        unused.tcp.unacked_bytes = Some(1000.0);
+        assert_eq!(rule(&unused), None, "the window is not in use");
+    }
+
+    #[test]
+    fn without_a_known_link_nobody_knows_what_early_is() {
+        let mut evidence = left();
+        evidence.link.link_bps = None;
+        assert_eq!(rule(&evidence), None);
+    }
+}

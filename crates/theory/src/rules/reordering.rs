@@ -1,0 +1,152 @@
+//! V21: packets overtake each other, and the sender takes that for loss.
+
+use linerate_model::{Cause, Finding};
+
+use super::{Draft, confidence, link_full, local_drops, near, rate_was_asked_for, shaper, windows_are_open};
+use crate::evidence::{Evidence, Transport};
+use crate::{ladder, phrase};
+
+/// Share of the retransmissions that the receiver already had.
+const NEEDLESS: f64 = 0.3;
+/// Needless retransmissions that are no accident.
+const LEAST: f64 = 5.0;
+/// Share of the time in needless back-offs from which they hold the rate down.
+const HELD: f64 = 0.1;
+/// A loss model explains a rate within this factor.
+const MODEL_FACTOR: f64 = 2.0;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    if !holds(evidence) {
+        return None;
+    }
+    let tcp = &evidence.tcp;
+    let (needless, retransmits) = (tcp.duplicate_acks?, tcp.retransmits?);
+    let (goodput, model) = (evidence.outcome.goodput_bps?, model_bps(evidence));
+    let sure = confidence(near(goodput, model, 0.1), true)?;
+    let share = (needless / retransmits).min(1.0);
+    let text = format!(
+        "{} of the retransmissions were needless: packets overtake each other on the path, which looks like loss to the sender.",
+        phrase::percent(share)
+    );
+    Draft::new(Cause::Reordering, "V21", sure, text)
+        .with("goodput_bps", Some(goodput))
+        .with("needless_share", Some(share))
+        .with("retransmits", Some(retransmits))
+        .with("reordered", tcp.reordered)
+        .with("out_of_order", tcp.out_of_order)
+        .with("window_undone", tcp.window_undone)
+        .share(held_share(evidence))
+        .remedy("Look for a device that spreads the packets of one flow over several lines or processors, and make it spread flows instead.")
+        .finish()
+}
+
+/// Whether needless retransmissions after reordering hold the rate down.
+pub(super) fn holds(evidence: &Evidence) -> bool {
+    let tcp = &evidence.tcp;
+    let needless = tcp
+        .duplicate_acks
+        .zip(tcp.retransmits)
+        .is_some_and(|(needless, all)| needless >= LEAST && needless >= NEEDLESS * all);
+    let seen = tcp.reordered.is_some_and(|count| count > 0.0);
+    let explained = link_full::own_link_is_full(evidence)
+        || rate_was_asked_for(evidence)
+        || local_drops::holds(evidence)
+        || shaper::holds(evidence)
+        || !windows_are_open(evidence);
+    // A sender that does not take its back-offs back is as slow as if the packets had been lost.
+    let modelled = evidence
+        .outcome
+        .goodput_bps
+        .zip(model_bps(evidence))
+        .is_some_and(|(goodput, model)| goodput <= MODEL_FACTOR * model);
+    let held = held_share(evidence).is_some_and(|share| share >= HELD);
+    evidence.transport == Transport::Tcp && needless && seen && !explained && (held || modelled)
+}
+
+/// Share of the time in back-offs that were taken back, a round trip for each of them.
+fn held_share(evidence: &Evidence) -> Option<f64> {
+    let rtt = evidence.rtt.mean_s.or_else(|| evidence.base_rtt_s())?;
+    let measured = evidence.outcome.measured_s.filter(|seconds| *seconds > 0.0)?;
+    Some(evidence.tcp.window_undone? * rtt / measured / evidence.streams())
+}
+
+/// The rate if every retransmission stood for a loss.
+fn model_bps(evidence: &Evidence) -> Option<f64> {
+    let sent = evidence.tcp.segments_sent.filter(|sent| *sent > 0.0)?;
+    ladder::backed_off_bps(evidence, evidence.tcp.retransmits? / sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose;
+    use crate::rules::examples::{full_gigabit, lossy_path, shaped};
+
+    /// Two in ten thousand segments sent again, of which nine in ten had arrived.
+    fn overtaken() -> Evidence {
+        let mut evidence = lossy_path(2e-4);
+        evidence.tcp.duplicate_acks = evidence.tcp.retransmits.map(|count| 0.9 * count);
+        evidence.tcp.reordered = Some(50.0);
+        evidence.tcp.segments_sent = evidence.tcp.segments_sent.map(|count| count * 10.0);
+        evidence.tcp.retransmits = evidence.tcp.retransmits.map(|count| count * 10.0);
+        evidence.tcp.duplicate_acks = evidence.tcp.duplicate_acks.map(|count| count * 10.0);
+        evidence
+    }
+
+    #[test]
+    fn retransmissions_that_were_needless_are_reordering() {
+        let finding = diagnose(&overtaken()).primary;
+        assert_eq!((finding.cause, finding.rule.as_str()), (Cause::Reordering, "V21"));
+        assert!((finding.evidence["needless_share"] - 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_little_loss_is_left_is_not_blamed_beside_it() {
+        let mut evidence = overtaken();
+        evidence.tcp.duplicate_acks = evidence.tcp.retransmits.map(|count| 0.5 * count);
+        let diagnosis = diagnose(&evidence);
+        assert_eq!(diagnosis.primary.rule, "V21");
+        assert!(
+            diagnosis.also.iter().all(|finding| finding.cause != Cause::RandomLoss),
+            "{:?}",
+            diagnosis.also
+        );
+    }
+
+    #[test]
+    fn real_losses_are_not_even_if_packets_overtake() {
+        let mut evidence = overtaken();
+        evidence.tcp.duplicate_acks = Some(6.0);
+        evidence.tcp.retransmits = Some(100.0);
+        assert_eq!(rule(&evidence), None);
+        let mut evidence = overtaken();
+        evidence.tcp.reordered = Some(0.0);
+        assert_eq!(rule(&evidence), None, "needless for another reason");
+        assert_eq!(rule(&lossy_path(2e-4)), None);
+    }
+
+    #[test]
+    fn reordering_that_costs_nothing_is_not_the_cause() {
+        let disturb = |mut evidence: Evidence| {
+            evidence.tcp.retransmits = Some(10.0);
+            evidence.tcp.duplicate_acks = Some(10.0);
+            evidence.tcp.reordered = Some(10.0);
+            evidence.tcp.window_undone = Some(1e4);
+            evidence
+        };
+        assert_eq!(rule(&disturb(full_gigabit())), None, "the link is full");
+        assert_eq!(rule(&disturb(shaped(100e6))), None, "a shaper sets the rate");
+    }
+
+    #[test]
+    fn a_rate_above_what_the_back_offs_allow_has_another_cause() {
+        let mut evidence = overtaken();
+        evidence.outcome.goodput_bps = evidence.outcome.goodput_bps.map(|rate| 3.0 * rate);
+        assert_eq!(rule(&evidence), None);
+        // 60 s of round trips of 21 ms: 285 back-offs are a tenth of them.
+        evidence.tcp.window_undone = Some(280.0);
+        assert_eq!(rule(&evidence), None);
+        evidence.tcp.window_undone = Some(290.0);
+        assert_eq!(diagnose(&evidence).primary.rule, "V21", "back-offs that were taken back cost time too");
+    }
+}

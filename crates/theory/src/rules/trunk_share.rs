@@ -1,0 +1,132 @@
+//! V17: connections share the members of a bundle of links, unevenly.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, any_core_is_full, link_full, rate_was_asked_for, windows_are_open};
+use crate::ethernet::{self, StandardRate};
+use crate::evidence::{Evidence, Transport};
+
+/// Share of its ceiling from which a member is full.
+const FULL: f64 = 0.95;
+/// Variation of the sum below which the members are full all the time.
+const CONSTANT: f64 = 0.05;
+/// How exactly the connections of a member must add up to it.
+const EXACT: f64 = 0.03;
+/// How much faster a connection alone on its member is than those that share one.
+const UNEVEN: f64 = 1.5;
+/// Connections among which groups that fit by chance are rare.
+const MOST: usize = 5;
+
+/// Connections on a bundle, as their rates give it away.
+struct Bundle {
+    member: StandardRate,
+    used: usize,
+}
+
+/// One run cannot repeat the grouping with other ports, so this is never more than probable.
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let steady = windows_are_open(evidence)
+        && evidence.is_constant(CONSTANT) == Some(true)
+        && !any_core_is_full(evidence)
+        && !rate_was_asked_for(evidence)
+        && !link_full::own_link_is_full(evidence);
+    if evidence.transport != Transport::Tcp || !steady {
+        return None;
+    }
+    let bundle = bundle(evidence)?;
+    let (used, name) = (bundle.used, bundle.member.name);
+    let text = format!(
+        "The rates of the connections add up to {used} links of {name} each, and unevenly: connections share members of a \
+         bundle, and none gets more than one member."
+    );
+    let largest = evidence.outcome.stream_bytes.iter().copied().reduce(f64::max);
+    let smallest = evidence.outcome.stream_bytes.iter().copied().reduce(f64::min);
+    Draft::new(Cause::Trunk, "V17", Confidence::Probable, text)
+        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .with("member_bps", Some(bundle.member.bps))
+        .with("members_used", Some(used as f64))
+        .with("largest_over_smallest", largest.zip(smallest).map(|(large, small)| large / small))
+        .with("interval_variation", evidence.variation())
+        .remedy("Use more connections or other ports (--cport); let the bundle hash ports as well as addresses. Several runs with other ports show how many members there are.")
+        .finish()
+}
+
+/// The members whose full rate the connections add up to, in groups of different size.
+fn bundle(evidence: &Evidence) -> Option<Bundle> {
+    let streams = &evidence.outcome.stream_bytes;
+    let total: f64 = streams.iter().sum();
+    let largest = streams.iter().copied().reduce(f64::max)?;
+    let smallest = streams.iter().copied().reduce(f64::min)?;
+    if !(3..=MOST).contains(&streams.len()) || smallest <= 0.0 || largest < UNEVEN * smallest {
+        return None;
+    }
+    let goodput = evidence.outcome.goodput_bps?;
+    (2..streams.len()).find_map(|used| {
+        let member = ethernet::inferred_link(
+            goodput / used as f64,
+            evidence.packet_bytes(),
+            &evidence.headers(),
+            evidence.tags(),
+            FULL,
+        )?;
+        let below = evidence.line_rate_bps().is_none_or(|own| member.bps < own);
+        let shares: Vec<f64> = streams.iter().map(|bytes| bytes / total * used as f64).collect();
+        (below && fits(&shares, &mut vec![0.0; used])).then_some(Bundle { member, used })
+    })
+}
+
+/// Whether the shares, in members, can be put into the members so that each is exactly full.
+fn fits(shares: &[f64], members: &mut Vec<f64>) -> bool {
+    let Some((share, rest)) = shares.split_first() else {
+        return members.iter().all(|filled| (filled - 1.0).abs() <= EXACT);
+    };
+    (0..members.len()).any(|number| {
+        members[number] += share;
+        let found = members[number] <= 1.0 + EXACT && fits(rest, members);
+        members[number] -= share;
+        found
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose;
+    use crate::rules::examples::full_gigabit;
+
+    /// Three connections from a host of 10 Gb/s: one alone on a gigabit member, two on the other.
+    fn bundled(bytes: &[f64], goodput: f64) -> Evidence {
+        let mut evidence = full_gigabit();
+        evidence.link.link_bps = Some(10e9);
+        evidence.outcome.streams = Some(bytes.len() as u32);
+        evidence.outcome.stream_bytes = bytes.to_vec();
+        evidence.outcome.goodput_bps = Some(goodput);
+        evidence.outcome.intervals_bps =
+            (0..90).map(|i| goodput * if i % 2 == 0 { 0.999 } else { 1.001 }).collect();
+        evidence
+    }
+
+    #[test]
+    fn one_alone_and_two_together_on_two_gigabits_are_a_bundle() {
+        let finding = diagnose(&bundled(&[1.0e9, 0.6e9, 0.41e9], 1.88e9)).primary;
+        assert_eq!((finding.cause, finding.rule.as_str()), (Cause::Trunk, "V17"));
+        assert_eq!(finding.evidence["members_used"], 2.0);
+        assert_eq!(finding.evidence["member_bps"], 1e9);
+    }
+
+    #[test]
+    fn shares_that_fill_no_member_and_even_ones_are_no_bundle() {
+        assert_eq!(rule(&bundled(&[0.8e9, 0.7e9, 0.4e9], 1.88e9)), None, "no group fills a member");
+        assert_eq!(rule(&bundled(&[1.0e9, 1.0e9], 1.88e9)), None, "two lines or one of two gigabits");
+        assert_eq!(rule(&bundled(&[0.5e9; 4], 1.88e9)), None, "fair shares of anything");
+        assert_eq!(rule(&bundled(&[1.0e9, 0.6e9, 0.4e9], 1.5e9)), None, "no multiple of a standard rate");
+        assert_eq!(rule(&bundled(&[1.0e9, 0.6e9, 0.4e9], 9.4e9)), None, "the link itself is full");
+    }
+
+    #[test]
+    fn a_rate_that_sways_is_not_full_members() {
+        let mut evidence = bundled(&[1.0e9, 0.6e9, 0.4e9], 1.88e9);
+        evidence.outcome.intervals_bps = vec![1.5e9, 2.2e9, 1.5e9, 2.2e9];
+        assert_eq!(rule(&evidence), None);
+    }
+}
