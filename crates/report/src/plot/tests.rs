@@ -8,7 +8,7 @@ use crate::View;
 use crate::samples_of_runs as runs;
 
 fn view(width: usize) -> View {
-    View { width, colour: false, kept: None }
+    View { width, ..View::default() }
 }
 
 #[test]
