@@ -1,7 +1,7 @@
 //! What the rules about the path are told, from a constructed record.
 
 use linerate_control::evidence;
-use linerate_model::metrics::{host, tcp};
+use linerate_model::metrics::{flow, host, tcp};
 use linerate_model::{
     Body, Direction, Event, FlowPlan, Readings, RunRecord, Sample, Side, StreamTally, Tally, Transport,
 };
@@ -79,4 +79,30 @@ fn what_happens_once_counts_with_the_omitted_part_and_what_has_a_rate_does_not()
     assert_eq!((told.receiver.collisions, told.receiver.half_duplex), (None, None), "not told");
     assert_eq!((told.tcp.mss_first_bytes, told.link.mss_bytes), (Some(1448.0), Some(1000.0)));
     assert_eq!(told.outcome.stream_bytes, [300.0, 100.0]);
+}
+
+/// A flow of ten intervals whose first and last read were so far apart; only the first interval brought bytes.
+fn burst(apart: Span) -> RunRecord {
+    let mut record = record();
+    let flow = &mut record.flows[0];
+    flow.samples = (0..10)
+        .map(|number| {
+            let mut readings = Readings::default();
+            readings.put(flow::BYTES, Bytes::new(if number == 0 { 131_072 } else { 0 }));
+            let at = |ticks: u64| Timestamp::START + Span::from_ms(100 * ticks);
+            let (start_ns, end_ns) = (at(number), at(number + 1));
+            Sample { side: Side::Receiver, start_ns, end_ns, outside: false, readings }
+        })
+        .collect();
+    flow.receiver = Some(Tally { elapsed: apart, ..Tally::default() });
+    record
+}
+
+#[test]
+fn a_figure_is_never_of_more_time_than_passed_between_its_first_and_last_read() {
+    let measured = |apart| evidence(&burst(apart), 1).unwrap().outcome.measured_s.unwrap();
+    let close = |got: f64, want: f64| assert!((got - want).abs() < 1e-9, "{got} instead of {want}");
+    close(measured(Span::from_ns(3000)), 3e-6);
+    // Where the reads lie further apart, the steady intervals count.
+    close(measured(Span::from_secs(5)), 1.0);
 }
