@@ -8,7 +8,7 @@ use ratatui_core::widgets::Widget;
 use ratatui_widgets::chart::{Axis, Chart, Dataset, GraphType};
 
 use super::{Curve, curves, size_tick};
-use crate::layout::{Ink, View};
+use crate::layout::{Ink, View, wrap};
 use crate::sizes::series;
 
 /// Lines of a curve with its axis.
@@ -27,7 +27,10 @@ pub fn terminal(record: &RunRecord, view: &View) -> String {
     let mut out = String::new();
     for curve in series(record).filter_map(|flow| curves(record, flow)).flatten() {
         out.push('\n');
-        out.push_str(&format!("{} over message size\n", view.ink(Ink::Faint, &curve.title)));
+        for line in wrap(&format!("{} over message size", curve.title), view.columns()) {
+            out.push_str(&view.ink(Ink::Faint, &line));
+            out.push('\n');
+        }
         for line in drawn(&curve, view.columns().clamp(NARROWEST, WIDEST)) {
             out.push_str(line.trim_end());
             out.push('\n');

@@ -116,3 +116,11 @@ fn the_lower_axis_ends_where_its_ticks_do() {
 fn size_axis_of(sizes: (i32, i32), columns: usize) -> (i32, i32, i32) {
     terminal::size_axis(sizes, columns)
 }
+
+#[test]
+fn the_heading_keeps_to_a_narrow_page() {
+    let page = terminal(&RunRecord::fold(&runs::sweep_run()), &view(40));
+    let wide: Vec<&str> = page.lines().filter(|line| line.chars().count() > 40).collect();
+    assert_eq!(wide, [""; 0]);
+    assert!(page.contains("bitrate of payload (bit/s) over message\nsize\n"), "{page}");
+}
