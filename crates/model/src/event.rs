@@ -7,6 +7,7 @@ use crate::caveat::{Caveat, CaveatKind};
 use crate::finding::{Ceiling, Finding};
 use crate::host::HostInfo;
 use crate::metrics::{Sample, Side};
+use crate::plan_run::{PlanJudgement, PlanPlace, PlanStart, PointSummary, SearchEnd, TrialEnd};
 use crate::port::PortSample;
 use crate::settings::SideSettings;
 use crate::size::{SizeCurve, SizePoint};
@@ -165,6 +166,18 @@ pub enum Body {
     Grouped(GroupPlace),
     /// A run of a group began to measure.
     Started(GroupStart),
+    /// A plan began; the log is the plan's own, and each of its trials makes runs with logs of theirs.
+    PlanStarted(Box<PlanStart>),
+    /// A plan that was interrupted goes on.
+    PlanResumed,
+    /// A trial of a plan is over.
+    TrialEnded(TrialEnd),
+    /// A search of a plan is over at a point.
+    SearchEnded(SearchEnd),
+    /// What the trials of a point amount to.
+    PointSummed(PointSummary),
+    /// An assertion of a plan was judged.
+    Judged(PlanJudgement),
     /// A result is weakened.
     Caveat {
         /// The flow; absent when it concerns the whole run.
@@ -221,6 +234,9 @@ pub struct GroupPlace {
     pub start_after: Span,
     /// Whether it is there to load the network, and ends when the others have ended.
     pub background: bool,
+    /// Its place in a plan that is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanPlace>,
 }
 
 /// When a run of a group began to measure: its first phase, at the host that is its client.

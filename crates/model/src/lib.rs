@@ -11,6 +11,7 @@ mod event;
 mod finding;
 mod host;
 pub mod metrics;
+mod plan_run;
 mod port;
 pub mod reading;
 mod record;
@@ -24,6 +25,10 @@ pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Out
 pub use finding::{Cause, Ceiling, Confidence, Finding};
 pub use host::{HostInfo, LinkInfo, LinkKind};
 pub use metrics::{CATALOGUE, Readings, Sample, Side, Value};
+pub use plan_run::{
+    PlanAxis, PlanFile, PlanFlow, PlanHost, PlanJudgement, PlanPlace, PlanPoint, PlanRecord, PlanStart,
+    PlanValue, PointSummary, SearchEnd, SearchStep, SummaryInterval, TrialEnd, TrialRun,
+};
 pub use port::{PortRecord, PortSample};
 pub use record::{FlowRecord, RunRecord};
 pub use settings::{Effective, SideSettings};

@@ -21,7 +21,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("emu", &["units", "document", "sock"]),
     // What topologies and plans are read with.
     ("document", &[]),
-    ("plan", &["units", "model", "document"]),
+    // It sums up what the trials of a point measured, and says when enough of them were made.
+    ("plan", &["units", "model", "document", "theory"]),
     (
         "app",
         &[

@@ -158,8 +158,8 @@ impl Run<'_, '_> {
                 }),
             );
             if let Some(group) = self.group.name.clone() {
-                let (start_after, background) = (job.start_after, job.background);
-                self.note(at, Body::Grouped(GroupPlace { group, start_after, background }));
+                let FlowJob { start_after, background, plan, .. } = self.job(at).clone();
+                self.note(at, Body::Grouped(GroupPlace { group, start_after, background, plan }));
             }
         }
         for at in self.group.hosts() {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use linerate_model::{HostInfo, TestSpec, World};
+use linerate_model::{HostInfo, PlanPlace, TestSpec, World};
 use linerate_proto::agent::{About, Token};
 use linerate_units::Span;
 
@@ -67,6 +67,8 @@ pub struct FlowJob {
     pub start_after: Span,
     /// There to load the network: ends when all that are not have ended.
     pub background: bool,
+    /// Its place in a plan, for its log.
+    pub plan: Option<PlanPlace>,
 }
 
 /// Whom a run measures to.

@@ -31,6 +31,7 @@ pub(super) fn measure(
         spec: request.spec.clone(),
         start_after: Span::ZERO,
         background: false,
+        plan: None,
     };
     let group = Group { name: None, started_at: request.started_at.clone(), flows: vec![flow] };
     let ends = run_group(rig, &group, std::slice::from_mut(log), request.stop, &mut |_| ());
