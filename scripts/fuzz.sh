@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Feeds every decoder with arbitrary bytes for a while: fuzz.sh [SECONDS PER TARGET]
-# Seeded noise comes first and runs on any toolchain; the search with coverage as guide needs cargo-fuzz and nightly.
+# Looks for new cases: every property at random, then arbitrary bytes for every decoder for a while: fuzz.sh [SECONDS PER
+# TARGET]. Seeded noise comes first and runs on any toolchain; the search with coverage as guide needs cargo-fuzz and nightly.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 seconds=${1:-20}
+
+echo '== properties, cases that nobody has seen'
+(cd .. && env -u PROPTEST_RNG_SEED PROPTEST_CASES="${PROPTEST_CASES:-2000}" cargo test --quiet --workspace --lib)
 
 echo '== seeded noise'
 cargo test --quiet
