@@ -6,6 +6,7 @@
 pub mod bdp;
 pub mod block_size;
 pub mod claims;
+pub mod compare;
 pub mod conversion;
 pub mod delay;
 pub mod diagnose;

@@ -2,6 +2,7 @@
 
 pub mod change;
 pub mod order;
+pub mod paired;
 pub mod rank;
 pub mod resample;
 pub mod series;

@@ -113,9 +113,10 @@ pub struct ShiftInterval {
     pub rank: usize,
 }
 
-/// Interval of the Hodges-Lehmann shift from the exact distribution of U without ties.
+/// Interval of the Hodges-Lehmann shift from the distribution of U without ties, exact while n·m ≤ [`EXACT_UP_TO`], else
+/// its normal approximation.
 ///
-/// Units: those of the samples. Domain: `None` when the samples are too few for `confidence`, or n·m exceeds [`EXACT_UP_TO`].
+/// Units: those of the samples. Domain: `None` when the samples are too few for `confidence`.
 /// Source: Hodges and Lehmann 1963; Mann and Whitney 1947.
 #[must_use]
 pub fn shift_interval(x: &[f64], y: &[f64], confidence: f64) -> Option<ShiftInterval> {
@@ -123,7 +124,9 @@ pub fn shift_interval(x: &[f64], y: &[f64], confidence: f64) -> Option<ShiftInte
     let ordered = differences(x, y)?;
     let pairs = ordered.len();
     if pairs > EXACT_UP_TO {
-        return None;
+        let (rank, coverage) = (normal_rank(x.len() as f64, y.len() as f64, confidence)?, confidence);
+        let interval = Interval { low: ordered[rank - 1], high: ordered[pairs - rank], coverage };
+        return Some(ShiftInterval { interval, rank });
     }
     let ranks: Vec<usize> = (1..=x.len() + y.len()).collect();
     let smaller = x.len().min(y.len());
@@ -144,6 +147,13 @@ pub fn shift_interval(x: &[f64], y: &[f64], confidence: f64) -> Option<ShiftInte
         interval: Interval { low: ordered[rank - 1], high: ordered[pairs - rank], coverage },
         rank,
     })
+}
+
+/// Rank of the lower end of the shift's interval where the samples are too many to count.
+fn normal_rank(n: f64, m: f64, confidence: f64) -> Option<usize> {
+    let z = Normal::standard().inverse_cdf(f64::midpoint(1.0, confidence));
+    let rank = (n * m / 2.0 - z * (n * m * (n + m + 1.0) / 12.0).sqrt()).floor();
+    (rank >= 1.0).then_some(rank as usize)
 }
 
 /// Every difference x − y, ascending.
@@ -219,6 +229,17 @@ mod tests {
         assert!(found.interval.low < 10.0 && found.interval.high > 10.0);
         assert!(found.interval.coverage >= 0.95);
         assert_eq!(shift_interval(&[1.0], &[2.0], 0.95), None);
+    }
+
+    #[test]
+    fn the_approximate_rank_continues_the_exact_one() {
+        let x: Vec<f64> = (0..20).map(f64::from).collect();
+        let exact = shift_interval(&x, &x, 0.95).unwrap().rank;
+        let approximate = normal_rank(20.0, 20.0, 0.95).unwrap();
+        assert!(exact.abs_diff(approximate) <= 1, "{exact} against {approximate}");
+        let x: Vec<f64> = (0..21).map(f64::from).collect();
+        let wide = shift_interval(&x, &x, 0.95).unwrap().interval;
+        assert!(wide.low < 0.0 && wide.low + wide.high == 0.0, "{wide:?}");
     }
 
     #[test]
