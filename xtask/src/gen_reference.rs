@@ -12,6 +12,7 @@ const PAGES: &[(&str, &[&str])] = &[
     ("event.schema.json", &["schema", "event"]),
     ("spec.schema.json", &["schema", "spec"]),
     ("check.schema.json", &["schema", "check"]),
+    ("compare.schema.json", &["schema", "compare"]),
     ("topology.schema.json", &["schema", "topology"]),
     ("topology.md", &["topology-reference"]),
     ("plan.schema.json", &["schema", "plan"]),

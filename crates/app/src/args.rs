@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Lab(Box<crate::cmd::LabArgs>),
     /// Check a plan of many measurements, and say what it would do
     Plan(crate::cmd::PlanArgs),
+    /// Whether one configuration is better than another: archived runs, result files, plans that were carried out
+    Compare(crate::cmd::CompareArgs),
     /// Stand in for iperf3: its options, its output, its exit codes
     Iperf3(ToolArgs),
     /// Stand in for iperf 2
@@ -98,6 +100,7 @@ pub(crate) enum SchemaName {
     Spec,
     Topology,
     Check,
+    Compare,
     Plan,
 }
 

@@ -2,6 +2,7 @@
 
 mod archived;
 mod check;
+mod compare;
 mod doctor;
 mod envelope;
 mod format;
@@ -19,6 +20,7 @@ mod test;
 mod token;
 
 pub(crate) use check::CheckArgs;
+pub(crate) use compare::CompareArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use envelope::EnvelopeArgs;
 pub(crate) use lab::LabArgs;
@@ -37,6 +39,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Sweep(args) => sweep::run(&args),
         Command::Envelope(args) => envelope::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Plan(args) => plan::run(&args),

@@ -11,6 +11,7 @@
 mod assertion;
 mod axis;
 mod bundled;
+mod compare;
 mod error;
 mod include;
 mod keys;
@@ -34,9 +35,11 @@ pub use assertion::{
 };
 pub use axis::{Axis, AxisValue, Part, Target};
 pub use bundled::{Bundled, bundled};
+pub use compare::{AxisError, Candidate, Difference, Place, Row, Table, beside, quantities, values_of_axis};
 pub use error::{PlanError, PlanMistake, Source};
 pub use include::Surroundings;
 pub use kind::Setting;
+pub use linerate_theory::compare::Pairing;
 pub use order::{MOST_TRIALS, Trial};
 pub use plan::{Flow, Host, Lab, Order, Plan};
 pub use point::{Point, PointError, PointId, Test};

@@ -64,6 +64,12 @@ pub(crate) fn run(args: &ImportArgs) -> Exit {
     if silent { Exit::Failed } else { Exit::Done }
 }
 
+/// The logs of the runs in a result file.
+pub(super) fn logs(path: &Path) -> Result<Vec<Vec<Event>>, String> {
+    let (runs, _) = of_file(path, &path.display().to_string(), None)?;
+    Ok(runs.into_iter().map(|run| run.events).collect())
+}
+
 /// The runs of a file, and what could not be read in it.
 fn of_file(path: &Path, file: &str, tool: Option<&str>) -> Result<(Vec<Found>, Vec<Unread>), String> {
     let (bytes, time) = contents(path).map_err(|error| format!("it cannot be read: {error}"))?;

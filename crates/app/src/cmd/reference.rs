@@ -61,6 +61,7 @@ pub(super) fn schema(which: SchemaName) -> Exit {
         SchemaName::Event => page::print_json(&schemars::schema_for!(Event)),
         SchemaName::Spec => page::print_json(&schemars::schema_for!(TestSpec)),
         SchemaName::Check => page::print_json(&super::check::Document::schema()),
+        SchemaName::Compare => page::print_json(&super::compare::Document::schema()),
         SchemaName::Topology => page::print_json(&linerate_emu::topology::schema()),
         SchemaName::Plan => page::print_json(&linerate_plan::schema()),
     }

@@ -33,8 +33,20 @@ impl Dimension {
         }
     }
 
+    /// The unit of its numbers; that of words is none.
+    #[must_use]
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::Rate => "bit/s",
+            Self::Time => "ns",
+            Self::Memory => "bytes",
+            Self::Plain | Self::Word => "1",
+        }
+    }
+
     /// A number of it, for people.
-    pub(crate) fn show(self, number: f64) -> String {
+    #[must_use]
+    pub fn show(self, number: f64) -> String {
         let sign = if number < 0.0 { "-" } else { "" };
         let size = number.abs();
         match self {

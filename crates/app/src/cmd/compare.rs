@@ -1,0 +1,106 @@
+//! `linerate compare`: whether one configuration is better than another.
+
+mod document;
+mod load;
+mod text;
+
+use linerate_plan::{Candidate, Pairing, Table, beside, quantities, values_of_axis};
+
+use super::archived::{archive, failed};
+use super::page::{self, Page};
+use crate::args::ArchiveArgs;
+use crate::exit::Exit;
+use crate::{say, terminal};
+pub(super) use document::Document;
+use load::Trouble;
+
+/// Whether one configuration is better than another
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompareArgs {
+    /// Runs or result files, the first one to compare with; repeats of one configuration stand between commas, and a name may stand before them, as new=3f2a,77b1
+    #[arg(value_name = "[NAME=]RUN", required = true)]
+    runs: Vec<String>,
+    /// Compare the values of this axis of one plan that was carried out
+    #[arg(long, value_name = "AXIS")]
+    axis: Option<String>,
+    /// What to compare, by the names of quantities in plans; may be given more than once [default: goodput, retransmits, loss, jitter, rtt, rtt_p95, cpu_sender, cpu_receiver]
+    #[arg(short, long = "quantity", value_name = "NAME", value_delimiter = ',')]
+    quantities: Vec<String>,
+    /// Show every quantity, also where no difference is shown
+    #[arg(short, long)]
+    all: bool,
+    /// Print as JSON
+    #[arg(short = 'J', long)]
+    json: bool,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+}
+
+/// What is compared, and the outcome.
+struct Compared {
+    base: Candidate,
+    others: Vec<Candidate>,
+    table: Table,
+}
+
+/// Carries out the command.
+pub(crate) fn run(args: &CompareArgs) -> Exit {
+    let compared = match compared(args) {
+        Ok(compared) => compared,
+        Err(Trouble::Usage(why)) => {
+            say::error(why);
+            return Exit::Usage;
+        }
+        Err(Trouble::Input(why)) => {
+            say::error(why);
+            return Exit::Failed;
+        }
+        Err(Trouble::Archive(error)) => return failed(&error),
+    };
+    if args.json {
+        return page::print_json(&Document::new(&compared));
+    }
+    let view = terminal::stdout_view();
+    let page = Page::new(view.width, view.colour);
+    page::print(text::text(page, &compared, args.all || !args.quantities.is_empty()).as_bytes())
+}
+
+fn compared(args: &CompareArgs) -> Result<Compared, Trouble> {
+    let wanted = quantities(&args.quantities).map_err(|why| Trouble::Usage(format!("--quantity: {why}")))?;
+    let mut loader = load::Loader::new(|| archive(&args.archive));
+    let (base, others, pairing) = match &args.axis {
+        Some(axis) => {
+            let [plan] = &args.runs[..] else {
+                let why = "--axis compares values within one plan that was carried out; name one run";
+                return Err(Trouble::Usage(why.to_owned()));
+            };
+            let record = loader.plan(plan)?;
+            let (mut values, pairing) =
+                values_of_axis(&record, axis).map_err(|error| Trouble::Usage(format!("--axis: {error}")))?;
+            let base = values.remove(0);
+            (base, values, pairing)
+        }
+        None => {
+            let mut all =
+                args.runs.iter().map(|typed| loader.candidate(typed)).collect::<Result<Vec<_>, _>>()?;
+            if all.len() < 2 {
+                let why =
+                    "one configuration is compared with nothing; name at least two, or --axis of a plan";
+                return Err(Trouble::Usage(why.to_owned()));
+            }
+            let base = all.remove(0);
+            (base, all, Pairing::None)
+        }
+    };
+    if let Some(empty) = std::iter::once(&base).chain(&others).find(|one| one.is_empty()) {
+        return Err(Trouble::Input(format!("{}: nothing was measured in it", empty.name)));
+    }
+    let table = beside(&base, &others, &wanted, pairing);
+    if table.rows.is_empty() {
+        return Err(Trouble::Input(format!(
+            "{} and what it is compared with have no figure in common: other flows, or other points",
+            base.name
+        )));
+    }
+    Ok(Compared { base, others, table })
+}

@@ -1,0 +1,86 @@
+//! Configurations out of the archive and out of files.
+
+use std::path::Path;
+
+use linerate_archive::{ArchiveError, SqliteArchive, Store};
+use linerate_model::{Event, PlanRecord, RunRecord};
+use linerate_plan::Candidate;
+
+use crate::cmd::import;
+
+/// Why nothing can be compared.
+pub(super) enum Trouble {
+    /// What was typed.
+    Usage(String),
+    /// What was found.
+    Input(String),
+    /// The archive.
+    Archive(ArchiveError),
+}
+
+/// Opens the archive when the first run is asked for: results in files need none.
+pub(super) struct Loader<F: Fn() -> Result<SqliteArchive, ArchiveError>> {
+    open: F,
+    archive: Option<SqliteArchive>,
+}
+
+impl<F: Fn() -> Result<SqliteArchive, ArchiveError>> Loader<F> {
+    pub(super) fn new(open: F) -> Self {
+        Self { open, archive: None }
+    }
+
+    fn archive(&mut self) -> Result<&SqliteArchive, Trouble> {
+        let archive = match self.archive.take() {
+            Some(archive) => archive,
+            None => (self.open)().map_err(Trouble::Archive)?,
+        };
+        Ok(self.archive.insert(archive))
+    }
+
+    /// The plan that was carried out under that name.
+    pub(super) fn plan(&mut self, name: &str) -> Result<PlanRecord, Trouble> {
+        Ok(PlanRecord::fold(&self.archive()?.events(name).map_err(Trouble::Archive)?))
+    }
+
+    /// What was typed as one configuration.
+    pub(super) fn candidate(&mut self, typed: &str) -> Result<Candidate, Trouble> {
+        let (name, list) = match typed.split_once('=') {
+            Some((name, list)) if !name.contains(['/', ',']) => (name, list),
+            _ => (typed, typed),
+        };
+        let mut logs: Vec<Vec<Event>> = Vec::new();
+        for one in list.split(',').map(str::trim).filter(|one| !one.is_empty()) {
+            if Path::new(one).is_file() {
+                logs.extend(
+                    import::logs(Path::new(one)).map_err(|why| Trouble::Input(format!("{one}: {why}")))?,
+                );
+            } else {
+                logs.push(self.archive()?.events(one).map_err(Trouble::Archive)?);
+            }
+        }
+        let plans: Vec<PlanRecord> =
+            logs.iter().map(|log| PlanRecord::fold(log)).filter(|plan| plan.start.is_some()).collect();
+        match &plans[..] {
+            [] => {
+                let runs: Vec<RunRecord> = logs.iter().map(Vec::as_slice).map(RunRecord::fold).collect();
+                Ok(Candidate::of_runs(name.to_owned(), &runs))
+            }
+            [plan] if logs.len() == 1 => {
+                let runs = self.samples(plan)?;
+                Ok(Candidate::of_plan(name.to_owned(), plan, &runs))
+            }
+            _ => Err(Trouble::Usage(format!(
+                "{typed}: a plan that was carried out has its repeats in itself; name it alone"
+            ))),
+        }
+    }
+
+    /// A run of each flow, for what is known of hosts and settings.
+    fn samples(&mut self, plan: &PlanRecord) -> Result<Vec<RunRecord>, Trouble> {
+        let Some(trial) = plan.trials.last() else { return Ok(Vec::new()) };
+        let archive = self.archive()?;
+        // A run that is gone from the archive explains nothing; the figures are in the plan's own log.
+        let logs = trial.runs.iter().filter_map(|run| archive.events(&run.run).ok());
+        Ok(logs.map(|log| RunRecord::fold(&log)).collect())
+    }
+}

@@ -1,0 +1,186 @@
+//! The table for a terminal.
+
+use linerate_plan::{Place, Row};
+use linerate_theory::compare::{Comparison, Group, Outcome};
+use linerate_theory::stats::Interval;
+
+use super::super::page::{Ink, Page};
+use super::Compared;
+
+/// The quantity that is always shown.
+const FIRST: &str = "goodput";
+
+/// Everything that is compared; without `all` other quantities than goodput only where a difference is shown.
+pub(super) fn text(mut page: Page, compared: &Compared, all: bool) -> String {
+    let Compared { base, others, table } = compared;
+    let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
+    page.remark(0, Ink::Plain, &format!("{} compared with {}.", listed(&names), base.name));
+    for (number, other) in others.iter().enumerate() {
+        for difference in table.differences.iter().filter(|difference| difference.candidate == number) {
+            let text = format!(
+                "{}, {}: {}, not {} as before",
+                other.name, difference.what, difference.other, difference.base
+            );
+            page.remark(2, Ink::Warning, &text);
+        }
+    }
+    let shown: Vec<&Row> =
+        table.rows.iter().filter(|row| all || row.quantity == FIRST || is_shown(row)).collect();
+    let widths = widths(&shown, &names);
+    let mut place = None;
+    for row in &shown {
+        if place != Some(&row.place) {
+            page.heading(&place_name(&row.place));
+            place = Some(&row.place);
+        }
+        one_row(&mut page, row, names[row.candidate], &widths);
+    }
+    summary(&mut page, compared, shown.len());
+    page.into_text()
+}
+
+fn is_shown(row: &Row) -> bool {
+    matches!(row.comparison.outcome, Outcome::Higher | Outcome::Lower)
+}
+
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// Columns of the candidate's name, the quantity and both medians.
+fn widths(rows: &[&Row], names: &[&str]) -> [usize; 5] {
+    let widest = |text: &dyn Fn(&Row) -> String| rows.iter().map(|row| text(row).chars().count()).max();
+    let name = if names.len() > 1 { names.iter().map(|name| name.chars().count()).max() } else { None };
+    [
+        0,
+        name.unwrap_or(0),
+        widest(&|row| row.quantity.to_owned()).unwrap_or(0),
+        widest(&|row| group(row, &row.comparison.base)).unwrap_or(0),
+        widest(&|row| group(row, &row.comparison.other)).unwrap_or(0),
+    ]
+}
+
+fn one_row(page: &mut Page, row: &Row, name: &str, widths: &[usize; 5]) {
+    let comparison = &row.comparison;
+    let (ink, outcome) = outcome(row);
+    let name = if widths[1] == 0 { "" } else { name };
+    let cells = [
+        (Ink::Plain, ""),
+        (Ink::Strong, name),
+        (Ink::Plain, row.quantity),
+        (Ink::Faint, &group(row, &comparison.base)),
+        (Ink::Plain, &group(row, &comparison.other)),
+        (ink, &outcome),
+    ];
+    if name.is_empty() {
+        let [margin, _, rest @ ..] = cells;
+        let kept: Vec<_> = std::iter::once(margin).chain(rest).collect();
+        page.row(&kept, &[widths[0], widths[2], widths[3], widths[4]]);
+    } else {
+        page.row(&cells, widths);
+    }
+}
+
+/// The median, with its interval or the range.
+fn group(row: &Row, group: &Group) -> String {
+    let show = |number: f64| row.dimension.show(number);
+    match group.interval {
+        Some(Interval { low, high, .. }) => format!("{} [{}, {}]", show(group.median), show(low), show(high)),
+        None if group.repeats > 1 => {
+            format!("{} ({} to {})", show(group.median), show(group.smallest), show(group.largest))
+        }
+        None => show(group.median),
+    }
+}
+
+fn outcome(row: &Row) -> (Ink, String) {
+    let comparison = &row.comparison;
+    let by = change(row, comparison);
+    let p = match comparison.p {
+        p if p < 0.001 => "p < 0.001".to_owned(),
+        p => format!("p = {p:.3}"),
+    };
+    match comparison.outcome {
+        Outcome::TooFew => (Ink::Faint, too_few(comparison)),
+        Outcome::NotShown => (Ink::Faint, format!("no difference shown: {by}, {p}")),
+        Outcome::BelowNoise => {
+            let floor = row.dimension.show(comparison.noise_floor);
+            (Ink::Faint, format!("no difference shown: {by}, and equal runs differ by {floor}"))
+        }
+        Outcome::Higher | Outcome::Lower => match comparison.outcome.is_better(row.better) {
+            Some(true) => (Ink::Good, format!("better: {by}, {p}")),
+            Some(false) => (Ink::Bad, format!("worse: {by}, {p}")),
+            None => (Ink::Strong, format!("differs: {by}, {p}")),
+        },
+    }
+}
+
+/// By how much, with the interval: as a share where the base is not 0.
+fn change(row: &Row, comparison: &Comparison) -> String {
+    let base = comparison.base.median.abs();
+    let signed = |number: f64| {
+        if base > 0.0 {
+            format!("{:+.2} %", number / base * 100.0)
+        } else {
+            let sign = if number < 0.0 { "" } else { "+" };
+            format!("{sign}{}", row.dimension.show(number))
+        }
+    };
+    match comparison.interval {
+        Some(Interval { low, high, .. }) => {
+            format!("{} [{}, {}]", signed(comparison.shift), signed(low), signed(high))
+        }
+        None => signed(comparison.shift),
+    }
+}
+
+fn too_few(comparison: &Comparison) -> String {
+    match comparison.pairs {
+        Some(pairs) => format!("{pairs} pairs can show nothing; measure at least 6"),
+        None => format!(
+            "{} and {} repeats can show nothing; measure at least 4 and 4",
+            comparison.base.repeats, comparison.other.repeats
+        ),
+    }
+}
+
+fn place_name(place: &Place) -> String {
+    let values = place.point.iter().map(|(axis, value)| format!("{axis}={value}"));
+    let flow = match place.flow.as_str() {
+        flow if flow == place.direction.name() => flow.to_owned(),
+        flow => format!("{flow} {}", place.direction.name()),
+    };
+    values.chain([flow]).collect::<Vec<_>>().join("  ")
+}
+
+fn summary(page: &mut Page, compared: &Compared, shown: usize) {
+    let rows = &compared.table.rows;
+    let count = |better: Option<bool>| {
+        rows.iter()
+            .filter(|row| is_shown(row) && row.comparison.outcome.is_better(row.better) == better)
+            .count()
+    };
+    let mut parts = vec![format!("{} better", count(Some(true))), format!("{} worse", count(Some(false)))];
+    if count(None) > 0 {
+        parts.push(format!("{} differ", count(None)));
+    }
+    page.heading(&format!("Of {} comparisons {}.", rows.len(), parts.join(", ")));
+    let few = rows.iter().filter(|row| row.comparison.outcome == Outcome::TooFew).count();
+    if few == rows.len() {
+        page.remark(2, Ink::Plain, "So few repeats show no difference, however large it looks: repeat each configuration, best in turn.");
+    } else if rows.len() > 1 {
+        let text = "A difference is shown where chance explains it in less than 5 % of cases, all comparisons together, and it is larger than what equal runs differ by.";
+        page.remark(2, Ink::Faint, text);
+    }
+    if shown < rows.len() {
+        page.remark(2, Ink::Faint, "Quantities without a shown difference are left out; --all lists them.");
+    }
+    for (candidate, place, quantity) in &compared.table.missing {
+        let name = &compared.others[*candidate].name;
+        page.remark(2, Ink::Warning, &format!("{name} has no {quantity} at {}", place_name(place)));
+    }
+}

@@ -1,0 +1,144 @@
+//! Configurations beside each other: runs, plans that were carried out, or the values of one axis of a plan.
+//!
+//! The first one is what the others are compared with. All comparisons of a call are decided together.
+
+mod candidate;
+mod facts;
+
+use linerate_model::Direction;
+use linerate_model::metrics::Better;
+use linerate_theory::compare::{Comparison, Pairing, compare, decide};
+
+use crate::assertion::{Dimension, QUANTITIES, Quantity};
+
+pub use candidate::{AxisError, Candidate, values_of_axis};
+pub use facts::Difference;
+
+/// What is compared unless something else is asked for, and which way is better.
+const COMPARED: &[(&str, Better)] = &[
+    ("goodput", Better::Higher),
+    ("retransmits", Better::Lower),
+    ("loss", Better::Lower),
+    ("jitter", Better::Lower),
+    ("rtt", Better::Lower),
+    ("rtt_p95", Better::Lower),
+    ("cpu_sender", Better::Lower),
+    ("cpu_receiver", Better::Lower),
+];
+
+/// Two clocks that differ by so much show a difference of rates where there is none, parts per million: 50 each.
+const CLOCKS_PPM: f64 = 100.0;
+
+/// What one figure is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The point of a plan by its axes and values; empty outside of plans.
+    pub point: Vec<(String, String)>,
+    /// The flow, by its name in the plan or in the run.
+    pub flow: String,
+    /// Its direction.
+    pub direction: Direction,
+}
+
+/// One line: one candidate beside the base, at one place, in one quantity.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Where.
+    pub place: Place,
+    /// The quantity, by its name in assertions.
+    pub quantity: &'static str,
+    /// What it is measured in.
+    pub dimension: Dimension,
+    /// Which way is better.
+    pub better: Better,
+    /// Which candidate, by its number among those that are compared with the base.
+    pub candidate: usize,
+    /// The figures.
+    pub comparison: Comparison,
+}
+
+/// Configurations beside each other.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Table {
+    /// Place by place, in the order of the base.
+    pub rows: Vec<Row>,
+    /// Figures of the base that a candidate has not, each with the candidate's number: nothing is said of them.
+    pub missing: Vec<(usize, Place, &'static str)>,
+    /// What differs between the configurations beside the figures.
+    pub differences: Vec<Difference>,
+}
+
+/// Which quantities to compare.
+///
+/// # Errors
+/// A name that no quantity has, or one of words, which have no size.
+pub fn quantities(names: &[String]) -> Result<Vec<&'static Quantity>, String> {
+    let known = |name: &str| QUANTITIES.iter().find(|quantity| quantity.name == name);
+    if names.is_empty() {
+        return Ok(COMPARED.iter().filter_map(|(name, _)| known(name)).collect());
+    }
+    let find = |name: &String| {
+        let numbers = QUANTITIES.iter().filter(|quantity| quantity.dimension != Dimension::Word);
+        let hint = || linerate_document::hint(name, numbers.map(|quantity| quantity.name));
+        let found = known(name).ok_or_else(|| format!("there is no quantity '{name}'{}", hint()))?;
+        match found.dimension {
+            Dimension::Word => Err(format!("'{name}' is a word, which has no size to compare")),
+            _ => Ok(found),
+        }
+    };
+    names.iter().map(find).collect()
+}
+
+/// Which way is better.
+fn better(quantity: &str) -> Better {
+    COMPARED.iter().find(|(name, _)| *name == quantity).map_or(Better::Neither, |(_, better)| *better)
+}
+
+/// Compares candidates with a base.
+#[must_use]
+pub fn beside(
+    base: &Candidate,
+    others: &[Candidate],
+    wanted: &[&'static Quantity],
+    pairing: Pairing,
+) -> Table {
+    let mut table = Table { differences: facts::differences(base, others), ..Table::default() };
+    for place in base.places() {
+        for quantity in wanted {
+            let Some(of_base) = base.samples(place, quantity.name) else { continue };
+            for (candidate, other) in others.iter().enumerate() {
+                let of_other = other.samples(place, quantity.name);
+                // Repeats that are missing somewhere have lost their partners.
+                let in_turn = of_other.is_some_and(|samples| samples.len() == of_base.len());
+                let pairing = if in_turn { pairing } else { Pairing::None };
+                let resolution = resolution(quantity.dimension, of_base);
+                match of_other.and_then(|samples| compare(of_base, samples, pairing, resolution)) {
+                    Some(comparison) => table.rows.push(Row {
+                        place: place.clone(),
+                        quantity: quantity.name,
+                        dimension: quantity.dimension,
+                        better: better(quantity.name),
+                        candidate,
+                        comparison,
+                    }),
+                    None => table.missing.push((candidate, place.clone(), quantity.name)),
+                }
+            }
+        }
+    }
+    let mut comparisons: Vec<Comparison> = table.rows.iter().map(|row| row.comparison.clone()).collect();
+    decide(&mut comparisons);
+    for (row, decided) in table.rows.iter_mut().zip(comparisons) {
+        row.comparison.outcome = decided.outcome;
+    }
+    table
+}
+
+/// The least difference that figures of a dimension can show.
+fn resolution(dimension: Dimension, samples: &[f64]) -> f64 {
+    let largest = samples.iter().fold(0.0_f64, |largest, sample| largest.max(sample.abs()));
+    if dimension == Dimension::Rate { largest * CLOCKS_PPM * 1e-6 } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests;

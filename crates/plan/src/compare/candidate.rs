@@ -1,0 +1,138 @@
+//! A configuration that is compared, and where its figures come from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::{PlanRecord, RunRecord};
+use linerate_theory::compare::Pairing;
+use thiserror::Error;
+
+use super::{Place, facts};
+use crate::assertion::{Measured, QUANTITIES};
+use crate::plan::Order;
+
+/// The repeats of everything that was measured in one configuration.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Candidate {
+    /// What it is called.
+    pub name: String,
+    /// Places in the order in which they were found, each with its figures by quantity, one a repeat.
+    figures: Vec<(Place, BTreeMap<String, Vec<f64>>)>,
+    /// What is known of hosts and settings, each with every value that was seen.
+    pub(super) facts: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// Why the values of an axis cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum AxisError {
+    /// The run is no plan, or the beginning of its log is lost.
+    #[error("the run {0} is no plan that was carried out, so it has no axes")]
+    NoPlan(String),
+    /// The plan has no such axis.
+    #[error("the plan has no axis '{name}'{hint}")]
+    NoAxis {
+        /// As asked.
+        name: String,
+        /// What was probably meant.
+        hint: String,
+    },
+    /// The axis has one value.
+    #[error("the axis '{0}' has one value; two are needed to compare them")]
+    OneValue(String),
+}
+
+impl Candidate {
+    /// Runs that repeat one measurement.
+    #[must_use]
+    pub fn of_runs(name: String, runs: &[RunRecord]) -> Self {
+        let mut candidate = Self { name, ..Self::default() };
+        for run in runs {
+            facts::note(&mut candidate.facts, run);
+            for flow in &run.flows {
+                let (name, direction) = (flow.plan.name.clone(), flow.plan.direction);
+                let place = Place { point: Vec::new(), flow: name, direction };
+                for quantity in QUANTITIES {
+                    if let Some(Measured::Number(number)) = (quantity.of)(run, flow) {
+                        candidate.note(&place, quantity.name, number);
+                    }
+                }
+            }
+        }
+        candidate
+    }
+
+    /// A plan that was carried out; `runs` are those of it whose hosts and settings are compared too.
+    #[must_use]
+    pub fn of_plan(name: String, plan: &PlanRecord, runs: &[RunRecord]) -> Self {
+        let mut candidate = Self { name, ..Self::default() };
+        runs.iter().for_each(|run| facts::note(&mut candidate.facts, run));
+        candidate.take(plan, None);
+        candidate
+    }
+
+    /// The summaries of all points, or of those with a value of an axis, which is then not in their names.
+    fn take(&mut self, plan: &PlanRecord, only: Option<(&str, &str)>) {
+        for summary in &plan.summaries {
+            let labels = plan.labels(&summary.point);
+            if only.is_some_and(|only| !labels.contains(&only)) {
+                continue;
+            }
+            let kept = labels.into_iter().filter(|(axis, _)| only.is_none_or(|(name, _)| name != *axis));
+            let point = kept.map(|(axis, label)| (axis.to_owned(), label.to_owned())).collect();
+            let place = Place { point, flow: summary.flow.clone(), direction: summary.direction };
+            for value in &summary.values {
+                self.note(&place, &summary.quantity, *value);
+            }
+        }
+    }
+
+    fn note(&mut self, place: &Place, quantity: &str, number: f64) {
+        let at = self.figures.iter().position(|(known, _)| known == place).unwrap_or_else(|| {
+            self.figures.push((place.clone(), BTreeMap::new()));
+            self.figures.len() - 1
+        });
+        if let Some((_, figures)) = self.figures.get_mut(at) {
+            figures.entry(quantity.to_owned()).or_default().push(number);
+        }
+    }
+
+    /// Where it has figures.
+    pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
+        self.figures.iter().map(|(place, _)| place)
+    }
+
+    /// The figures of a quantity at a place, one a repeat.
+    pub(super) fn samples(&self, place: &Place, quantity: &str) -> Option<&[f64]> {
+        let (_, figures) = self.figures.iter().find(|(known, _)| known == place)?;
+        figures.get(quantity).map(Vec::as_slice)
+    }
+
+    /// True if nothing was measured in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.figures.is_empty()
+    }
+}
+
+/// The values of an axis as configurations, the first one as the base, and how their repeats belong together: in a plan that
+/// measured round by round the n-th repeats of all values stand side by side.
+///
+/// # Errors
+/// When there is no such axis, or only one value of it.
+pub fn values_of_axis(plan: &PlanRecord, axis: &str) -> Result<(Vec<Candidate>, Pairing), AxisError> {
+    let start = plan.start.as_ref().ok_or_else(|| AxisError::NoPlan(plan.run.clone()))?;
+    let Some(found) = start.axes.iter().find(|known| known.name == axis) else {
+        let hint = linerate_document::hint(axis, start.axes.iter().map(|known| known.name.as_str()));
+        return Err(AxisError::NoAxis { name: axis.to_owned(), hint });
+    };
+    let candidate = |label: &String| {
+        let mut candidate = Candidate { name: format!("{axis}={label}"), ..Candidate::default() };
+        candidate.take(plan, Some((axis, label)));
+        candidate
+    };
+    let candidates: Vec<Candidate> = found.values.iter().map(|value| candidate(&value.label)).collect();
+    if candidates.len() < 2 {
+        return Err(AxisError::OneValue(axis.to_owned()));
+    }
+    let in_turn = start.order == Order::Interleaved.name();
+    Ok((candidates, if in_turn { Pairing::InTurn } else { Pairing::None }))
+}

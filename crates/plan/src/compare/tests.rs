@@ -1,0 +1,168 @@
+//! Candidates made of records, and tables of them.
+
+use std::collections::BTreeMap;
+
+use linerate_model::{
+    Body, Event, FlowPlan, HostInfo, PlanAxis, PlanPoint, PlanRecord, PlanStart, PlanValue, PointSummary,
+    RunRecord, Tally, Transport, World,
+};
+use linerate_theory::compare::Outcome;
+use linerate_units::{Bitrate, Span, Timestamp};
+
+use super::*;
+
+const POINTS: [(&str, [usize; 2]); 4] = [("a", [0, 0]), ("b", [0, 1]), ("c", [1, 0]), ("d", [1, 1])];
+
+/// A plan over window and streams; each point has the rates of `rates`, in Mb/s.
+fn plan(order: &str, rates: [&[f64]; 4]) -> PlanRecord {
+    let axis = |name: &str, labels: [&str; 2]| PlanAxis {
+        name: name.to_owned(),
+        unit: None,
+        values: labels.map(|label| PlanValue { label: label.to_owned(), number: None }).to_vec(),
+    };
+    let point =
+        |(id, values): &(&str, [usize; 2])| PlanPoint { id: (*id).to_owned(), values: values.to_vec() };
+    let start = PlanStart {
+        schema: String::new(),
+        started_at: String::new(),
+        world: World::Lab,
+        linerate: String::new(),
+        name: "sweep".to_owned(),
+        about: String::new(),
+        notes: BTreeMap::new(),
+        files: Vec::new(),
+        set: Vec::new(),
+        hosts: Vec::new(),
+        topology: None,
+        flows: Vec::new(),
+        axes: vec![axis("window", ["64K", "1M"]), axis("streams", ["1", "5"])],
+        search: None,
+        points: POINTS.iter().map(point).collect(),
+        repeats: 6,
+        order: order.to_owned(),
+        seed: 0,
+        estimate: Span::ZERO,
+    };
+    let summary = |((id, _), rates): (&(&str, [usize; 2]), &[f64])| PointSummary {
+        point: (*id).to_owned(),
+        flow: "ab".to_owned(),
+        direction: Direction::Upload,
+        quantity: "goodput".to_owned(),
+        unit: Some("bit/s".to_owned()),
+        values: rates.iter().map(|rate| rate * 1e6).collect(),
+        median: None,
+        interval: None,
+        words: Vec::new(),
+    };
+    PlanRecord {
+        run: "p".to_owned(),
+        start: Some(start),
+        summaries: POINTS.iter().zip(rates).map(summary).collect(),
+        ..PlanRecord::default()
+    }
+}
+
+const SLOW: &[f64] = &[900.0, 901.0, 902.0, 903.0, 904.0, 905.0];
+const FAST: &[f64] = &[940.0, 941.0, 942.0, 943.0, 944.0, 945.0];
+
+fn goodput() -> Vec<&'static Quantity> {
+    quantities(&["goodput".to_owned()]).unwrap()
+}
+
+#[test]
+fn points_of_two_plans_stand_beside_each_other() {
+    let before = Candidate::of_plan("before".to_owned(), &plan("shuffled", [SLOW; 4]), &[]);
+    let after = Candidate::of_plan("after".to_owned(), &plan("shuffled", [SLOW, FAST, SLOW, &[]]), &[]);
+    let table = beside(&before, std::slice::from_ref(&after), &goodput(), Pairing::None);
+    let outcomes: Vec<Outcome> = table.rows.iter().map(|row| row.comparison.outcome).collect();
+    assert_eq!(outcomes, [Outcome::NotShown, Outcome::Higher, Outcome::NotShown]);
+    let label = |place: &Place| {
+        place.point.iter().map(|(axis, value)| format!("{axis}={value}")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(label(&table.rows[1].place), "window=64K streams=5");
+    assert_eq!(table.missing.len(), 1);
+    assert_eq!(label(&table.missing[0].1), "window=1M streams=5");
+}
+
+#[test]
+fn values_of_an_axis_are_compared_in_turn_where_they_were_measured_in_turn() {
+    let record = plan("interleaved", [SLOW, SLOW, FAST, SLOW]);
+    let (values, pairing) = values_of_axis(&record, "window").unwrap();
+    let names: Vec<&str> = values.iter().map(|value| value.name.as_str()).collect();
+    assert_eq!((names, pairing), (vec!["window=64K", "window=1M"], Pairing::InTurn));
+    let table = beside(&values[0], &values[1..], &goodput(), pairing);
+    let found: Vec<_> = table
+        .rows
+        .iter()
+        .map(|row| (row.place.point[0].1.as_str(), row.comparison.outcome, row.comparison.pairs))
+        .collect();
+    // Two comparisons at p = 0.03 and 1: the clear one has to be clearer than 0.025.
+    assert_eq!(found, [("1", Outcome::NotShown, Some(6)), ("5", Outcome::NotShown, Some(6))]);
+    let (_, pairing) = values_of_axis(&plan("sequential", [SLOW; 4]), "window").unwrap();
+    assert_eq!(pairing, Pairing::None);
+}
+
+#[test]
+fn a_wrong_axis_is_named_with_what_was_meant() {
+    let record = plan("interleaved", [SLOW; 4]);
+    let error = values_of_axis(&record, "widnow").unwrap_err().to_string();
+    assert!(error.contains("'widnow'") && error.contains("window"), "{error}");
+    let none = values_of_axis(&PlanRecord::default(), "window").unwrap_err();
+    assert!(matches!(none, AxisError::NoPlan(_)));
+    let mut one = record;
+    one.start.as_mut().unwrap().axes[0].values.truncate(1);
+    assert_eq!(values_of_axis(&one, "window").unwrap_err(), AxisError::OneValue("window".to_owned()));
+}
+
+/// A run of one flow at `rate` Mb/s on a host with a kernel.
+fn run(rate: f64, kernel: &str) -> RunRecord {
+    let host = HostInfo { kernel: kernel.to_owned(), ..HostInfo::default() };
+    let flow = FlowPlan {
+        flow: 0,
+        name: "upload".to_owned(),
+        from: String::new(),
+        to: String::new(),
+        transport: Transport::Tcp,
+        direction: Direction::Upload,
+        streams: 1,
+    };
+    let seconds = Span::from_secs(1);
+    let bitrate = Bitrate::from_bps(rate * 1e6).unwrap();
+    let tally = Tally { elapsed: seconds, bitrate, ..Tally::default() };
+    let bodies = [
+        Body::Host { info: host },
+        Body::FlowPlanned(flow),
+        Body::FlowEnded { flow: 0, side: linerate_model::Side::Receiver, tally },
+    ];
+    let event = |(seq, body)| Event { run: "r".to_owned(), host: 0, seq, at: Timestamp::START, body };
+    RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>())
+}
+
+#[test]
+fn runs_are_repeats_and_what_else_differs_is_told() {
+    let runs = |rates: &[f64], kernel| rates.iter().map(|rate| run(*rate, kernel)).collect::<Vec<_>>();
+    let base = Candidate::of_runs("old".to_owned(), &runs(SLOW, "Linux 6.1"));
+    let other = Candidate::of_runs("new".to_owned(), &runs(FAST, "Linux 6.18"));
+    let table = beside(&base, std::slice::from_ref(&other), &quantities(&[]).unwrap(), Pairing::None);
+    let [row] = &table.rows[..] else { panic!("{:?}", table.rows) };
+    assert_eq!(
+        (row.quantity, row.better, row.comparison.outcome),
+        ("goodput", Better::Higher, Outcome::Higher)
+    );
+    assert!((row.comparison.shift - 40e6).abs() < 1.0);
+    let kernel = Difference {
+        candidate: 0,
+        what: "kernel of the client".to_owned(),
+        base: "Linux 6.1".to_owned(),
+        other: "Linux 6.18".to_owned(),
+    };
+    assert_eq!(table.differences, [kernel]);
+}
+
+#[test]
+fn quantities_are_asked_for_by_name() {
+    let error = |name: &str| quantities(&[name.to_owned()]).unwrap_err();
+    assert!(error("godput").contains("'goodput'"), "{}", error("godput"));
+    assert!(error("verdict").contains("word"), "{}", error("verdict"));
+    assert_eq!(quantities(&[]).unwrap().len(), COMPARED.len(), "every name of the list is a quantity");
+}
