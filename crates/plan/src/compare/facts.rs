@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::{RunRecord, SideSettings};
+use linerate_model::RunRecord;
+use serde_json::Value;
 
 use super::Candidate;
 
@@ -44,18 +45,38 @@ pub(super) fn note(facts: &mut BTreeMap<String, BTreeSet<String>>, run: &RunReco
     for flow in &run.flows {
         add("streams".to_owned(), flow.plan.streams.to_string());
         add("transport".to_owned(), flow.plan.transport.name().to_owned());
-        if let Some(settings) = &flow.sender_settings {
-            of_side(settings, &mut add);
+        for (settings, side) in [(&flow.sender_settings, "sender"), (&flow.receiver_settings, "receiver")] {
+            if let Ok(value) = serde_json::to_value(settings) {
+                every_setting(&value, "", &mut |name, value| add(format!("{name} of the {side}"), value));
+            }
         }
     }
 }
 
-fn of_side(settings: &SideSettings, add: &mut dyn FnMut(String, String)) {
-    let text = |value: Option<String>| value.unwrap_or_default();
-    add("congestion control".to_owned(), text(settings.congestion.effective.clone()));
-    add("segment size".to_owned(), text(settings.mss.effective.map(|mss| format!("{mss} bytes"))));
-    add("window asked for".to_owned(), text(settings.window.map(|window| window.to_string())));
-    add("block".to_owned(), settings.length.to_string());
+/// Where a socket is: it tells runs apart, and explains nothing.
+const PLACES: [&str; 2] = ["local", "remote"];
+
+/// Settings by the names that results have for them, whatever they are; what is nested has a point in its name.
+fn every_setting(value: &Value, name: &str, add: &mut dyn FnMut(&str, String)) {
+    match value {
+        Value::Null => {}
+        Value::Object(fields) => {
+            for (field, value) in fields.iter().filter(|(field, _)| !PLACES.contains(&field.as_str())) {
+                let name = if name.is_empty() { field.clone() } else { format!("{name}.{field}") };
+                every_setting(value, &name, add);
+            }
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(bare).collect();
+            add(name, items.join(" "));
+        }
+        other => add(name, bare(other)),
+    }
+}
+
+/// A value without quotes.
+fn bare(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// What differs between the base and each candidate; what is known of one side only says nothing.

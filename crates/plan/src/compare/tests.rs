@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::{
     Body, Event, FlowPlan, HostInfo, PlanAxis, PlanPoint, PlanRecord, PlanStart, PlanValue, PointSummary,
-    RunRecord, Tally, Transport, World,
+    RunRecord, SideSettings, Tally, Transport, World,
 };
 use linerate_theory::compare::Outcome;
 use linerate_units::{Bitrate, Span, Timestamp};
@@ -114,6 +114,8 @@ fn a_wrong_axis_is_named_with_what_was_meant() {
     assert_eq!(values_of_axis(&one, "window").unwrap_err(), AxisError::OneValue("window".to_owned()));
 }
 
+const OLD: &str = "Linux 6.1";
+
 /// A run of one flow at `rate` Mb/s on a host with a kernel.
 fn run(rate: f64, kernel: &str) -> RunRecord {
     let host = HostInfo { kernel: kernel.to_owned(), ..HostInfo::default() };
@@ -129,9 +131,13 @@ fn run(rate: f64, kernel: &str) -> RunRecord {
     let seconds = Span::from_secs(1);
     let bitrate = Bitrate::from_bps(rate * 1e6).unwrap();
     let tally = Tally { elapsed: seconds, bitrate, ..Tally::default() };
+    let mut settings = SideSettings { local: format!("192.0.2.1:{rate}"), ..SideSettings::default() };
+    settings.congestion.effective = Some(if kernel == OLD { "cubic" } else { "bbr" }.to_owned());
+    let sender = linerate_model::Side::Sender;
     let bodies = [
         Body::Host { info: host },
         Body::FlowPlanned(flow),
+        Body::FlowOpened { flow: 0, side: sender, settings },
         Body::FlowEnded { flow: 0, side: linerate_model::Side::Receiver, tally },
     ];
     let event = |(seq, body)| Event { run: "r".to_owned(), host: 0, seq, at: Timestamp::START, body };
@@ -141,7 +147,7 @@ fn run(rate: f64, kernel: &str) -> RunRecord {
 #[test]
 fn runs_are_repeats_and_what_else_differs_is_told() {
     let runs = |rates: &[f64], kernel| rates.iter().map(|rate| run(*rate, kernel)).collect::<Vec<_>>();
-    let base = Candidate::of_runs("old".to_owned(), &runs(SLOW, "Linux 6.1"));
+    let base = Candidate::of_runs("old".to_owned(), &runs(SLOW, OLD));
     let other = Candidate::of_runs("new".to_owned(), &runs(FAST, "Linux 6.18"));
     let table = beside(&base, std::slice::from_ref(&other), &quantities(&[]).unwrap(), Pairing::None);
     let [row] = &table.rows[..] else { panic!("{:?}", table.rows) };
@@ -150,13 +156,14 @@ fn runs_are_repeats_and_what_else_differs_is_told() {
         ("goodput", Better::Higher, Outcome::Higher)
     );
     assert!((row.comparison.shift - 40e6).abs() < 1.0);
-    let kernel = Difference {
+    let difference = |what: &str, base: &str, other: &str| Difference {
         candidate: 0,
-        what: "kernel of the client".to_owned(),
-        base: "Linux 6.1".to_owned(),
-        other: "Linux 6.18".to_owned(),
+        what: what.to_owned(),
+        base: base.to_owned(),
+        other: other.to_owned(),
     };
-    assert_eq!(table.differences, [kernel]);
+    let congestion = difference("congestion.effective of the sender", "cubic", "bbr");
+    assert_eq!(table.differences, [congestion, difference("kernel of the client", OLD, "Linux 6.18")]);
 }
 
 #[test]
