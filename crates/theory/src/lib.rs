@@ -5,6 +5,7 @@
 
 pub mod bdp;
 pub mod block_size;
+pub mod buffer;
 pub mod claims;
 pub mod compare;
 pub mod conversion;

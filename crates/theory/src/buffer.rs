@@ -1,0 +1,216 @@
+//! How large the buffer of a bottleneck is, from the series of a long TCP flow through it.
+//!
+//! The round trip just before a drop is the one with the queue full, so its rise over the empty path times the rate at which
+//! the queue drains is the buffer. That holds only if the drop was that queue's: the link was full, and a queue stood. Without
+//! a drop the largest queue is a lower bound; with drops of another kind nothing is said of the buffer, and that is the
+//! finding. Sizes by which the path would be fit stand beside it.
+
+use crate::domain::{not_negative, positive};
+use crate::queueing::{buffer_for_backoff_bytes, buffer_for_flows_bytes, implied_rtt_s, queue_bytes};
+use crate::stats::{Interval, order};
+
+/// Least load of the link in the interval before a drop at which the drop may be that of a full queue.
+const FULL: f64 = 0.95;
+
+/// A queue that is smaller than this share of the largest one seen was not full when a packet was lost.
+const STANDING: f64 = 0.5;
+
+/// One interval of the sender.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Reading {
+    /// Its length, s.
+    pub span_s: f64,
+    /// Goodput in it, bit/s.
+    pub goodput_bps: f64,
+    /// Congestion window at its end, bytes.
+    pub cwnd_bytes: Option<f64>,
+    /// Round trip as the kernel had it, s; absent in results of programs that do not tell.
+    pub rtt_s: Option<f64>,
+    /// Segments sent again in it.
+    pub retransmits: u64,
+}
+
+/// What is known of the path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Path {
+    /// Rate at which the queue drains, other traffic included, bit/s on the line.
+    pub drain_bps: f64,
+    /// Goodput of a flow that has the line for itself, bit/s.
+    pub alone_bps: f64,
+    /// What other traffic takes of the line, bit/s on the line.
+    pub others_bps: f64,
+    /// Round trip without a queue, s.
+    pub base_rtt_s: f64,
+}
+
+/// One line of the table: what window and rate of an interval imply.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row {
+    /// As it was read.
+    pub reading: Reading,
+    /// Round trip: as read, else by Little's law from the mean window; absent where the window jumped.
+    pub rtt_s: Option<f64>,
+    /// Bytes that wait in the bottleneck.
+    pub queue_bytes: Option<f64>,
+    /// Share of the line that is in use, other traffic included.
+    pub load: f64,
+}
+
+/// What a series says of the buffer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Finding {
+    /// Packets were dropped at a full queue.
+    Estimate {
+        /// Median over the drops, bytes.
+        bytes: f64,
+        /// Its distribution-free interval; absent below six drops.
+        interval: Option<Interval>,
+        /// Number of drops that it rests on.
+        drops: usize,
+        /// Least load of the line before one of them.
+        load: f64,
+    },
+    /// Nothing was dropped at a full queue: the buffer holds at least so many bytes.
+    LowerBound {
+        /// The largest queue that was seen.
+        bytes: f64,
+        /// Times that packets were lost all the same, at an idle line or without a queue.
+        other_losses: usize,
+    },
+    /// Packets were lost while the line had room or no queue stood: their loss says nothing of a buffer of this size.
+    NotAFullQueue {
+        /// Number of times.
+        losses: usize,
+        /// Largest load of the line before one of them.
+        load: f64,
+        /// Largest queue before one of them, bytes.
+        queue_bytes: f64,
+    },
+}
+
+/// A window that changes by more than this within an interval jumped: its mean says nothing.
+const JUMP: f64 = 1.3;
+
+/// The table of a series.
+///
+/// Units: as the fields say. Domain: positive rates, base round trip ≥ 0; else no rows. Source: Little's law.
+#[must_use]
+pub fn rows(series: &[Reading], path: &Path) -> Vec<Row> {
+    let (Some(alone), Some(drain), Some(others)) =
+        (positive(path.alone_bps), positive(path.drain_bps), not_negative(path.others_bps))
+    else {
+        return Vec::new();
+    };
+    let mut before = None;
+    let row = |reading: &Reading| {
+        let mean = mean_window(before, reading.cwnd_bytes);
+        before = reading.cwnd_bytes;
+        let rtt_s = reading.rtt_s.or_else(|| implied_rtt_s(mean?, reading.goodput_bps));
+        let queue = rtt_s.and_then(|rtt| queue_bytes(rtt, path.base_rtt_s, drain));
+        Row {
+            reading: *reading,
+            rtt_s,
+            queue_bytes: queue.map(|bytes| bytes.max(0.0)),
+            load: reading.goodput_bps / alone + others / drain,
+        }
+    };
+    series.iter().map(row).collect()
+}
+
+/// Mean of the windows at both ends of an interval; absent where it jumped.
+fn mean_window(before: Option<f64>, after: Option<f64>) -> Option<f64> {
+    let (before, after) = (before?, after?);
+    let jumped = after > before * JUMP || before > after * JUMP;
+    (!jumped).then_some(f64::midpoint(before, after))
+}
+
+/// A loss with the queue and the load just before it.
+struct Loss {
+    queue: f64,
+    load: f64,
+}
+
+/// What a series says of the buffer; absent when no queue can be read from it.
+///
+/// Source: the largest round trip before a drop minus the least, times the drain rate (RFC 8238 section 3 has the burst
+/// method beside it).
+#[must_use]
+pub fn study(series: &[Reading], path: &Path) -> Option<Finding> {
+    let rows = rows(series, path);
+    let largest = rows.iter().filter_map(|row| row.queue_bytes).max_by(f64::total_cmp)?;
+    let losses: Vec<Loss> = losses(&rows, path).collect();
+    let full: Vec<&Loss> =
+        losses.iter().filter(|loss| loss.load >= FULL && loss.queue > STANDING * largest).collect();
+    if !full.is_empty() {
+        let queues: Vec<f64> = full.iter().map(|loss| loss.queue).collect();
+        return Some(Finding::Estimate {
+            bytes: order::median(&queues)?,
+            interval: order::median_interval(&queues, 0.95),
+            drops: queues.len(),
+            load: full.iter().map(|loss| loss.load).min_by(f64::total_cmp)?,
+        });
+    }
+    // A queue stood at a full line: so much at least fits.
+    let stood =
+        rows.iter().filter(|row| row.load >= FULL).filter_map(|row| row.queue_bytes).max_by(f64::total_cmp);
+    match (stood, losses.is_empty()) {
+        (Some(bytes), _) => Some(Finding::LowerBound { bytes, other_losses: losses.len() }),
+        (None, true) => Some(Finding::LowerBound { bytes: largest, other_losses: 0 }),
+        (None, false) => Some(Finding::NotAFullQueue {
+            losses: losses.len(),
+            load: losses.iter().map(|loss| loss.load).max_by(f64::total_cmp)?,
+            queue_bytes: losses.iter().map(|loss| loss.queue).max_by(f64::total_cmp)?,
+        }),
+    }
+}
+
+/// A loss is repaired within so many round trips; what is sent again later was lost anew.
+const REPAIR_ROUND_TRIPS: f64 = 4.0;
+
+/// Every interval in which a repair began. It begins a round trip after the drop: the queue was full in that interval or in
+/// the one before.
+fn losses<'r>(rows: &'r [Row], path: &Path) -> impl Iterator<Item = Loss> + 'r {
+    let repair_s = REPAIR_ROUND_TRIPS * path.base_rtt_s;
+    let repairs = move |row: &Row| row.reading.retransmits > 0 && row.reading.span_s < repair_s;
+    let of = move |at: usize| {
+        let began = rows[at].reading.retransmits > 0 && (at == 0 || !repairs(&rows[at - 1]));
+        let around = &rows[at.saturating_sub(1)..=at];
+        let queue = around.iter().filter_map(|row| row.queue_bytes).max_by(f64::total_cmp);
+        let load = around.iter().map(|row| row.load).max_by(f64::total_cmp);
+        began.then_some(())?;
+        // Where the window jumped and the kernel told no round trip, no queue was seen.
+        Some(Loss { queue: queue.unwrap_or(0.0), load: load? })
+    };
+    (0..rows.len()).filter_map(of)
+}
+
+/// A buffer that suits a path, by one rule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fit {
+    /// What it is for.
+    pub wish: &'static str,
+    /// Bytes.
+    pub bytes: f64,
+}
+
+/// The buffers with which a path would be fit, largest first.
+///
+/// Units: bit/s, s, flows ≥ 1. Source: Villamizar and Song 1994; Appenzeller, Keslassy and McKeown 2004; one back-off of a
+/// single flow that keeps the line full (Reno halves, CUBIC keeps 0.7: RFC 9438 section 4.6).
+#[must_use]
+pub fn fits(drain_bps: f64, rtt_s: f64, flows: f64) -> Vec<Fit> {
+    let fit = |wish, bytes: Option<f64>| bytes.map(|bytes| Fit { wish, bytes });
+    let mut fits: Vec<Fit> = [
+        fit("one flow of Reno never leaves the line idle", buffer_for_backoff_bytes(drain_bps, rtt_s, 0.5)),
+        fit("one flow of CUBIC never leaves the line idle", buffer_for_backoff_bytes(drain_bps, rtt_s, 0.7)),
+        fit("as many flows as these, out of step", buffer_for_flows_bytes(drain_bps, rtt_s, flows)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    fits.sort_by(|one, other| other.bytes.total_cmp(&one.bytes));
+    fits
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Published series of a switch test, and sawtooths through queues of known size.
+
+use super::*;
+
+const MIB: f64 = 1_048_576.0;
+
+/// Goodput alone on 10 Gb/s with an MTU of 9000: 8948 of 9038 bytes.
+const ALONE: f64 = 10e9 * 8948.0 / 9038.0;
+
+fn path() -> Path {
+    Path { drain_bps: 10e9, alone_bps: ALONE, others_bps: 2.0161e9, base_rtt_s: 0.0508 }
+}
+
+/// MBytes of 2^20 in a second, retransmissions, window in MiB: as a science network's pages print them.
+fn printed(rows: &[(f64, u64, f64)]) -> Vec<Reading> {
+    let reading = |(megabytes, retransmits, window): &(f64, u64, f64)| Reading {
+        span_s: 1.0,
+        goodput_bps: megabytes * MIB * 8.0,
+        cwnd_bytes: Some(window * MIB),
+        rtt_s: None,
+        retransmits: *retransmits,
+    };
+    rows.iter().map(reading).collect()
+}
+
+/// The sample of a switch with 64 MB: the window ended the growth, nothing was dropped at the full link.
+#[test]
+fn the_sample_with_64_mb_is_a_lower_bound() {
+    let series = printed(&[
+        (155.0, 0, 5.85),
+        (115.0, 1, 6.01),
+        (125.0, 0, 6.62),
+        (142.0, 0, 7.97),
+        (178.0, 0, 10.1),
+        (224.0, 0, 12.9),
+        (286.0, 0, 16.6),
+        (368.0, 0, 21.0),
+        (469.0, 0, 26.5),
+        (565.0, 2, 32.4),
+        (691.0, 0, 39.6),
+        (789.0, 0, 47.3),
+        (882.0, 0, 55.5),
+        (924.0, 0, 63.7),
+        (925.0, 0, 71.7),
+        (926.0, 0, 79.5),
+        (928.0, 0, 84.9),
+        (924.0, 0, 85.0),
+    ]);
+    let Some(Finding::LowerBound { bytes, other_losses }) = study(&series, &path()) else {
+        panic!("{:?}", study(&series, &path()))
+    };
+    assert!((bytes - 51.4e6).abs() < 0.1e6, "{bytes}");
+    assert_eq!(other_losses, 2);
+    let rows = rows(&series, &path());
+    assert!((rows[13].rtt_s.unwrap() - 0.0645).abs() < 5e-5, "{:?}", rows[13]);
+    assert!((rows[13].queue_bytes.unwrap() - 17.1e6).abs() < 1e5, "{:?}", rows[13]);
+    assert_eq!(rows[0].rtt_s, None, "nothing is known of the window at the start");
+}
+
+/// The sample of a switch with 36 MB: packets were lost at half the load, with the round trip flat.
+#[test]
+fn the_sample_with_36_mb_was_not_a_full_queue() {
+    let series = printed(&[
+        (155.0, 0, 5.86),
+        (118.0, 1, 6.02),
+        (125.0, 0, 6.74),
+        (148.0, 0, 8.25),
+        (185.0, 3, 10.5),
+        (235.0, 1, 13.6),
+        (300.0, 0, 17.4),
+        (385.0, 44, 13.6),
+        (491.0, 0, 27.8),
+        (590.0, 2, 34.1),
+        (691.0, 99, 20.4),
+        (406.0, 0, 20.6),
+        (409.0, 0, 20.9),
+        (416.0, 1, 22.0),
+        (452.0, 0, 24.0),
+    ]);
+    let Some(Finding::NotAFullQueue { losses, load, queue_bytes }) = study(&series, &path()) else {
+        panic!("{:?}", study(&series, &path()))
+    };
+    assert_eq!(losses, 7, "seconds are longer than a repair takes");
+    assert!((0.75..0.80).contains(&load), "{load}");
+    assert!(queue_bytes < 3e6, "{queue_bytes}");
+}
+
+/// A flow that fills a queue of `buffer` bytes, drops and backs off to 0.7 of its window, `drops` times.
+fn sawtooth(buffer: f64, drops: usize) -> Vec<Reading> {
+    let path = path();
+    let left = (path.drain_bps - path.others_bps) / path.drain_bps * ALONE;
+    let full = left * (path.base_rtt_s + buffer * 8.0 / path.drain_bps) / 8.0;
+    let mut series = Vec::new();
+    for _ in 0..drops {
+        for step in 0..40 {
+            let window = full * (0.7 + 0.3 * f64::from(step) / 39.0);
+            let rtt = (window * 8.0 / left).max(path.base_rtt_s);
+            series.push(Reading {
+                span_s: 0.1,
+                goodput_bps: window * 8.0 / rtt,
+                cwnd_bytes: Some(window),
+                rtt_s: Some(rtt),
+                retransmits: 0,
+            });
+        }
+        let window = full * 0.7;
+        series.push(Reading {
+            span_s: 0.1,
+            goodput_bps: left,
+            cwnd_bytes: Some(window),
+            rtt_s: Some((window * 8.0 / left).max(path.base_rtt_s)),
+            retransmits: 300,
+        });
+    }
+    series
+}
+
+#[test]
+fn a_full_queue_gives_its_size() {
+    for buffer in [1e6, 4e6, 16e6, 36e6, 64e6] {
+        let Some(Finding::Estimate { bytes, interval, drops, load }) = study(&sawtooth(buffer, 8), &path())
+        else {
+            panic!("{buffer}: {:?}", study(&sawtooth(buffer, 8), &path()))
+        };
+        assert!((bytes / buffer - 1.0).abs() < 0.01, "{bytes} of {buffer}");
+        let interval = interval.unwrap();
+        assert!(interval.low <= bytes && bytes <= interval.high);
+        assert_eq!(drops, 8);
+        assert!((load - 1.0).abs() < 1e-3, "{load}");
+    }
+    let mut series = sawtooth(4e6, 8);
+    // The repair goes on in the next interval.
+    (0..8).for_each(|drop| series[(drop * 41 + 41).min(327)].retransmits = 20);
+    assert!(matches!(study(&series, &path()), Some(Finding::Estimate { drops: 8, .. })));
+    let Some(Finding::Estimate { interval, .. }) = study(&sawtooth(4e6, 3), &path()) else { panic!() };
+    assert_eq!(interval, None, "three drops bound nothing");
+}
+
+#[test]
+fn losses_beside_the_full_queue_do_not_pull_the_estimate_down() {
+    let mut series = sawtooth(16e6, 6);
+    // Single losses where the window has just begun to grow: no queue stands.
+    for at in [45, 86, 127] {
+        series[at].retransmits = 1;
+    }
+    let Some(Finding::Estimate { bytes, .. }) = study(&series, &path()) else { panic!() };
+    assert!((bytes / 16e6 - 1.0).abs() < 0.01, "{bytes}");
+}
+
+#[test]
+fn nothing_is_said_without_windows_and_round_trips() {
+    let blind = Reading { goodput_bps: 1e9, ..Reading::default() };
+    assert_eq!(study(&[blind; 10], &path()), None);
+    assert_eq!(study(&[], &path()), None);
+    assert_eq!(study(&sawtooth(1e6, 1), &Path { drain_bps: 0.0, ..path() }), None);
+    assert_eq!(study(&sawtooth(1e6, 1), &Path { others_bps: f64::NAN, ..path() }), None);
+}
+
+/// 10 Gb/s and 50 ms: the product is 62.5 MB, CUBIC needs 26.79 MB, two flows 44.19 MB.
+#[test]
+fn sizes_for_a_path_follow_the_rules() {
+    let fits = fits(10e9, 0.05, 2.0);
+    let bytes: Vec<f64> = fits.iter().map(|fit| (fit.bytes / 1e4).round() / 100.0).collect();
+    assert_eq!(bytes, [62.5, 44.19, 26.79]);
+}
