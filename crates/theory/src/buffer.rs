@@ -5,9 +5,13 @@
 //! a drop the largest queue is a lower bound; with drops of another kind nothing is said of the buffer, and that is the
 //! finding. Sizes by which the path would be fit stand beside it.
 
+mod record;
+
 use crate::domain::{not_negative, positive};
 use crate::queueing::{buffer_for_backoff_bytes, buffer_for_flows_bytes, implied_rtt_s, queue_bytes};
 use crate::stats::{Interval, order};
+
+pub use record::{path, series};
 
 /// Least load of the link in the interval before a drop at which the drop may be that of a full queue.
 const FULL: f64 = 0.95;

@@ -1,0 +1,122 @@
+//! The series of a flow as it was recorded.
+
+use linerate_model::metrics::{Sample, Side, tcp};
+use linerate_model::{FlowRecord, RunRecord};
+use linerate_units::{Bitrate, Span};
+
+use super::{Path, Reading};
+
+/// What the sender of a flow saw, interval by interval, omitted ones left out.
+#[must_use]
+pub fn series(flow: &FlowRecord) -> Vec<Reading> {
+    let reading = |sample: &Sample| {
+        let acked = sample.readings.get(tcp::BYTES_ACKED)?;
+        Some(Reading {
+            span_s: sample.span().as_secs_f64(),
+            goodput_bps: Bitrate::of(acked, sample.span())?.bps(),
+            cwnd_bytes: sample.readings.get(tcp::CWND).map(|window| window.get() as f64),
+            rtt_s: sample.readings.get(tcp::SRTT).map(Span::as_secs_f64),
+            retransmits: sample.readings.get(tcp::RETRANSMITS).unwrap_or(0),
+        })
+    };
+    flow.samples_of(Side::Sender).filter(|sample| !sample.outside).filter_map(reading).collect()
+}
+
+/// The path of a flow: the line as stated or as the slower interface has it, the smallest round trip of the flow or before it.
+/// `others_bps` is what other traffic takes of the line. Absent where no line has a rate.
+#[must_use]
+pub fn path(run: &RunRecord, flow: &FlowRecord, others_bps: f64) -> Option<Path> {
+    let stated = run.start.as_ref().and_then(|start| start.spec.host.link);
+    let links = run.hosts.iter().filter_map(|host| host.link.as_ref()?.speed);
+    let drain = stated.or_else(|| links.min_by(|one, other| one.bps().total_cmp(&other.bps())))?;
+    let alone = flow.ladder.iter().find(|ceiling| ceiling.limit == "link")?;
+    let smallest = flow.samples_of(Side::Sender).filter_map(|sample| sample.readings.get(tcp::MIN_RTT)).min();
+    let idle = run.idle.as_ref().map(|idle| idle.rtt.min_ns as f64 / 1e9);
+    let base_rtt_s = smallest.map(Span::as_secs_f64).into_iter().chain(idle).min_by(f64::total_cmp)?;
+    Some(Path { drain_bps: drain.bps(), alone_bps: alone.bitrate_bps, others_bps, base_rtt_s })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::{
+        Body, Ceiling, Direction, Event, FlowPlan, HostInfo, LinkInfo, LinkKind, Readings, Transport,
+    };
+    use linerate_units::{Bytes, Timestamp};
+
+    fn record() -> RunRecord {
+        let plan = FlowPlan {
+            flow: 0,
+            name: "upload".to_owned(),
+            from: String::new(),
+            to: String::new(),
+            transport: Transport::Tcp,
+            direction: Direction::Upload,
+            streams: 1,
+        };
+        let link = |gigabits: f64| {
+            let speed = Bitrate::from_bps(gigabits * 1e9);
+            let link = LinkInfo {
+                name: String::new(),
+                kind: LinkKind::Tun,
+                speed,
+                full_duplex: None,
+                mtu: 9000,
+                driver: None,
+                offloads: Vec::new(),
+            };
+            Body::Host { info: HostInfo { link: Some(link), ..HostInfo::default() } }
+        };
+        let sample = |number: u64, outside| {
+            let mut readings = Readings::default();
+            readings.put(tcp::BYTES_ACKED, Bytes::new(125_000_000));
+            readings.put(tcp::CWND, Bytes::new(1_000_000 * number));
+            readings.put(tcp::SRTT, Span::from_ms(50 + number));
+            readings.put(tcp::MIN_RTT, Span::from_ms(50));
+            let (start_ns, end_ns) = (
+                Timestamp::from_ns(number * 1_000_000_000),
+                Timestamp::from_ns((number + 1) * 1_000_000_000),
+            );
+            Body::Sample {
+                flow: 0,
+                sample: Sample { side: Side::Sender, start_ns, end_ns, outside, readings },
+            }
+        };
+        let ceiling = Ceiling { limit: "link".to_owned(), bitrate_bps: 9.9e9, because: String::new() };
+        let bodies = [
+            link(40.0),
+            link(10.0),
+            Body::FlowPlanned(plan),
+            sample(0, true),
+            sample(1, false),
+            sample(2, false),
+            Body::Ceilings { flow: 0, ladder: vec![ceiling], ceiling: None },
+        ];
+        let event = |(number, body): (u64, Body)| {
+            let host = u16::from(number == 1);
+            Event { run: "r".to_owned(), host, seq: number, at: Timestamp::START, body }
+        };
+        RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_senders_intervals_and_the_slower_line_are_taken() {
+        let run = record();
+        let series = series(&run.flows[0]);
+        assert_eq!(series.len(), 2, "the omitted interval is out");
+        assert_eq!((series[0].goodput_bps, series[0].span_s), (1e9, 1.0));
+        assert_eq!((series[1].cwnd_bytes, series[1].rtt_s), (Some(2e6), Some(0.052)));
+        let path = path(&run, &run.flows[0], 2e9).unwrap();
+        assert_eq!(path, Path { drain_bps: 10e9, alone_bps: 9.9e9, others_bps: 2e9, base_rtt_s: 0.05 });
+    }
+
+    #[test]
+    fn without_a_line_there_is_no_path() {
+        let mut run = record();
+        run.hosts.clear();
+        assert_eq!(path(&run, &run.flows[0], 0.0), None);
+        let mut run = record();
+        run.flows[0].ladder.clear();
+        assert_eq!(path(&run, &run.flows[0], 0.0), None);
+    }
+}
