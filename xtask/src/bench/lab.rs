@@ -1,5 +1,6 @@
 //! Figures of the lab: what its networks carry, delay and lose beside what theory says, and what they cost.
 
+mod ab;
 mod carried;
 mod expected;
 mod limits;
@@ -97,6 +98,13 @@ pub(super) const TRIALS: &[Trial] = &[
     Trial {
         figures: &[row("lab-first-drop", OF_THEORY, Bar::Within { low: 0.9, high: 1.1 })],
         measure: tcp::first_drop,
+    },
+    Trial {
+        figures: &[
+            row("lab-compare-1-percent", "found", Bar::AtLeast(1.0)),
+            row("lab-compare-equal", "false alarms", Bar::Below(1.0)),
+        ],
+        measure: ab::planted,
     },
 ];
 

@@ -80,6 +80,12 @@ impl<'a> Network<'a> {
         Run::read(&output)
     }
 
+    /// `linerate lab set`, while it is up.
+    pub(super) fn set(&self, part: &str, change: &str) -> Result<(), String> {
+        let command = self.lab(&["set", "--lab", &self.name, part, change]);
+        Process::start(self.bench, &command)?.finish(PATIENCE, |_| ()).map(drop)
+    }
+
     /// `linerate lab status --json`.
     pub(super) fn status(&self) -> Result<Value, String> {
         let command = self.lab(&["status", &self.name, "--json"]);

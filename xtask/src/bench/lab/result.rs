@@ -44,6 +44,11 @@ impl Run {
             .ok_or_else(|| format!("the result has no {path}"))
     }
 
+    /// The whole document.
+    pub(super) fn text(&self) -> String {
+        self.document.to_string()
+    }
+
     /// Whether the run warned about itself in this way.
     pub(super) fn has_caveat(&self, kind: &str) -> bool {
         [&self.document["flows"][0]["caveats"], &self.document["caveats"]]

@@ -1,0 +1,92 @@
+//! A planted change of the rate, and none: what `linerate compare` says of them.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::super::Bench;
+use super::super::figure::Readings;
+use super::super::process::Process;
+use super::super::tools::PATIENCE;
+use super::length;
+use super::network::{Network, Upload};
+
+/// Rate of the port in each configuration: as it is, one per cent more, and as it is once more.
+const RATES: [(&str, &str); 3] = [("base", "100M"), ("more", "101M"), ("same", "100M")];
+
+/// A folder for results that goes when this is dropped.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Fifteen repeats of each configuration in turn; 1 where the change is found, and 1 where one is found that is not there.
+pub(super) fn planted(bench: &Bench) -> Result<Vec<Readings>, String> {
+    let network = Network::up(bench, "pair", &["link.b.rate=100M"])?;
+    let folder = Folder(std::env::temp_dir().join(format!("linerate-bench-ab-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).map_err(|error| format!("{}: {error}", folder.0.display()))?;
+    let repeats = if bench.quick { 6 } else { 15 };
+    let upload =
+        Upload { from: "a", to: "b", length: length(bench, 2, 1), options: &["-C", "cubic", "-O", "1"] };
+    for repeat in 0..repeats {
+        for (name, rate) in RATES {
+            network.set("link.b", &format!("rate={rate}"))?;
+            let run = network.upload(&upload, || ())?;
+            let file = folder.0.join(format!("{name}-{repeat}"));
+            std::fs::write(&file, run.text()).map_err(|error| format!("{}: {error}", file.display()))?;
+        }
+    }
+    let found = compared(bench, &folder.0, repeats, "more")?;
+    let none = compared(bench, &folder.0, repeats, "same")?;
+    Ok(vec![found.reading("higher", repeats), none.reading("not_shown", repeats).turned()])
+}
+
+/// What was said of the goodput.
+struct Said {
+    outcome: String,
+    relative: f64,
+    p: f64,
+}
+
+impl Said {
+    /// 1 if that was said.
+    fn reading(&self, outcome: &str, repeats: u32) -> Readings {
+        let note = format!(
+            "{repeats} repeats in turn: {}, {:+.3} %, p = {:.4}",
+            self.outcome,
+            self.relative * 100.0,
+            self.p
+        );
+        let said = self.outcome == outcome || (outcome == "not_shown" && self.outcome == "below_noise");
+        Readings::once(f64::from(u8::from(said)), note)
+    }
+}
+
+impl Readings {
+    /// 0 for 1 and 1 for 0.
+    fn turned(mut self) -> Self {
+        self.all.iter_mut().for_each(|reading| *reading = 1.0 - *reading);
+        self
+    }
+}
+
+fn compared(bench: &Bench, folder: &Path, repeats: u32, other: &str) -> Result<Said, String> {
+    let files = |name: &str| {
+        let file = |repeat| folder.join(format!("{name}-{repeat}")).display().to_string();
+        format!("{name}={}", (0..repeats).map(file).collect::<Vec<_>>().join(","))
+    };
+    let words = ["compare", "--json", "--quantity", "goodput", &files("base"), &files(other)];
+    let command: Vec<String> = std::iter::once(bench.linerate.display().to_string())
+        .chain(words.iter().map(|word| (*word).to_owned()))
+        .collect();
+    let output = Process::start(bench, &command)?.finish(PATIENCE, |_| ())?;
+    let document: Value = serde_json::from_slice(&output)
+        .map_err(|error| format!("linerate compare printed no JSON: {error}"))?;
+    let comparison = &document["comparisons"][0];
+    let number = |key: &str| comparison[key].as_f64().ok_or_else(|| format!("the comparison has no {key}"));
+    let outcome = comparison["outcome"].as_str().ok_or("the comparison has no outcome")?.to_owned();
+    Ok(Said { outcome, relative: number("relative")?, p: number("p")? })
+}
