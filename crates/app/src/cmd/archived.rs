@@ -11,7 +11,7 @@ use crate::args::{ArchiveArgs, ExportArgs, FormatName, HistoryArgs, ShowArgs};
 use crate::exit::Exit;
 use crate::{say, terminal};
 
-pub(super) fn archive(args: &ArchiveArgs) -> Result<SqliteArchive, ArchiveError> {
+pub(in crate::cmd) fn archive(args: &ArchiveArgs) -> Result<SqliteArchive, ArchiveError> {
     match &args.archive {
         Some(location) => open(location),
         None => default_path().and_then(|path| SqliteArchive::open(&path)),
