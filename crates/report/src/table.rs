@@ -68,6 +68,18 @@ impl Table {
         Self(columns)
     }
 
+    /// True if the columns fit side by side.
+    pub(crate) fn fits(&self, view: &View) -> bool {
+        let widths: usize = self.0.iter().map(Column::width).sum();
+        widths + GAP * self.0.len().saturating_sub(1) <= view.columns()
+    }
+
+    /// The table without the columns that have this head.
+    pub(crate) fn without(mut self, head: &str) -> Self {
+        self.0.retain(|column| column.head != head);
+        self
+    }
+
     /// The lines of the table; one column below the other where they do not fit side by side.
     pub(crate) fn lines(&self, view: &View) -> Vec<String> {
         let widths: Vec<usize> = self.0.iter().map(Column::width).collect();

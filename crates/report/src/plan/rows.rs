@@ -4,7 +4,7 @@ use linerate_model::{Direction, PlanPoint, PlanRecord, PointSummary};
 
 use super::cells::{middle, spread};
 use super::missing;
-use crate::layout::{Ink, harmless};
+use crate::layout::{Ink, View, harmless};
 use crate::quantity::ABSENT;
 use crate::table::{Cell, Column, Table};
 
@@ -38,14 +38,41 @@ struct Row<'r> {
     ways: Vec<&'r Way>,
 }
 
+/// Columns that a narrow page does without, the first to go first.
+const DISPENSABLE: &[&str] = &["fairness", "cpu in", "cpu out", "rtt"];
+
+/// The table of a plan as far as it fits a page; absent while nothing is summed up.
+pub(super) fn fitting(record: &PlanRecord, view: &View) -> Option<(Table, bool)> {
+    let beside = ways(record).len() <= MOST_SIDE_BY_SIDE;
+    let mut narrowest = None;
+    // Flows side by side if that fits, else one below the other; each with fewer and fewer columns.
+    for beside in [true, false].into_iter().filter(|way| beside || !way) {
+        let mut table = laid_out(record, beside)?;
+        let mut left_out = false;
+        for head in std::iter::once("").chain(DISPENSABLE.iter().copied()) {
+            table = table.without(head);
+            left_out |= !head.is_empty();
+            if table.fits(view) {
+                return Some((table, left_out));
+            }
+        }
+        narrowest.get_or_insert((table, left_out));
+    }
+    narrowest
+}
+
 /// The table of a plan; absent while nothing is summed up.
 pub(super) fn table(record: &PlanRecord) -> Option<Table> {
+    laid_out(record, ways(record).len() <= MOST_SIDE_BY_SIDE)
+}
+
+/// The table with flows beside each other, or with a row for each.
+fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
     let start = record.start.as_ref()?;
     let ways = ways(record);
     if record.summaries.is_empty() {
         return None;
     }
-    let beside = ways.len() <= MOST_SIDE_BY_SIDE;
     let rows: Vec<Row<'_>> = if beside {
         start.points.iter().map(|point| Row { point, ways: ways.iter().collect() }).collect()
     } else {
@@ -73,7 +100,7 @@ pub(super) fn table(record: &PlanRecord) -> Option<Table> {
         let cells = rows.iter().map(|row| rate(record, row.point, row.ways[0])).collect();
         columns.push(Column::numbers("rate", cells));
     }
-    columns.extend(BEHIND.iter().filter_map(|(quantity, head)| behind(record, &rows, quantity, head)));
+    columns.extend(BEHIND.iter().filter_map(|(quantity, head)| joined(record, &rows, quantity, head)));
     columns.extend(trials_column(record, &rows));
     Some(Table::new(columns))
 }
@@ -154,10 +181,6 @@ fn joined(record: &PlanRecord, rows: &[Row<'_>], quantity: &str, head: &'static 
     }
     let cells = cells.into_iter().map(|text| Cell::plain(text.unwrap_or_else(|| ABSENT.to_owned()))).collect();
     Some(if quantity == "verdict" { Column::words(head, cells) } else { Column::numbers(head, cells) })
-}
-
-fn behind(record: &PlanRecord, rows: &[Row<'_>], quantity: &str, head: &'static str) -> Option<Column> {
-    joined(record, rows, quantity, head)
 }
 
 /// What a search found at each point.

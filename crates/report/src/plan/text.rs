@@ -3,7 +3,7 @@
 use linerate_model::{Outcome, PlanRecord, PointSummary};
 
 use super::cells::figure;
-use super::rows::table;
+use super::rows::fitting;
 use super::{label, missing};
 use crate::layout::{Ink, View, harmless, wrap};
 
@@ -25,7 +25,9 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
     for (number, piece) in heading(record).iter().enumerate() {
         line(if number == 0 { Ink::Result } else { Ink::Plain }, piece, 0);
     }
-    if let Some(table) = table(record) {
+    let table = fitting(record, view);
+    let left_out = table.as_ref().is_some_and(|(_, left_out)| *left_out);
+    if let Some((table, _)) = table {
         out += &format!("\n{}\n", table.lines(view).join("\n"));
     }
     let mut line = |ink, text: &str, indent: usize| {
@@ -41,6 +43,9 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
         for (ink, text) in remarks {
             line(ink, &text, if title.is_empty() { 0 } else { 2 });
         }
+    }
+    if left_out {
+        line(Ink::Faint, "Columns that did not fit are in --json and in reports.", 0);
     }
     if let Some(kept) = &view.kept {
         let unfinished = record.outcome.is_none_or(|outcome| outcome != Outcome::Completed);

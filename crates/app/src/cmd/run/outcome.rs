@@ -12,6 +12,9 @@ use crate::cmd::{measuring::format_of, page};
 use crate::exit::Exit;
 use crate::{say, terminal};
 
+/// Columns of a page that nobody watches.
+const WIDE: usize = 160;
+
 /// Prints the result and writes the report file.
 pub(super) fn print(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -> Exit {
     let printed = if args.json {
@@ -19,7 +22,7 @@ pub(super) fn print(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -
     } else if args.json_stream {
         Exit::Done
     } else {
-        let view = View { kept, ..terminal::stdout_view() };
+        let view = View { kept, ..view() };
         page::print(plan::text(record, &view).as_bytes())
     };
     let Some(path) = &args.report else { return printed };
@@ -32,10 +35,20 @@ pub(super) fn print(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -
     }
 }
 
-/// Writes a report; a file that is there is replaced only when the new one is complete.
+/// The page of a plan: a table that goes to a file or another program may be wide.
+pub(in crate::cmd) fn view() -> View {
+    let view = terminal::stdout_view();
+    if terminal::printed() { view } else { View { width: WIDE, ..view } }
+}
+
 fn report(record: &PlanRecord, path: &Path) -> io::Result<()> {
     let mut text = Vec::new();
     write(record, format_of(path).unwrap_or_default(), &mut text)?;
+    replace(path, &text)
+}
+
+/// Writes a file; one that is there is replaced only when the new one is complete.
+pub(in crate::cmd) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = path.with_file_name(name);
@@ -55,7 +68,7 @@ pub(in crate::cmd) fn write(record: &PlanRecord, format: FormatName, out: &mut d
         }
         FormatName::Csv | FormatName::SummaryCsv => plan::csv(record, out).map_err(io::Error::other),
         FormatName::Markdown => out.write_all(plan::markdown(record).as_bytes()),
-        FormatName::Text => out.write_all(plan::text(record, &View::default()).as_bytes()),
+        FormatName::Text => out.write_all(plan::text(record, &View { width: WIDE, ..View::default() }).as_bytes()),
         FormatName::Jsonl | FormatName::Svg => {
             Err(io::Error::other("a plan has no such form; give json, csv, markdown or text"))
         }
