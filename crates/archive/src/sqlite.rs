@@ -273,7 +273,9 @@ fn insert(transaction: &Transaction<'_>, event: &Event, body: &str) -> rusqlite:
                 ])?;
         }
         Body::PlanResumed => {
-            transaction.prepare_cached("UPDATE run SET outcome = NULL WHERE id = ?1")?.execute([&event.run])?;
+            transaction
+                .prepare_cached("UPDATE run SET outcome = NULL WHERE id = ?1")?
+                .execute([&event.run])?;
         }
         Body::Grouped(GroupPlace { plan: Some(place), .. }) => {
             transaction

@@ -66,8 +66,13 @@ impl<'a> PlanLog<'a> {
     /// Notes something.
     pub fn note(&mut self, body: Body) {
         let at = Timestamp::from_ns(clock::now().as_ns().saturating_sub(self.epoch.as_ns()));
-        let event =
-            Event { run: self.run.clone(), host: 0, seq: self.record.events, at: at.max(self.record.last), body };
+        let event = Event {
+            run: self.run.clone(),
+            host: 0,
+            seq: self.record.events,
+            at: at.max(self.record.last),
+            body,
+        };
         self.record.apply(&event);
         let mut failures = Vec::new();
         for slot in &mut self.sinks {

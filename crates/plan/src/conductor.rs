@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::{Body, Outcome, PlanRecord, PlanJudgement, PointSummary, SearchEnd, SearchStep, TrialEnd, TrialRun};
+use linerate_model::{
+    Body, Outcome, PlanJudgement, PlanRecord, PointSummary, SearchEnd, SearchStep, TrialEnd, TrialRun,
+};
 use linerate_units::Span;
 
 use crate::assertion::{self, judge, judge_at};
@@ -93,8 +95,9 @@ impl<'p> Conductor<'p> {
     ) -> Result<Self, PointError> {
         let mut conductor = Self::new(plan)?;
         conductor.progress = Progress::of(record);
-        let ids: BTreeMap<PointId, usize> =
-            (0..plan.grid.len()).map(|number| Ok((plan.point(number)?.id, number))).collect::<Result<_, _>>()?;
+        let ids: BTreeMap<PointId, usize> = (0..plan.grid.len())
+            .map(|number| Ok((plan.point(number)?.id, number)))
+            .collect::<Result<_, _>>()?;
         for trial in &record.trials {
             let Ok(id) = trial.point.parse::<PointId>() else { continue };
             let Some(number) = ids.get(&id) else { continue };
@@ -103,7 +106,9 @@ impl<'p> Conductor<'p> {
                 Some(step) => conductor.point_of_step(*number, step.number)?,
                 None => Some(plan.point(*number)?),
             };
-            let Some(point) = point.filter(|point| content_of(trial) == Some(point.content)) else { continue };
+            let Some(point) = point.filter(|point| content_of(trial) == Some(point.content)) else {
+                continue;
+            };
             if let Some(step) = &trial.step {
                 if is_complete(trial) {
                     conductor.steps.entry((id, repeat)).or_default().push(trial.clone());
@@ -158,7 +163,9 @@ impl<'p> Conductor<'p> {
     }
 
     fn next_step(&self, trial: Trial) -> Result<Option<Task>, PointError> {
-        let Some(step) = self.bisection(trial)?.and_then(|bisection| bisection.step()) else { return Ok(None) };
+        let Some(step) = self.bisection(trial)?.and_then(|bisection| bisection.step()) else {
+            return Ok(None);
+        };
         let mut point = self.plan.point_with(trial.point, Some(&step.value))?;
         let confirm = self.plan.search.as_ref().and_then(|search| search.confirm).filter(|_| step.confirm);
         if let Some(length) = confirm {
@@ -302,7 +309,11 @@ impl<'p> Conductor<'p> {
 
 /// What becomes of the plan's assertions, for its log. `others` are the plans that they name, by those names.
 #[must_use]
-pub fn judgements(plan: &Plan, summaries: &[PointSummary], others: &BTreeMap<String, PlanRecord>) -> Vec<PlanJudgement> {
+pub fn judgements(
+    plan: &Plan,
+    summaries: &[PointSummary],
+    others: &BTreeMap<String, PlanRecord>,
+) -> Vec<PlanJudgement> {
     let told = |judgement: crate::Judgement| PlanJudgement {
         assertion: judgement.assertion,
         point: judgement.point.to_string(),

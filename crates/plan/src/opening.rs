@@ -71,9 +71,8 @@ impl Plan {
 
     /// The hosts that a flow begins or ends at, in the order of the plan.
     pub fn used_hosts(&self) -> impl Iterator<Item = &Host> {
-        let used = |host: &&Host| {
-            self.flows.iter().any(|flow| flow.from == host.name || flow.to == host.name)
-        };
+        let used =
+            |host: &&Host| self.flows.iter().any(|flow| flow.from == host.name || flow.to == host.name);
         self.hosts.iter().filter(used)
     }
 }
@@ -91,7 +90,8 @@ fn told_axis(axis: &Axis) -> PlanAxis {
         Setting::Memory(_) => Some("bytes"),
         Setting::Default | Setting::Flag(_) | Setting::Text(_) => None,
     });
-    let value = |value: &crate::AxisValue| PlanValue { label: value.label.clone(), number: value.setting.number() };
+    let value =
+        |value: &crate::AxisValue| PlanValue { label: value.label.clone(), number: value.setting.number() };
     PlanAxis {
         name: axis.name.clone(),
         unit: unit.map(str::to_owned),

@@ -53,9 +53,9 @@ impl Takings {
         for ((number, flow), test) in plan.flows.iter().enumerate().zip(&point.tests) {
             for direction in test.spec.traffic.phases().into_iter().flatten() {
                 for (at, quantity) in QUANTITIES.iter().enumerate() {
-                    let found = trials.values().filter_map(|trial| {
-                        trial.get(number).and_then(Option::as_ref)?.get(direction, at)
-                    });
+                    let found = trials
+                        .values()
+                        .filter_map(|trial| trial.get(number).and_then(Option::as_ref)?.get(direction, at));
                     summaries.extend(summary(point.id, &flow.name, direction, quantity, found));
                 }
             }
@@ -94,10 +94,13 @@ fn add_fairness(plan: &Plan, trial: &mut TrialFigures) {
             _ => None,
         };
         let rates: Option<Vec<f64>> = judged.iter().map(rate).collect();
-        let Some(index) = rates.filter(|rates| rates.len() > 1).and_then(|rates| jain(&rates)) else { continue };
+        let Some(index) = rates.filter(|rates| rates.len() > 1).and_then(|rates| jain(&rates)) else {
+            continue;
+        };
         for at in judged {
             let figures = trial.get_mut(at).and_then(Option::as_mut).into_iter();
-            for (_, figures) in figures.flat_map(|figures| &mut figures.0).filter(|(of, _)| *of == direction) {
+            for (_, figures) in figures.flat_map(|figures| &mut figures.0).filter(|(of, _)| *of == direction)
+            {
                 figures[fairness] = Some(Measured::Number(index));
             }
         }

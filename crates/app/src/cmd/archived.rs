@@ -204,7 +204,9 @@ fn points_of<'r>(plan: &'r PlanRecord, typed: &str) -> Result<Vec<&'r str>, Stri
     };
     let found: Vec<&str> = points.iter().filter(is).map(|point| point.id.as_str()).collect();
     if found.is_empty() {
-        return Err(format!("--point {typed}: no point of the plan has these values; linerate show lists them"));
+        return Err(format!(
+            "--point {typed}: no point of the plan has these values; linerate show lists them"
+        ));
     }
     Ok(found)
 }

@@ -108,7 +108,8 @@ pub fn judge_at(plan: &Plan, claim: &Claim, point: &Point, results: &dyn Results
         let directions = test.spec.traffic.phases().into_iter().flatten();
         directions.map(move |direction| (test.flow.as_str(), direction))
     });
-    let outcome = |(flow, direction)| Judge { plan, results, choice: &choice, flow, direction }.outcome(claim);
+    let outcome =
+        |(flow, direction)| Judge { plan, results, choice: &choice, flow, direction }.outcome(claim);
     ways.map(outcome).collect()
 }
 

@@ -135,9 +135,12 @@ pub const QUANTITIES: &[Quantity] = &[
         // A run knows nothing of those beside it.
         |_, _| None,
     ),
-    quantity("mss", Dimension::Memory, "Payload of a full segment, as the sending kernel used it (TCP).", |_, flow| {
-        number(f64::from(flow.sender_settings.as_ref()?.mss.effective?))
-    }),
+    quantity(
+        "mss",
+        Dimension::Memory,
+        "Payload of a full segment, as the sending kernel used it (TCP).",
+        |_, flow| number(f64::from(flow.sender_settings.as_ref()?.mss.effective?)),
+    ),
     quantity(
         "delivered",
         Dimension::Memory,
@@ -204,9 +207,12 @@ pub const QUANTITIES: &[Quantity] = &[
         "How much later than planned it began to measure, by its own host's clock.",
         |run, _| number(run.group_start?.late.as_ns() as f64),
     ),
-    quantity("clock_error", Dimension::Time, "Largest error of that clock against the coordinator's.", |run, _| {
-        number(run.group_start?.clock_error?.as_ns() as f64)
-    }),
+    quantity(
+        "clock_error",
+        Dimension::Time,
+        "Largest error of that clock against the coordinator's.",
+        |run, _| number(run.group_start?.clock_error?.as_ns() as f64),
+    ),
     quantity("caveats", Dimension::Plain, "How many caveats the result has.", |run, flow| {
         number((run.caveats.len() + flow.caveats.len()) as f64)
     }),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use linerate_model::{
-    Body, Direction, Event, FlowPlan, Outcome, PlanRecord, RunRecord, Side, Tally, Transport, TrialEnd, TrialRun, World,
+    Body, Direction, Event, FlowPlan, Outcome, PlanRecord, RunRecord, Side, Tally, Transport, TrialEnd,
+    TrialRun, World,
 };
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 use proptest::prelude::*;
@@ -30,12 +31,17 @@ fn figures(bps: f64) -> Figures {
         elapsed: Span::from_secs(1),
         ..Tally::default()
     };
-    let bodies =
-        [Body::FlowPlanned(plan), Body::FlowEnded { flow: 0, side: Side::Receiver, tally: Box::new(tally).as_ref().clone() }];
+    let bodies = [Body::FlowPlanned(plan), Body::FlowEnded { flow: 0, side: Side::Receiver, tally }];
     let log: Vec<Event> = bodies
         .into_iter()
         .enumerate()
-        .map(|(seq, body)| Event { run: "r".to_owned(), host: 0, seq: seq as u64, at: Timestamp::START, body })
+        .map(|(seq, body)| Event {
+            run: "r".to_owned(),
+            host: 0,
+            seq: seq as u64,
+            at: Timestamp::START,
+            body,
+        })
         .collect();
     Figures::of(&RunRecord::fold(&log))
 }
@@ -63,7 +69,8 @@ impl<'f> Network<'f> {
     }
 
     fn note(&mut self, body: Body) {
-        let event = Event { run: "p".to_owned(), host: 0, seq: self.seq, at: Timestamp::from_ns(self.seq), body };
+        let event =
+            Event { run: "p".to_owned(), host: 0, seq: self.seq, at: Timestamp::from_ns(self.seq), body };
         self.seq += 1;
         self.record.apply(&event);
     }
@@ -172,9 +179,8 @@ proptest! {
 #[test]
 fn a_trial_that_failed_is_missing_and_comes_again_when_the_plan_goes_on() {
     let plan = plan(SMALL);
-    let fails = |task: &Task, _: usize| {
-        (task.point.label() != "window=2000" || task.repeat != 1).then_some(1e6)
-    };
+    let fails =
+        |task: &Task, _: usize| (task.point.label() != "window=2000" || task.repeat != 1).then_some(1e6);
     let mut network = Network::new(&plan, &fails);
     let mut conductor = Conductor::new(&plan).unwrap();
     assert_eq!(network.carry_out(&mut conductor, usize::MAX), wanted(&plan), "the others go on");
@@ -201,24 +207,24 @@ fn what_has_changed_since_is_measured_again() {
     let mut conductor = network.resume(&longer);
     assert_eq!(network.carry_out(&mut conductor, usize::MAX), wanted(&longer));
     let more = plan(&SMALL.replace("3000]", "3000, 4000]"));
-    let mut conductor = Network { goodput: &|_, _| Some(1e6), kept: BTreeMap::new(), ..network }.resume(&more);
-    let labels: Vec<String> =
-        std::iter::from_fn(|| {
-            let task = conductor.next().unwrap()?;
-            let runs = vec![TrialRun {
-                flow: "a-b".to_owned(),
-                run: "x".to_owned(),
-                outcome: Outcome::Completed,
-                reason: None,
-                began: None,
-                late: None,
-                clock_error: None,
-            }];
-            conductor.done(&task, runs, vec![None]);
-            Some(task.point.label())
-        })
-        .filter(|label| label == "window=4000")
-        .collect();
+    let mut conductor =
+        Network { goodput: &|_, _| Some(1e6), kept: BTreeMap::new(), ..network }.resume(&more);
+    let labels: Vec<String> = std::iter::from_fn(|| {
+        let task = conductor.next().unwrap()?;
+        let runs = vec![TrialRun {
+            flow: "a-b".to_owned(),
+            run: "x".to_owned(),
+            outcome: Outcome::Completed,
+            reason: None,
+            began: None,
+            late: None,
+            clock_error: None,
+        }];
+        conductor.done(&task, runs, vec![None]);
+        Some(task.point.label())
+    })
+    .filter(|label| label == "window=4000")
+    .collect();
     assert_eq!(labels.len(), 2);
 }
 
@@ -253,7 +259,8 @@ fn five_trials_have_no_interval_and_flows_at_once_have_a_fairness() {
     let mut conductor = Conductor::new(&plan).unwrap();
     network.carry_out(&mut conductor, usize::MAX);
     let sums = conductor.sum().unwrap();
-    let of = |flow: &str, quantity: &str| sums.iter().find(|one| one.flow == flow && one.quantity == quantity);
+    let of =
+        |flow: &str, quantity: &str| sums.iter().find(|one| one.flow == flow && one.quantity == quantity);
     assert_eq!(of("x", "goodput").unwrap().interval, None);
     // (3 + 1)^2 / (2 (9 + 1)), without the flow in the background.
     assert_eq!(of("x", "fairness").unwrap().median, Some(0.8));

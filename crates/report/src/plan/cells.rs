@@ -32,7 +32,8 @@ pub(super) fn spread(summary: &PointSummary) -> String {
     let Some(median) = summary.median else { return words(summary) };
     let shown = figure(unit, median);
     let ends = summary.interval.map(|interval| (interval.low, interval.high));
-    let range = || (summary.values.len() > 1).then(|| Some((summary.smallest()?, summary.largest()?))).flatten();
+    let range =
+        || (summary.values.len() > 1).then(|| Some((summary.smallest()?, summary.largest()?))).flatten();
     let Some((low, high)) = ends.or_else(range) else { return shown };
     let (low, high) = (figure(unit, low), figure(unit, high));
     let behind = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
@@ -56,14 +57,18 @@ pub(super) fn words(summary: &PointSummary) -> String {
     }
     match counted.as_slice() {
         [(only, _)] => (*only).to_owned(),
-        several => several.iter().map(|(word, count)| format!("{word} x{count}")).collect::<Vec<_>>().join(", "),
+        several => {
+            several.iter().map(|(word, count)| format!("{word} x{count}")).collect::<Vec<_>>().join(", ")
+        }
     }
 }
 
 /// The median alone.
 pub(super) fn middle(summary: &PointSummary) -> String {
     match (summary.quantity.as_str(), summary.median) {
-        ("share" | "loss" | "cpu_sender" | "cpu_receiver", Some(median)) => format!("{:.1} %", median * 100.0),
+        ("share" | "loss" | "cpu_sender" | "cpu_receiver", Some(median)) => {
+            format!("{:.1} %", median * 100.0)
+        }
         ("mss", Some(median)) => format!("{median:.0}"),
         (_, Some(median)) => figure(summary.unit.as_deref(), median),
         (_, None) => words(summary),

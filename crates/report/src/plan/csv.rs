@@ -14,8 +14,18 @@ pub fn csv(record: &PlanRecord, out: impl Write) -> Result<(), csv::Error> {
     let mut head = vec!["point".to_owned()];
     head.extend(axes.iter().map(|axis| axis.name.clone()));
     let fixed = [
-        "flow", "direction", "quantity", "unit", "trials", "median", "low", "high", "coverage", "smallest",
-        "largest", "words",
+        "flow",
+        "direction",
+        "quantity",
+        "unit",
+        "trials",
+        "median",
+        "low",
+        "high",
+        "coverage",
+        "smallest",
+        "largest",
+        "words",
     ];
     head.extend(fixed.map(str::to_owned));
     writer.write_record(&head)?;

@@ -79,7 +79,8 @@ fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
         let of_point = |point| ways.iter().map(move |way| Row { point, ways: vec![way] });
         start.points.iter().flat_map(of_point).collect()
     };
-    let mut columns: Vec<Column> = (0..start.axes.len()).map(|axis| axis_column(record, &rows, axis)).collect();
+    let mut columns: Vec<Column> =
+        (0..start.axes.len()).map(|axis| axis_column(record, &rows, axis)).collect();
     if start.axes.is_empty() {
         let cells = rows.iter().map(|_| Cell::plain("all")).collect();
         columns.push(Column::words("point", cells));
@@ -125,7 +126,12 @@ fn ways(record: &PlanRecord) -> Vec<Way> {
     ways
 }
 
-fn find<'r>(record: &'r PlanRecord, point: &PlanPoint, way: &Way, quantity: &str) -> Option<&'r PointSummary> {
+fn find<'r>(
+    record: &'r PlanRecord,
+    point: &PlanPoint,
+    way: &Way,
+    quantity: &str,
+) -> Option<&'r PointSummary> {
     let is = |one: &&PointSummary| {
         one.point == point.id
             && one.flow == way.flow
@@ -179,7 +185,8 @@ fn joined(record: &PlanRecord, rows: &[Row<'_>], quantity: &str, head: &'static 
     if cells.iter().all(Option::is_none) {
         return None;
     }
-    let cells = cells.into_iter().map(|text| Cell::plain(text.unwrap_or_else(|| ABSENT.to_owned()))).collect();
+    let cells =
+        cells.into_iter().map(|text| Cell::plain(text.unwrap_or_else(|| ABSENT.to_owned()))).collect();
     Some(if quantity == "verdict" { Column::words(head, cells) } else { Column::numbers(head, cells) })
 }
 
@@ -192,7 +199,11 @@ fn found_column(record: &PlanRecord, rows: &[Row<'_>]) -> Option<Column> {
             .map(|found| found.found.as_deref().map_or_else(|| "none passed".to_owned(), harmless))
             .collect();
         shown.dedup();
-        if shown.is_empty() { Cell::new(Ink::Warning, "missing") } else { Cell::new(Ink::Result, shown.join(", ")) }
+        if shown.is_empty() {
+            Cell::new(Ink::Warning, "missing")
+        } else {
+            Cell::new(Ink::Result, shown.join(", "))
+        }
     };
     Some(Column::numbers("found", rows.iter().map(cell).collect()))
 }

@@ -49,7 +49,8 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
     }
     if let Some(kept) = &view.kept {
         let unfinished = record.outcome.is_none_or(|outcome| outcome != Outcome::Completed);
-        let again = if unfinished { format!("; go on with: linerate run --resume {kept}") } else { String::new() };
+        let again =
+            if unfinished { format!("; go on with: linerate run --resume {kept}") } else { String::new() };
         out += &format!("\nkept as {kept}; show it again with: linerate show {kept}{again}\n");
     }
     out
@@ -67,7 +68,8 @@ pub(super) fn heading(record: &PlanRecord) -> Vec<String> {
         Some(topology) => format!("lab {topology}"),
         None => start.world.name().to_owned(),
     };
-    let points = if start.points.len() == 1 { "1 point".to_owned() } else { format!("{} points", start.points.len()) };
+    let points =
+        if start.points.len() == 1 { "1 point".to_owned() } else { format!("{} points", start.points.len()) };
     let trials = record.trials.len();
     let resumed = match record.resumed {
         0 => String::new(),
@@ -99,7 +101,11 @@ fn notes(record: &PlanRecord) -> Vec<Remark> {
     let rates = || record.summaries.iter().filter(|one| one.quantity == "goodput" && one.values.len() > 1);
     if rates().next().is_some() {
         let intervals = rates().all(|one| one.interval.is_some());
-        let what = if intervals { "its interval (95 % or more, no distribution assumed)" } else { "the range of the trials" };
+        let what = if intervals {
+            "its interval (95 % or more, no distribution assumed)"
+        } else {
+            "the range of the trials"
+        };
         notes.push((Ink::Faint, format!("Rates are medians of the trials; in brackets {what}.")));
     }
     notes.extend(segments(record).map(|text| (Ink::Warning, text)));
@@ -121,7 +127,8 @@ fn segments(record: &PlanRecord) -> Option<String> {
             seen.push((asked, used));
         }
     }
-    let told: Vec<String> = seen.iter().map(|(asked, used)| format!("{asked:.0} asked, {used:.0} used")).collect();
+    let told: Vec<String> =
+        seen.iter().map(|(asked, used)| format!("{asked:.0} asked, {used:.0} used")).collect();
     let jumbo = if seen.iter().any(|(asked, _)| *asked > 1460.0) {
         ": jumbo frames were not in effect; raise the MTU of hosts and switch"
     } else {
@@ -160,7 +167,10 @@ fn assertions(record: &PlanRecord) -> Vec<Remark> {
             remarks.push((Ink::Good, format!("holds: {name} ({} of {})", all.len(), all.len())));
             continue;
         }
-        remarks.push((Ink::Warning, format!("FAILS: {name} ({} of {} hold)", all.len() - failed.len(), all.len())));
+        remarks.push((
+            Ink::Warning,
+            format!("FAILS: {name} ({} of {} hold)", all.len() - failed.len(), all.len()),
+        ));
         for one in failed.iter().take(MOST_LINES) {
             let place = format!("{}, {} {}", label(record, &one.point), one.flow, one.direction.name());
             remarks.push((Ink::Plain, format!("at {place}: {}", one.found.as_deref().unwrap_or("fails"))));

@@ -8,8 +8,8 @@ use linerate_control::{
     Coordinator, FlowEnd, FlowJob, Group, HostRef, Log, PlanLog, Rig, Target, Told, Trouble as HostTrouble,
 };
 use linerate_model::{
-    Body, Caveat, CaveatKind, EVENT_SCHEMA, GroupPlace, Outcome, PlanPlace, PlanRecord, RunRecord, RunStart, TrialEnd, TrialRun,
-    World,
+    Body, Caveat, CaveatKind, EVENT_SCHEMA, GroupPlace, Outcome, PlanPlace, PlanRecord, RunRecord, RunStart,
+    TrialEnd, TrialRun, World,
 };
 use linerate_plan::{Conductor, Figures, Opening, Point, Task, TrialFigures, counts, judgements};
 use linerate_sock::clock;
@@ -89,14 +89,18 @@ pub(super) fn drive(args: &RunArgs, prepared: &Prepared, signals: &Signals) -> R
     Ok(match (record.outcome, printed) {
         (Some(Outcome::Interrupted), _) => Exit::Interrupted(signals.which().unwrap_or(2)),
         (Some(Outcome::Completed), Exit::Done) if !sinks.streamed() => Exit::Failed,
-        (Some(Outcome::Completed), Exit::Done) if record.judgements.iter().any(|one| !one.holds) => Exit::Broken,
+        (Some(Outcome::Completed), Exit::Done) if record.judgements.iter().any(|one| !one.holds) => {
+            Exit::Broken
+        }
         (Some(Outcome::Completed), exit) => exit,
         _ => Exit::Failed,
     })
 }
 
 fn conductor<'a>(args: &RunArgs, prepared: &'a Prepared) -> Result<Conductor<'a>, Trouble> {
-    let Some(record) = &prepared.before else { return Conductor::new(&prepared.plan).map_err(Trouble::usage) };
+    let Some(record) = &prepared.before else {
+        return Conductor::new(&prepared.plan).map_err(Trouble::usage);
+    };
     let archive = super::super::archived::archive(&args.archive).map_err(Trouble::failed)?;
     let mut figures = |trial: &TrialEnd| -> TrialFigures {
         let of_flow = |flow: &linerate_plan::Flow| {
@@ -244,7 +248,8 @@ impl Drive<'_> {
             let Some(standing) = standing else { continue };
             if standing.host.linerate != env!("CARGO_PKG_VERSION") {
                 let (theirs, ours) = (&standing.host.linerate, env!("CARGO_PKG_VERSION"));
-                let text = format!("{name} has linerate {theirs}, this is {ours}; give all hosts the same version");
+                let text =
+                    format!("{name} has linerate {theirs}, this is {ours}; give all hosts the same version");
                 doubts.push((CaveatKind::Neighbour, text));
             }
             if standing.offset_error > COARSE_CLOCK {
@@ -349,6 +354,12 @@ fn host_troubles(troubles: Vec<HostTrouble>) -> Trouble {
 
 /// A run that could not begin is a run all the same, which says why.
 fn not_begun(log: &mut Log<'_>, job: &FlowJob, group: &Group, why: &str) -> FlowEnd {
+    log.note(Body::Grouped(GroupPlace {
+        group: group.name.clone().unwrap_or_default(),
+        start_after: job.start_after,
+        background: job.background,
+        plan: job.plan.clone(),
+    }));
     log.note(Body::RunStarted(RunStart {
         schema: EVENT_SCHEMA.to_owned(),
         started_at: group.started_at.clone(),
@@ -356,12 +367,6 @@ fn not_begun(log: &mut Log<'_>, job: &FlowJob, group: &Group, why: &str) -> Flow
         linerate: env!("CARGO_PKG_VERSION").to_owned(),
         target: String::new(),
         spec: job.spec.clone(),
-    }));
-    log.note(Body::Grouped(GroupPlace {
-        group: group.name.clone().unwrap_or_default(),
-        start_after: job.start_after,
-        background: job.background,
-        plan: job.plan.clone(),
     }));
     log.note(Body::RunEnded { outcome: Outcome::Failed, reason: Some(why.to_owned()) });
     FlowEnd { outcome: Outcome::Failed, reason: Some(why.to_owned()), start: None }

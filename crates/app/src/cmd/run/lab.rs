@@ -56,7 +56,8 @@ impl LabWorld {
         let short: String = run.chars().take(8).collect();
         Ok(Self {
             place: args.place.open().map_err(|trouble| Trouble::failed(trouble.into_text()))?,
-            name: lab_name(&format!("plan-{short}")).map_err(|trouble| Trouble::failed(trouble.into_text()))?,
+            name: lab_name(&format!("plan-{short}"))
+                .map_err(|trouble| Trouble::failed(trouble.into_text()))?,
             hosts: plan.used_hosts().map(|host| host.name.clone()).collect(),
             beside: plan.files.first().map(|file| file.name.clone()).unwrap_or_default(),
             keep: args.keep_lab,
@@ -241,7 +242,15 @@ impl Agent {
             .arg(lab.run_dir())
             .args(["--lab", lab.name(), host, "--"])
             .arg(&program)
-            .args(["serve", "--json", "--port", &PORT.to_string(), "--archive", ":memory:", "--agent-token-file"])
+            .args([
+                "serve",
+                "--json",
+                "--port",
+                &PORT.to_string(),
+                "--archive",
+                ":memory:",
+                "--agent-token-file",
+            ])
             .arg(token)
             // Ctrl-C is for the coordinator, which still needs its agents then.
             .process_group(0)
@@ -249,7 +258,9 @@ impl Agent {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| Trouble::failed(format!("the agent on host {host} cannot be started: {error}")))?;
+            .map_err(|error| {
+                Trouble::failed(format!("the agent on host {host} cannot be started: {error}"))
+            })?;
         Ok(Self { host: host.to_owned(), child })
     }
 

@@ -68,7 +68,9 @@ pub(in crate::cmd) fn write(record: &PlanRecord, format: FormatName, out: &mut d
         }
         FormatName::Csv | FormatName::SummaryCsv => plan::csv(record, out).map_err(io::Error::other),
         FormatName::Markdown => out.write_all(plan::markdown(record).as_bytes()),
-        FormatName::Text => out.write_all(plan::text(record, &View { width: WIDE, ..View::default() }).as_bytes()),
+        FormatName::Text => {
+            out.write_all(plan::text(record, &View { width: WIDE, ..View::default() }).as_bytes())
+        }
         FormatName::Jsonl | FormatName::Svg => {
             Err(io::Error::other("a plan has no such form; give json, csv, markdown or text"))
         }

@@ -149,7 +149,9 @@ fn newest_unfinished(args: &RunArgs, plan: &str) -> Result<PlanRecord, Trouble> 
     let runs = archive.runs(&filter).map_err(Trouble::failed)?;
     let unfinished = runs.iter().find(|run| run.outcome != Some(Outcome::Completed));
     let Some(run) = unfinished else {
-        let text = format!("no unfinished run of the plan {plan} is in the archive; leave --resume out to begin one");
+        let text = format!(
+            "no unfinished run of the plan {plan} is in the archive; leave --resume out to begin one"
+        );
         return Err(Trouble::usage(text));
     };
     Ok(PlanRecord::fold(&archive.events(&run.id).map_err(Trouble::failed)?))
@@ -192,7 +194,8 @@ fn world(args: &RunArgs, plan: &Plan, before: Option<&PlanRecord>) -> Result<Wor
                 return Err(Trouble::usage(text));
             }
             if let Some(axis) = lab_axis(plan) {
-                let text = format!("axis '{axis}' changes the emulated network; use --world lab, or take it away");
+                let text =
+                    format!("axis '{axis}' changes the emulated network; use --world lab, or take it away");
                 return Err(Trouble::usage(text));
             }
         }
@@ -206,7 +209,9 @@ fn lab_axis(plan: &Plan) -> Option<&str> {
         targets.iter().any(|target| matches!(target, linerate_plan::Target::Lab(_)))
     };
     let axis = plan.axes.iter().find(|axis| over_lab(&axis.targets)).map(|axis| axis.name.as_str());
-    axis.or_else(|| plan.search.as_ref().filter(|search| over_lab(&search.targets)).map(|one| one.name.as_str()))
+    axis.or_else(|| {
+        plan.search.as_ref().filter(|search| over_lab(&search.targets)).map(|one| one.name.as_str())
+    })
 }
 
 /// Settings of hosts need agents that change them and put them back: the one place where they are refused until then.
@@ -237,9 +242,11 @@ fn others(args: &RunArgs, plan: &Plan) -> Result<BTreeMap<String, PlanRecord>, T
         let runs = archive.runs(&filter).map_err(Trouble::failed)?;
         let newest = runs.into_iter().find(|run| run.outcome == Some(Outcome::Completed)).map(|run| run.id);
         let run = newest.unwrap_or_else(|| name.to_owned());
-        let record = PlanRecord::fold(&archive.events(&run).map_err(|error| {
-            Trouble::usage(format!("run(\"{name}\") of an assertion: {error}"))
-        })?);
+        let record = PlanRecord::fold(
+            &archive
+                .events(&run)
+                .map_err(|error| Trouble::usage(format!("run(\"{name}\") of an assertion: {error}")))?,
+        );
         if record.start.is_none() {
             return Err(Trouble::usage(format!("run(\"{name}\") of an assertion is no plan")));
         }

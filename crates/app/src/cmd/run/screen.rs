@@ -49,7 +49,8 @@ impl Screen {
 
     pub(super) fn begin_trial(&mut self, task: &Task, plan: &Plan, standing: Standing, elapsed: Span) {
         let step = task.step.as_ref().map(|step| format!(" {}", step.value)).unwrap_or_default();
-        let repeat = if plan.largest_repeats() > 1 { format!(" trial {}", task.repeat) } else { String::new() };
+        let repeat =
+            if plan.largest_repeats() > 1 { format!(" trial {}", task.repeat) } else { String::new() };
         self.place = format!("{}{step}{repeat}", task.point.label());
         self.flows = plan
             .flows
@@ -153,6 +154,10 @@ mod tests {
             left: Span::from_secs(left),
         };
         assert_eq!(left(standing(0, 90), Span::from_secs(3)), Span::from_secs(90), "nothing is known yet");
-        assert_eq!(left(standing(30, 90), Span::from_secs(15)), Span::from_secs(45), "twice as fast as reckoned");
+        assert_eq!(
+            left(standing(30, 90), Span::from_secs(15)),
+            Span::from_secs(45),
+            "twice as fast as reckoned"
+        );
     }
 }
