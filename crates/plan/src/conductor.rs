@@ -1,6 +1,6 @@
 //! A plan carried out, as a machine without clock and network: which trial comes next, and what becomes of it.
 //!
-//! Whoever drives it asks [`Conductor::next`], carries the trial out, and tells [`Conductor::done`]; that answers with the
+//! Whoever drives it asks [`Conductor::next_task`], carries the trial out, and tells [`Conductor::done`]; that answers with the
 //! events for the plan's log. A machine that is made of such a log goes on where it ends.
 
 use std::collections::BTreeMap;
@@ -137,7 +137,7 @@ impl<'p> Conductor<'p> {
     ///
     /// # Errors
     /// A point that no host could carry out.
-    pub fn next(&mut self) -> Result<Option<Task>, PointError> {
+    pub fn next_task(&mut self) -> Result<Option<Task>, PointError> {
         while let Some(trial) = self.order.get(self.at).copied() {
             let task = match self.plan.search {
                 Some(_) => self.next_step(trial)?,

@@ -7,6 +7,8 @@ mod csv;
 mod document;
 mod markdown;
 mod rows;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use csv::csv;

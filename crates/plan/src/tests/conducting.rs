@@ -79,7 +79,7 @@ impl<'f> Network<'f> {
     fn carry_out(&mut self, conductor: &mut Conductor<'_>, most: usize) -> Vec<(String, u32)> {
         let mut seen = Vec::new();
         while seen.len() < most
-            && let Some(task) = conductor.next().unwrap()
+            && let Some(task) = conductor.next_task().unwrap()
         {
             seen.push((task.point.label(), task.repeat));
             let (mut runs, mut figures_of) = (Vec::new(), TrialFigures::new());
@@ -210,7 +210,7 @@ fn what_has_changed_since_is_measured_again() {
     let mut conductor =
         Network { goodput: &|_, _| Some(1e6), kept: BTreeMap::new(), ..network }.resume(&more);
     let labels: Vec<String> = std::iter::from_fn(|| {
-        let task = conductor.next().unwrap()?;
+        let task = conductor.next_task().unwrap()?;
         let runs = vec![TrialRun {
             flow: "a-b".to_owned(),
             run: "x".to_owned(),

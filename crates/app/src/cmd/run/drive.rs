@@ -116,7 +116,7 @@ fn conductor<'a>(args: &RunArgs, prepared: &'a Prepared) -> Result<Conductor<'a>
 impl Drive<'_> {
     /// All that remains. An error is one before the log began; later ones stand in the log.
     fn carry_out(&mut self, log: &mut PlanLog<'_>) -> Result<(), Trouble> {
-        let mut task = self.conductor.next().map_err(Trouble::usage)?;
+        let mut task = self.conductor.next_task().map_err(Trouble::usage)?;
         let mut doubts = Vec::new();
         if let Some(first) = &task {
             self.make_ready(&first.point)?;
@@ -148,7 +148,7 @@ impl Drive<'_> {
                 trouble = Some(format!("nothing was measured in {MOST_IN_VAIN} trials in a row"));
                 break;
             }
-            task = self.conductor.next().map_err(Trouble::usage)?;
+            task = self.conductor.next_task().map_err(Trouble::usage)?;
         }
         self.close(log, trouble)
     }
@@ -222,7 +222,7 @@ impl Drive<'_> {
         };
         let Some(hosts) = fresh else { return Ok(()) };
         let rig = Rig { name: format!("plan {}", self.prepared.plan.name), hosts };
-        let connected = Coordinator::connect(rig, self.signals.stop()).map_err(host_troubles)?;
+        let connected = Coordinator::connect(rig, self.signals.stop()).map_err(|troubles| host_troubles(&troubles))?;
         self.coordinator = Some(connected);
         Ok(())
     }
@@ -241,7 +241,7 @@ impl Drive<'_> {
             }
         }
         if !troubles.is_empty() {
-            return Err(host_troubles(troubles));
+            return Err(host_troubles(&troubles));
         }
         let mut doubts = Vec::new();
         for (standing, name) in coordinator.standings().iter().zip(&self.names) {
@@ -310,7 +310,7 @@ impl Drive<'_> {
             None => Err(Vec::new()),
         };
         let ends = ran.unwrap_or_else(|troubles| {
-            let why = host_troubles(troubles).text();
+            let why = host_troubles(&troubles).text();
             logs.iter_mut().zip(&group.flows).map(|(log, job)| not_begun(log, job, &group, &why)).collect()
         });
         let mut runs = Vec::new();
@@ -344,7 +344,7 @@ impl Drive<'_> {
     }
 }
 
-fn host_troubles(troubles: Vec<HostTrouble>) -> Trouble {
+fn host_troubles(troubles: &[HostTrouble]) -> Trouble {
     let mut lines: Vec<String> = troubles.iter().map(ToString::to_string).collect();
     if lines.is_empty() {
         lines.push("no host is connected".to_owned());
