@@ -9,8 +9,8 @@ use folder::Folder;
 use linerate_archive::{ArchiveError, Filter, Recorder, SqliteArchive, Store, open};
 use linerate_model::metrics::{flow, host, port};
 use linerate_model::{
-    Body, Cause, Confidence, Direction, Event, Finding, FlowPlan, GroupPlace, Outcome, PlanPlace, PlanStart, PortSample,
-    Readings, RunRecord, RunStart, Sample, Side, Tally, TestSpec, Transport, World,
+    Body, Cause, Confidence, Direction, Event, Finding, FlowPlan, GroupPlace, Outcome, PlanPlace, PlanStart,
+    PortSample, Readings, RunRecord, RunStart, Sample, Side, Tally, TestSpec, Transport, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
@@ -361,7 +361,7 @@ fn what_cannot_be_opened_says_why_and_what_to_do() {
     let newer = folder.file("newer.sqlite");
     drop(SqliteArchive::open(&newer).unwrap());
     Connection::open(&newer).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
-    assert!(matches!(fail(&newer), ArchiveError::Newer { found: 99, known: 1, .. }));
+    assert!(matches!(fail(&newer), ArchiveError::Newer { found: 99, known: 2, .. }));
 
     assert!(matches!(fail(&text.join("below/archive.sqlite")), ArchiveError::Folder { .. }));
     assert!(matches!(fail(&folder.file("")), ArchiveError::Open { .. }));
@@ -496,12 +496,8 @@ fn a_plan_is_listed_and_its_parts_only_when_asked_for() {
         estimate: Span::ZERO,
     };
     let place = PlanPlace { run: "aaaa".into(), point: "0".into(), repeat: 0, flow: "f".into() };
-    let grouped = GroupPlace {
-        group: "windows".into(),
-        start_after: Span::ZERO,
-        background: false,
-        plan: Some(place),
-    };
+    let grouped =
+        GroupPlace { group: "windows".into(), start_after: Span::ZERO, background: false, plan: Some(place) };
     let ended = |seq, outcome| event("aaaa", seq, seq, Body::RunEnded { outcome, reason: None });
     archive.append(&[started("cccc", "server")]).unwrap();
     archive.append(&[event("aaaa", 0, 0, Body::PlanStarted(Box::new(plan)))]).unwrap();
@@ -517,7 +513,9 @@ fn a_plan_is_listed_and_its_parts_only_when_asked_for() {
     assert_eq!(ids(&archive, &Filter { plan: Some("windows".into()), ..Filter::default() }), ["aaaa"]);
     assert_eq!(ids(&archive, &Filter { plan: Some("server".into()), ..Filter::default() }), [""; 0]);
     assert_eq!(archive.find("latest").unwrap(), "aaaa", "the newest that is no part");
-    let head = |archive: &SqliteArchive| archive.runs(&Filter { plan: Some("windows".into()), ..Filter::default() }).unwrap().remove(0);
+    let head = |archive: &SqliteArchive| {
+        archive.runs(&Filter { plan: Some("windows".into()), ..Filter::default() }).unwrap().remove(0)
+    };
     assert!(head(&archive).is_plan && head(&archive).outcome == Some(Outcome::Interrupted));
     archive.append(&[event("aaaa", 2, 2, Body::PlanResumed)]).unwrap();
     assert_eq!(head(&archive).outcome, None, "it goes on");

@@ -26,8 +26,8 @@ mod text_flow;
 pub use history::{RunRow, history_table};
 pub use json::{RESULT_SCHEMA, ResultDocument, document};
 pub use layout::View;
-pub use plan::{PLAN_RESULT_SCHEMA, PlanDocument};
 pub use live::Live;
+pub use plan::{PLAN_RESULT_SCHEMA, PlanDocument};
 pub use rows::IntervalRows;
 pub use text::text;
 

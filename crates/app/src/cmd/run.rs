@@ -7,6 +7,7 @@ pub(super) mod outcome;
 mod prepare;
 mod screen;
 mod sinks;
+mod trial;
 
 use std::path::PathBuf;
 

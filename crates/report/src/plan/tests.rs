@@ -14,11 +14,7 @@ use crate::View;
 
 fn axis(name: &str, values: &[f64]) -> PlanAxis {
     let value = |number: &f64| PlanValue { label: number.to_string(), number: Some(*number) };
-    PlanAxis {
-        name: name.to_owned(),
-        unit: Some("1".to_owned()),
-        values: values.iter().map(value).collect(),
-    }
+    PlanAxis { name: name.to_owned(), unit: Some("1".to_owned()), values: values.iter().map(value).collect() }
 }
 
 fn flow(name: &str, from: &str, to: &str) -> PlanFlow {
@@ -35,7 +31,10 @@ fn start() -> PlanStart {
         name: "matrix".to_owned(),
         about: "segment sizes".to_owned(),
         notes: BTreeMap::from([("switch".to_owned(), "SW-1".to_owned())]),
-        files: vec![PlanFile { name: "matrix.toml".to_owned(), text: "name = \"matrix\"\n\u{1b}[2J".to_owned() }],
+        files: vec![PlanFile {
+            name: "matrix.toml".to_owned(),
+            text: "name = \"matrix\"\n\u{1b}[2J".to_owned(),
+        }],
         set: vec!["repeats=2".to_owned()],
         hosts: Vec::new(),
         topology: Some("gigabit-switch-4".to_owned()),
@@ -125,8 +124,12 @@ fn record() -> PlanRecord {
         })
     };
     bodies.extend([judged("ab", true), judged("cd", false)]);
-    bodies.push(Body::RunEnded { outcome: Outcome::Failed, reason: Some("some trials came to nothing".to_owned()) });
-    let event = |(seq, body)| Event { run: "f00d".to_owned(), host: 0, seq: seq as u64, at: Timestamp::START, body };
+    bodies.push(Body::RunEnded {
+        outcome: Outcome::Failed,
+        reason: Some("some trials came to nothing".to_owned()),
+    });
+    let event =
+        |(seq, body)| Event { run: "f00d".to_owned(), host: 0, seq: seq as u64, at: Timestamp::START, body };
     PlanRecord::fold(&bodies.into_iter().enumerate().map(event).collect::<Vec<_>>())
 }
 
@@ -166,12 +169,14 @@ fn a_plan_on_a_page() {
 fn a_narrow_page_has_a_row_for_each_flow() {
     let view = View { width: 100, ..View::default() };
     let page = text(&record(), &view);
-    let rows: Vec<&str> = page.lines().filter(|line| line.contains("Mb/s") && !line.contains("found")).collect();
+    let rows: Vec<&str> =
+        page.lines().filter(|line| line.contains("Mb/s") && !line.contains("found")).collect();
     expect![[r#"
           ab          941.3 Mb/s (941.2 to 941.4)
           cd          941.3 Mb/s (941.2 to 941.4)
           ab          940.0 Mb/s
-          cd          940.0 Mb/s"#]].assert_eq(&rows.join("\n"));
+          cd          940.0 Mb/s"#]]
+    .assert_eq(&rows.join("\n"));
 }
 
 #[test]
@@ -187,13 +192,15 @@ fn a_plan_for_other_programs() {
     let mut out = Vec::new();
     csv(&record(), &mut out).unwrap();
     let table = String::from_utf8(out).unwrap();
-    let lines: Vec<&str> = table.lines().filter(|line| line.contains("goodput") || line.contains("quantity")).collect();
+    let lines: Vec<&str> =
+        table.lines().filter(|line| line.contains("goodput") || line.contains("quantity")).collect();
     expect![[r#"
         point,mss,flow,direction,quantity,unit,trials,median,low,high,coverage,smallest,largest,words
         000000000000000a,1460,ab,upload,goodput,bit/s,2,941300000,,,,941200000,941400000,
         000000000000000a,1460,cd,upload,goodput,bit/s,2,941300000,,,,941200000,941400000,
         000000000000000b,8960,ab,upload,goodput,bit/s,1,940000000,,,,940000000,940000000,
-        000000000000000b,8960,cd,upload,goodput,bit/s,1,940000000,,,,940000000,940000000,"#]].assert_eq(&lines.join("\n"));
+        000000000000000b,8960,cd,upload,goodput,bit/s,1,940000000,,,,940000000,940000000,"#]]
+    .assert_eq(&lines.join("\n"));
     let json = serde_json::to_value(document(&record())).unwrap();
     assert_eq!(json["schema"], PLAN_RESULT_SCHEMA);
     assert_eq!(json["points"][1]["values"][0]["number"], 8960.0);

@@ -4,13 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_archive::Store;
-use linerate_control::{
-    Coordinator, FlowEnd, FlowJob, Group, HostRef, Log, PlanLog, Rig, Target, Told, Trouble as HostTrouble,
-};
-use linerate_model::{
-    Body, Caveat, CaveatKind, EVENT_SCHEMA, GroupPlace, Outcome, PlanPlace, PlanRecord, RunRecord, RunStart,
-    TrialEnd, TrialRun, World,
-};
+use linerate_control::{Coordinator, HostRef, PlanLog, Rig, Trouble as HostTrouble};
+use linerate_model::{Body, Caveat, CaveatKind, Outcome, PlanRecord, RunRecord, TrialEnd, World};
 use linerate_plan::{Conductor, Figures, Opening, Point, Task, TrialFigures, counts, judgements};
 use linerate_sock::clock;
 use linerate_units::Span;
@@ -34,25 +29,23 @@ const COARSE_CLOCK: Span = Span::from_ms(1);
 /// How often a pause is looked up from.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a background flow may last longer than those that it accompanies.
-const SPARE: Span = Span::from_secs(30);
-
 /// Where the hosts are.
 enum Place {
     Hosts(Vec<HostRef>),
     Lab(Box<LabWorld>),
 }
 
-struct Drive<'a> {
-    prepared: &'a Prepared,
-    signals: &'a Signals,
-    sinks: &'a Sinks,
-    conductor: Conductor<'a>,
+/// A plan under way.
+pub(super) struct Drive<'a> {
+    pub(super) prepared: &'a Prepared,
+    pub(super) signals: &'a Signals,
+    pub(super) sinks: &'a Sinks,
+    pub(super) conductor: Conductor<'a>,
     place: Place,
-    coordinator: Option<Coordinator>,
+    pub(super) coordinator: Option<Coordinator>,
     /// The hosts of the rig by name, in its order.
-    names: Vec<String>,
-    screen: Screen,
+    pub(super) names: Vec<String>,
+    pub(super) screen: Screen,
     in_vain: u32,
 }
 
@@ -222,7 +215,8 @@ impl Drive<'_> {
         };
         let Some(hosts) = fresh else { return Ok(()) };
         let rig = Rig { name: format!("plan {}", self.prepared.plan.name), hosts };
-        let connected = Coordinator::connect(rig, self.signals.stop()).map_err(|troubles| host_troubles(&troubles))?;
+        let connected =
+            Coordinator::connect(rig, self.signals.stop()).map_err(|troubles| host_troubles(&troubles))?;
         self.coordinator = Some(connected);
         Ok(())
     }
@@ -263,75 +257,6 @@ impl Drive<'_> {
         Ok(doubts)
     }
 
-    fn group(&self, task: &Task, run: &str) -> Group {
-        let plan = &self.prepared.plan;
-        let at = |name: &str| self.names.iter().position(|known| known == name).unwrap_or(usize::MAX);
-        let slots = plan.schedule(&task.point);
-        let flow = |(test, slot): (&linerate_plan::Test, &linerate_plan::Slot)| {
-            let mut spec = test.spec.clone();
-            if test.background {
-                // Its own end must not come before that of the others.
-                let others = slot.end.map_or(Span::from_secs(3600), |end| end.saturating_sub(slot.start));
-                spec.traffic.duration = Some(spec.traffic.measured().max(others + SPARE));
-            }
-            let place = PlanPlace {
-                run: run.to_owned(),
-                point: task.point.id.to_string(),
-                repeat: task.repeat.saturating_sub(1),
-                flow: test.flow.clone(),
-            };
-            FlowJob {
-                from: at(&test.from),
-                to: Target::Host(at(&test.to)),
-                spec,
-                start_after: slot.start,
-                background: test.background,
-                plan: Some(place),
-            }
-        };
-        Group {
-            name: Some(format!("{} {} trial {}", plan.name, task.point.id, task.repeat)),
-            started_at: now(),
-            flows: task.point.tests.iter().zip(&slots).map(flow).collect(),
-        }
-    }
-
-    /// One trial: its runs and what they measured.
-    fn trial(&mut self, task: &Task, plan_log: &PlanLog<'_>) -> (Vec<TrialRun>, TrialFigures) {
-        let group = self.group(task, plan_log.run());
-        self.screen.begin_trial(task, &self.prepared.plan, self.conductor.standing(), plan_log.elapsed());
-        let names: Vec<String> = group.flows.iter().map(|_| run_name().unwrap_or_default()).collect();
-        let mut logs: Vec<Log<'_>> =
-            names.iter().map(|name| Log::owning(name.clone(), self.sinks.for_a_log())).collect();
-        let (screen, signals) = (&mut self.screen, self.signals);
-        let mut on = |told: &Told<'_>| screen.told(told);
-        let ran = match &mut self.coordinator {
-            Some(coordinator) => coordinator.run_group(&group, &mut logs, signals.stop(), &mut on),
-            None => Err(Vec::new()),
-        };
-        let ends = ran.unwrap_or_else(|troubles| {
-            let why = host_troubles(&troubles).text();
-            logs.iter_mut().zip(&group.flows).map(|(log, job)| not_begun(log, job, &group, &why)).collect()
-        });
-        let mut runs = Vec::new();
-        let mut figures = Vec::new();
-        for (((log, end), test), run) in logs.into_iter().zip(ends).zip(&task.point.tests).zip(names) {
-            let begun = end.start.is_some() || end.outcome == Outcome::Completed;
-            let trial_run = TrialRun {
-                flow: test.flow.clone(),
-                run,
-                outcome: end.outcome,
-                reason: end.reason,
-                began: begun.then(|| plan_log.time_of(log.epoch())).flatten(),
-                late: end.start.map(|start| start.late),
-                clock_error: end.start.map(|start| start.clock_error),
-            };
-            figures.push(counts(&trial_run).then(|| Figures::of(&log.into_record())));
-            runs.push(trial_run);
-        }
-        (runs, figures)
-    }
-
     /// Says goodbye, and takes down what was brought up.
     fn end(mut self) {
         self.screen.end();
@@ -344,30 +269,10 @@ impl Drive<'_> {
     }
 }
 
-fn host_troubles(troubles: &[HostTrouble]) -> Trouble {
+pub(super) fn host_troubles(troubles: &[HostTrouble]) -> Trouble {
     let mut lines: Vec<String> = troubles.iter().map(ToString::to_string).collect();
     if lines.is_empty() {
         lines.push("no host is connected".to_owned());
     }
     Trouble { lines, exit: Exit::Usage }
-}
-
-/// A run that could not begin is a run all the same, which says why.
-fn not_begun(log: &mut Log<'_>, job: &FlowJob, group: &Group, why: &str) -> FlowEnd {
-    log.note(Body::Grouped(GroupPlace {
-        group: group.name.clone().unwrap_or_default(),
-        start_after: job.start_after,
-        background: job.background,
-        plan: job.plan.clone(),
-    }));
-    log.note(Body::RunStarted(RunStart {
-        schema: EVENT_SCHEMA.to_owned(),
-        started_at: group.started_at.clone(),
-        world: World::Hosts,
-        linerate: env!("CARGO_PKG_VERSION").to_owned(),
-        target: String::new(),
-        spec: job.spec.clone(),
-    }));
-    log.note(Body::RunEnded { outcome: Outcome::Failed, reason: Some(why.to_owned()) });
-    FlowEnd { outcome: Outcome::Failed, reason: Some(why.to_owned()), start: None }
 }
