@@ -305,7 +305,7 @@ pub(crate) struct ShowArgs {
     /// Below each verdict, list every ceiling: which binds, and which would be next
     #[arg(long, conflicts_with = "json")]
     pub(crate) explain: bool,
-    /// Of a plan: list the runs of one point, given by its name or by its values as window=64K,streams=5
+    /// Of a plan: list the runs of one point, given by its name or by its values as streams=5,length=64K
     #[arg(long, value_name = "POINT")]
     pub(crate) point: Option<String>,
     #[command(flatten)]

@@ -66,7 +66,7 @@ fn median(document: &Value, point: usize, flow: &str, quantity: &str) -> f64 {
 
 /// A key of a link that changes while it runs, and a parameter for which the network is made anew.
 const KEYS: &str = "name = \"keys\"\npause = 0\n\
-    assert = [\"rtt_idle >= 4ms\", { that = \"mss == 8948\", at = { mtu = 9000 } }]\n\
+    assert = [\"rtt_idle >= 4ms\", { that = \"segment == 8948\", at = { mtu = 9000 } }]\n\
     [lab]\ntopology = \"gigabit-switch-4\"\n\
     [test]\nduration = 1\nupload = true\nrate = \"20M\"\n\
     [flow.ab]\nfrom = \"a\"\nto = \"b\"\n[flow.cd]\nfrom = \"c\"\nto = \"d\"\n\
@@ -94,7 +94,7 @@ fn a_plan_in_the_lab_sets_links_as_its_points_want_and_leaves_nothing() {
             let rtt = median(&document, number, flow, "rtt_idle");
             assert!((low..high).contains(&rtt), "{flow} at {point}: {rtt}");
             let expected = if value("mtu") == "1500" { 1448.0 } else { 8948.0 };
-            assert_eq!(median(&document, number, flow, "mss"), expected, "{point}");
+            assert_eq!(median(&document, number, flow, "segment"), expected, "{point}");
         }
     }
     assert_eq!(bench.traces(document["run"].as_str().unwrap()), [""; 0]);

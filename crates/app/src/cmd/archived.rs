@@ -186,7 +186,7 @@ fn show_plan(args: &ShowArgs, plan: &PlanRecord, view: &View) -> Exit {
     }
 }
 
-/// The points that are meant: one by its name, or all with these values, as `window=64K,streams=5`.
+/// The points that are meant: one by its name, or all with these values, as `streams=5,length=64K`.
 fn points_of<'r>(plan: &'r PlanRecord, typed: &str) -> Result<Vec<&'r str>, String> {
     let points = plan.start.as_ref().map(|start| start.points.as_slice()).unwrap_or_default();
     if let Some(known) = points.iter().find(|point| point.id == typed) {
@@ -194,7 +194,7 @@ fn points_of<'r>(plan: &'r PlanRecord, typed: &str) -> Result<Vec<&'r str>, Stri
     }
     let wanted: Vec<(&str, &str)> = typed.split(',').filter_map(|part| part.split_once('=')).collect();
     if wanted.len() != typed.split(',').count() {
-        return Err(format!("--point {typed}: give the name of a point, or values as window=64K,streams=5"));
+        return Err(format!("--point {typed}: give the name of a point, or values as streams=5,length=64K"));
     }
     let is = |point: &&PlanPoint| {
         let labels = plan.labels(&point.id);

@@ -136,11 +136,14 @@ pub const QUANTITIES: &[Quantity] = &[
         |_, _| None,
     ),
     quantity(
-        "mss",
+        "segment",
         Dimension::Memory,
         "Payload of a full segment, as the sending kernel used it (TCP).",
         |_, flow| number(f64::from(flow.sender_settings.as_ref()?.mss.effective?)),
     ),
+    quantity("segment_asked", Dimension::Memory, "The same as it was asked for (`mss`).", |_, flow| {
+        number(f64::from(flow.sender_settings.as_ref()?.mss.asked?))
+    }),
     quantity(
         "delivered",
         Dimension::Memory,

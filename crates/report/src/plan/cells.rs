@@ -69,7 +69,7 @@ pub(super) fn middle(summary: &PointSummary) -> String {
         ("share" | "loss" | "cpu_sender" | "cpu_receiver", Some(median)) => {
             format!("{:.1} %", median * 100.0)
         }
-        ("mss", Some(median)) => format!("{median:.0}"),
+        ("segment", Some(median)) => format!("{median:.0}"),
         (_, Some(median)) => figure(summary.unit.as_deref(), median),
         (_, None) => words(summary),
     }

@@ -89,7 +89,7 @@ fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
         let cells = rows.iter().map(|row| Cell::plain(harmless(&row.ways[0].name))).collect();
         columns.push(Column::words("flow", cells));
     }
-    columns.extend(mss_column(record, &rows));
+    columns.extend(segment_column(record, &rows));
     columns.extend(found_column(record, &rows));
     if beside {
         columns.extend(ways.iter().map(|way| {
@@ -152,13 +152,13 @@ fn axis_column(record: &PlanRecord, rows: &[Row<'_>], axis: usize) -> Column {
     Column::named(axes.get(axis).map(|axis| harmless(&axis.name)).unwrap_or_default(), cells, numbers)
 }
 
-/// The segment size in effect, where it is swept or not everywhere the same.
-fn mss_column(record: &PlanRecord, rows: &[Row<'_>]) -> Option<Column> {
-    let start = record.start.as_ref()?;
-    let mut all = record.summaries.iter().filter(|one| one.quantity == "mss").flat_map(|one| &one.values);
+/// The segment size in effect, where one was asked for or where it is not everywhere the same.
+fn segment_column(record: &PlanRecord, rows: &[Row<'_>]) -> Option<Column> {
+    let of = |quantity| record.summaries.iter().filter(move |one| one.quantity == quantity);
+    let mut all = of("segment").flat_map(|one| &one.values);
     let first = all.next()?;
-    let swept = start.axes.iter().any(|axis| axis.name == "mss");
-    (swept || all.any(|other| other != first)).then(|| joined(record, rows, "mss", "MSS used"))?
+    let asked = of("segment_asked").next().is_some();
+    (asked || all.any(|other| other != first)).then(|| joined(record, rows, "segment", "segment"))?
 }
 
 fn rate(record: &PlanRecord, point: &PlanPoint, way: &Way) -> Cell {

@@ -103,10 +103,13 @@ fn record() -> PlanRecord {
         trial(a, 1, Outcome::Failed),
         trial(a, 1, Outcome::Completed),
     ];
-    for (point, rates, mss) in [(a, &[941.4e6, 941.2e6][..], 1460.0), (b, &[940.0e6][..], 1448.0)] {
+    for (point, rates, asked, segment) in
+        [(a, &[941.4e6, 941.2e6][..], 1460.0, 1460.0), (b, &[940.0e6][..], 8960.0, 1448.0)]
+    {
         for flow in ["ab", "cd"] {
             bodies.push(summary(point, flow, "goodput", "bit/s", rates));
-            bodies.push(summary(point, flow, "mss", "bytes", &[mss]));
+            bodies.push(summary(point, flow, "segment", "bytes", &[segment]));
+            bodies.push(summary(point, flow, "segment_asked", "bytes", &[asked]));
             bodies.push(summary(point, flow, "retransmits", "1", &[if flow == "ab" { 0.0 } else { 3.0 }]));
             bodies.push(summary(point, flow, "share", "1", &[0.9998]));
             bodies.push(summary(point, flow, "start_error", "ns", &[400_000.0]));
@@ -143,9 +146,9 @@ fn a_plan_on_a_page() {
         2026-11-22T10:00:00Z, lab gigabit-switch-4, 2 points, 5 trials, interleaved
         set: repeats=2
 
-         mss   MSS used                            ab                            cd    retr   of ceiling   verdict   trials
-        1460       1460   941.3 Mb/s (941.2 to 941.4)   941.3 Mb/s (941.2 to 941.4)   0 / 3      100.0 %   link
-        8960       1448                    940.0 Mb/s                    940.0 Mb/s   0 / 3      100.0 %   link      1 failed
+         mss   segment                            ab                            cd    retr   of ceiling   verdict   trials
+        1460      1460   941.3 Mb/s (941.2 to 941.4)   941.3 Mb/s (941.2 to 941.4)   0 / 3      100.0 %   link
+        8960      1448                    940.0 Mb/s                    940.0 Mb/s   0 / 3      100.0 %   link      1 failed
 
         Rates are medians of the trials; in brackets the range of the trials.
         Segments were smaller than asked (8960 asked, 1448 used): jumbo frames were not in effect; raise the MTU of hosts and
@@ -172,10 +175,10 @@ fn a_narrow_page_has_a_row_for_each_flow() {
     let rows: Vec<&str> =
         page.lines().filter(|line| line.contains("Mb/s") && !line.contains("found")).collect();
     expect![[r#"
-          ab          941.3 Mb/s (941.2 to 941.4)
-          cd          941.3 Mb/s (941.2 to 941.4)
-          ab          940.0 Mb/s
-          cd          940.0 Mb/s"#]]
+        1460   ab        1460   941.3 Mb/s (941.2 to 941.4)      0      100.0 %   link
+        1460   cd        1460   941.3 Mb/s (941.2 to 941.4)      3      100.0 %   link
+        8960   ab        1448                    940.0 Mb/s      0      100.0 %   link      1 failed
+        8960   cd        1448                    940.0 Mb/s      3      100.0 %   link      1 failed"#]]
     .assert_eq(&rows.join("\n"));
 }
 
@@ -204,7 +207,7 @@ fn a_plan_for_other_programs() {
     let json = serde_json::to_value(document(&record())).unwrap();
     assert_eq!(json["schema"], PLAN_RESULT_SCHEMA);
     assert_eq!(json["points"][1]["values"][0]["number"], 8960.0);
-    assert_eq!(json["points"][0]["summaries"].as_array().unwrap().len(), 12);
+    assert_eq!(json["points"][0]["summaries"].as_array().unwrap().len(), 14);
     assert!(json["points"][0].get("found").is_none(), "no search, no result of one");
 }
 

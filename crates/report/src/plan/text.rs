@@ -115,13 +115,13 @@ fn notes(record: &PlanRecord) -> Vec<Remark> {
 
 /// Segment sizes that were asked for and did not come about.
 fn segments(record: &PlanRecord) -> Option<String> {
-    let start = record.start.as_ref()?;
-    let (at, axis) = start.axes.iter().enumerate().find(|(_, axis)| axis.name == "mss")?;
     let mut seen: Vec<(f64, f64)> = Vec::new();
-    for one in record.summaries.iter().filter(|one| one.quantity == "mss") {
-        let point = start.points.iter().find(|point| point.id == one.point)?;
-        let asked = axis.values.get(*point.values.get(at)?)?.number;
-        let (Some(asked), Some(used)) = (asked, one.median) else { continue };
+    for wanted in record.summaries.iter().filter(|one| one.quantity == "segment_asked") {
+        let used = record.summaries.iter().find(|one| {
+            one.quantity == "segment"
+                && (&one.point, &one.flow, one.direction) == (&wanted.point, &wanted.flow, wanted.direction)
+        });
+        let (Some(asked), Some(used)) = (wanted.median, used.and_then(|used| used.median)) else { continue };
         // Timestamps take 12 bytes of what is asked for.
         if used + 12.0 < asked && !seen.contains(&(asked, used)) {
             seen.push((asked, used));
