@@ -129,6 +129,8 @@ fn asked_rate(task: &Task, _: usize) -> Option<f64> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
     /// Wherever it is interrupted, and however often, nothing is measured twice and nothing is left out.
     #[test]
     fn an_interrupted_plan_measures_every_trial_once(cuts in prop::collection::vec(0_usize..5, 0..6)) {
@@ -154,16 +156,25 @@ proptest! {
 
     /// The same of a search, whose next trial depends on those before.
     #[test]
-    fn an_interrupted_search_goes_on_where_it_was(cuts in prop::collection::vec(0_usize..9, 0..6)) {
-        let plan = plan(SEARCH);
+    fn an_interrupted_search_goes_on_where_it_was(
+        cuts in prop::collection::vec(0_usize..9, 0..6), confirms in any::<bool>(),
+    ) {
+        let plan = plan(if confirms { SEARCH } else { SEARCH.trim_end_matches("confirm = \"60s\"\n") });
         let found = |cuts: &[usize]| {
             let mut network = Network::new(&plan, &asked_rate);
             let mut trials = 0;
-            for cut in cuts.iter().copied().chain([usize::MAX]) {
-                let mut conductor = network.resume(&plan);
-                trials += network.carry_out(&mut conductor, cut).len();
+            for cut in cuts {
+                trials += network.carry_out(&mut network.resume(&plan), *cut).len();
             }
-            (trials, network.record.found.clone(), network.resume(&plan).is_missing_any())
+            let mut conductor = network.resume(&plan);
+            trials += network.carry_out(&mut conductor, usize::MAX).len();
+            let goodput: Vec<f64> = [conductor.sum().unwrap(), network.resume(&plan).sum().unwrap()]
+                .concat()
+                .into_iter()
+                .filter(|one| one.quantity == "goodput")
+                .flat_map(|one| one.values)
+                .collect();
+            (trials, network.record.found.clone(), conductor.is_missing_any(), goodput)
         };
         let (whole, cut) = (found(&[]), found(&cuts));
         prop_assert_eq!(&whole, &cut);
@@ -173,6 +184,12 @@ proptest! {
             prop_assert!(number <= 7e8 && 7e8 - number <= 1e7, "{}", number);
         }
         prop_assert!(!whole.2);
+        // What a point measures is what it measured at the value that was found, not at the last one tried.
+        let mut numbers: Vec<f64> = whole.1.iter().chain(&whole.1).filter_map(|found| found.number).collect();
+        let mut goodput = whole.3;
+        numbers.sort_by(f64::total_cmp);
+        goodput.sort_by(f64::total_cmp);
+        prop_assert_eq!(numbers, goodput);
     }
 }
 
@@ -234,7 +251,7 @@ fn points_are_repeated_until_they_are_known_well_enough() {
     let plan = plan(text);
     assert_eq!((plan.least_repeats(), plan.largest_repeats()), (6, 9));
     let noisy = |task: &Task, _: usize| {
-        Some(if task.point.label() == "window=1000" { 1e6 } else { 1e6 * f64::from(task.repeat) })
+        Some(if task.point.label() == "window=1000" { 1e6 } else { 1e6 + 4e3 * f64::from(task.repeat) })
     };
     let mut network = Network::new(&plan, &noisy);
     let mut conductor = Conductor::new(&plan).unwrap();
@@ -244,10 +261,10 @@ fn points_are_repeated_until_they_are_known_well_enough() {
     assert!(!conductor.is_missing_any());
     let sums = conductor.sum().unwrap();
     let goodput: Vec<_> = sums.iter().filter(|one| one.quantity == "goodput").collect();
-    assert_eq!(goodput[1].median, Some(5e6));
+    assert_eq!(goodput[1].median, Some(1.02e6));
     // Ranks 2 and 8 of 9: 1 - 2 x (1 + 9) / 512.
     let interval = goodput[1].interval.unwrap();
-    assert_eq!((interval.low, interval.high), (2e6, 8e6));
+    assert_eq!((interval.low, interval.high), (1.008e6, 1.032e6));
     assert!((interval.coverage - 0.960_937_5).abs() < 1e-9, "{interval:?}");
 }
 
