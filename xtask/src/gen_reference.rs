@@ -16,6 +16,7 @@ const PAGES: &[(&str, &[&str])] = &[
     ("topology.schema.json", &["schema", "topology"]),
     ("topology.md", &["topology-reference"]),
     ("plan.schema.json", &["schema", "plan"]),
+    ("plan-result.schema.json", &["schema", "plan-result"]),
     ("plan.md", &["plan-reference"]),
     ("metrics.md", &["metrics-reference"]),
     ("cli.md", &["cli-reference"]),

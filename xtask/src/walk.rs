@@ -29,8 +29,8 @@ const KNOB: usize = 6;
 /// The same, and also: read back from the kernel, kept as granted, shown in two formats, judged by rules.
 const READ_BACK_KNOB: usize = 12;
 /// The same, and: asked of the links of stand-ins, and told to them once a link is open; a quantity that results of others
-/// print, and an argument of `check` with its figure.
-const LINK_KNOB: usize = READ_BACK_KNOB + 5;
+/// print, an argument of `check` with its figure, and a quantity that assertions of plans may name.
+const LINK_KNOB: usize = READ_BACK_KNOB + 6;
 /// As a knob that is read back, and: an argument and an answer of `envelope`, an argument of `check`, a judgement of `doctor`,
 /// a statistic of that name, and the name of a bundled plan.
 const CALCULATED_KNOB: usize = 19;

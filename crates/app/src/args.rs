@@ -17,8 +17,8 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 measured, whatever the number; 1 could not measure; 2 bad command line;\n\
-                          4 a figure that was checked is impossible; 130, 143 interrupted, with what was measured printed and archived.";
+const EXIT_CODES: &str = "Exit codes: 0 measured, whatever the number; 1 could not measure; 2 bad command line or plan;\n\
+                          3 an assertion of a plan does not hold; 4 a figure that was checked is impossible; 130, 143 interrupted, with what was measured printed and archived.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Plan(crate::cmd::PlanArgs),
     /// Whether one configuration is better than another: archived runs, result files, plans that were carried out
     Compare(crate::cmd::CompareArgs),
+    /// Carry a plan out, on real hosts or in an emulated network, and judge the results
+    Run(Box<crate::cmd::RunArgs>),
     /// Stand in for iperf3: its options, its output, its exit codes
     Iperf3(ToolArgs),
     /// Stand in for iperf 2
@@ -102,6 +104,7 @@ pub(crate) enum SchemaName {
     Check,
     Compare,
     Plan,
+    PlanResult,
 }
 
 /// Who is measured when.
@@ -281,6 +284,12 @@ pub(crate) struct HistoryArgs {
     /// Only runs since this day or time, as 2026-05-01 or 2026-05-01T12:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
+    /// Also the runs that are parts of plans
+    #[arg(long, conflicts_with = "plan")]
+    pub(crate) all: bool,
+    /// Only the runs that the plan kept under this name is made of
+    #[arg(long, value_name = "RUN")]
+    pub(crate) plan: Option<String>,
     /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -299,6 +308,9 @@ pub(crate) struct ShowArgs {
     /// Below each verdict, list every ceiling: which binds, and which would be next
     #[arg(long, conflicts_with = "json")]
     pub(crate) explain: bool,
+    /// Of a plan: list the runs of one point, given by its name or by its values as streams=5,length=64K
+    #[arg(long, value_name = "POINT")]
+    pub(crate) point: Option<String>,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
 }

@@ -13,6 +13,7 @@ mod page;
 mod path_values;
 mod plan;
 mod reference;
+mod run;
 mod serve;
 mod stand_in;
 mod sweep;
@@ -26,6 +27,7 @@ pub(crate) use envelope::EnvelopeArgs;
 pub(crate) use lab::LabArgs;
 pub(crate) use path_values::above_zero;
 pub(crate) use plan::PlanArgs;
+pub(crate) use run::RunArgs;
 pub(crate) use stand_in::{InstallLinksArgs, Tool};
 
 use crate::args::{Cli, Command};
@@ -43,6 +45,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Doctor(args) => doctor::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Run(args) => run::run(&args),
         Command::Iperf3(given) => stand_in::run("iperf3", &given),
         Command::Nuttcp(given) => stand_in::run("nuttcp", &given),
         Command::Iperf(given) => stand_in::run("iperf", &given),

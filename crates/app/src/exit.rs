@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Failed,
     /// 2: bad command line.
     Usage,
+    /// 3: an assertion of a plan does not hold.
+    Broken,
     /// 4: a figure that was checked cannot be true.
     Impossible,
     /// 128 + the signal: interrupted, what was measured is printed.
@@ -25,6 +27,7 @@ impl From<Exit> for ExitCode {
             Exit::Done => Self::SUCCESS,
             Exit::Failed => Self::from(1),
             Exit::Usage => Self::from(2),
+            Exit::Broken => Self::from(3),
             Exit::Impossible => Self::from(4),
             Exit::Code(code) => Self::from(code),
             Exit::Interrupted(signal) => Self::from(128_u8.saturating_add(signal)),

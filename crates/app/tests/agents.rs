@@ -163,6 +163,7 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
         port: Some(server.port),
         test_address: None,
         token: Token::new(SECRET).unwrap(),
+        netns: None,
     };
     let rig = Rig { name: "the test".to_owned(), hosts: servers.iter().enumerate().map(host).collect() };
     let flow = |from, to, seconds| {
@@ -227,6 +228,7 @@ fn two_pairs_of_four_hosts_start_together() {
         port: Some(server.port),
         test_address: None,
         token: Token::new(SECRET).unwrap(),
+        netns: None,
     };
     let rig = Rig { name: "the test".to_owned(), hosts: names.into_iter().zip(&servers).map(host).collect() };
     let mut spec = TestSpec::default();

@@ -7,7 +7,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::ArchiveError;
 
 /// Steps from one format of the file to the next; the number of steps taken is `PRAGMA user_version`.
-const MIGRATIONS: [&str; 1] = [include_str!("../schema/0001_runs.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../schema/0001_runs.sql"), include_str!("../schema/0002_plans.sql")];
 /// Marks the file as ours (`PRAGMA application_id`): the letters `lnrt`.
 const APPLICATION: i32 = 0x6c6e_7274;
 

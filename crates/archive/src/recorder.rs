@@ -97,7 +97,13 @@ impl<S: Store> Drop for Recorder<S> {
 const fn is_urgent(body: &Body) -> bool {
     matches!(
         body,
-        Body::RunStarted(_) | Body::FlowEnded { .. } | Body::Verdict { .. } | Body::RunEnded { .. }
+        Body::RunStarted(_)
+            | Body::FlowEnded { .. }
+            | Body::Verdict { .. }
+            | Body::RunEnded { .. }
+            | Body::PlanStarted(_)
+            | Body::PlanResumed
+            | Body::TrialEnded(_)
     )
 }
 

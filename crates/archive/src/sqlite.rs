@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_model::{Body, Event, RunRecord};
+use linerate_model::{Body, Event, GroupPlace, RunRecord};
 use linerate_units::{Bitrate, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, named_params, params};
 
@@ -164,14 +164,18 @@ impl Store for SqliteArchive {
     fn runs(&self, filter: &Filter) -> Result<Vec<RunHead>, ArchiveError> {
         let heads: Vec<(i64, bool, RunHead)> = self.with(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT number, derived_at = event_count, id, started_at, target, world, linerate, outcome, event_count
+                "SELECT number, derived_at = event_count, id, started_at, target, world, linerate, outcome, event_count,
+                        kind, part_of
                  FROM run
                  WHERE (:target IS NULL OR target = :target) AND (:world IS NULL OR world = :world)
-                   AND (:since IS NULL OR started_at >= :since)
+                   AND (:since IS NULL OR started_at >= :since) AND NOT (:whole AND part_of IS NOT NULL)
+                   AND (:part_of IS NULL OR part_of = :part_of)
+                   AND (:plan IS NULL OR (kind = 'plan' AND target = :plan))
                  ORDER BY number DESC LIMIT :limit",
             )?;
             let parameters = named_params! {
                 ":target": filter.target, ":world": filter.world, ":since": filter.since,
+                ":whole": filter.whole, ":part_of": filter.part_of, ":plan": filter.plan,
                 ":limit": filter.limit.map_or(-1, i64::from),
             };
             statement.query_map(parameters, read_head)?.collect()
@@ -190,7 +194,7 @@ impl Store for SqliteArchive {
     fn find(&self, prefix: &str) -> Result<String, ArchiveError> {
         let found: Vec<String> = self.with(|connection| {
             if prefix == "latest" {
-                let newest = "SELECT id FROM run ORDER BY number DESC LIMIT 1";
+                let newest = "SELECT id FROM run WHERE part_of IS NULL ORDER BY number DESC LIMIT 1";
                 return Ok(connection
                     .query_row(newest, [], |row| row.get(0))
                     .optional()?
@@ -255,6 +259,29 @@ fn insert(transaction: &Transaction<'_>, event: &Event, body: &str) -> rusqlite:
                     start.linerate
                 ])?;
         }
+        Body::PlanStarted(start) => {
+            transaction
+                .prepare_cached(
+                    "UPDATE run SET started_at = ?2, target = ?3, world = ?4, linerate = ?5, kind = 'plan' WHERE id = ?1",
+                )?
+                .execute(params![
+                    event.run,
+                    start.started_at,
+                    start.name,
+                    start.world.name(),
+                    start.linerate
+                ])?;
+        }
+        Body::PlanResumed => {
+            transaction
+                .prepare_cached("UPDATE run SET outcome = NULL WHERE id = ?1")?
+                .execute([&event.run])?;
+        }
+        Body::Grouped(GroupPlace { plan: Some(place), .. }) => {
+            transaction
+                .prepare_cached("UPDATE run SET part_of = ?2 WHERE id = ?1")?
+                .execute([&event.run, &place.run])?;
+        }
         Body::RunEnded { outcome, .. } => {
             transaction
                 .prepare_cached("UPDATE run SET outcome = ?2 WHERE id = ?1")?
@@ -283,6 +310,8 @@ fn read_head(row: &Row<'_>) -> rusqlite::Result<(i64, bool, RunHead)> {
         linerate: row.get(6)?,
         outcome: outcome.and_then(|name| serde_json::from_value(name.into()).ok()),
         event_count: row.get::<_, i64>(8)? as u64,
+        is_plan: row.get::<_, String>(9)? == "plan",
+        part_of: row.get(10)?,
         flows: Vec::new(),
     };
     Ok((row.get(0)?, row.get(1)?, head))

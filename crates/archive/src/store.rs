@@ -20,7 +20,8 @@ pub trait Store {
     /// When the archive cannot be read.
     fn runs(&self, filter: &Filter) -> Result<Vec<RunHead>, ArchiveError>;
 
-    /// The full name of the one run whose name begins with `prefix`, or of the newest for `latest`.
+    /// The full name of the one run whose name begins with `prefix`, or for `latest` of the newest that is no part of
+    /// a plan.
     ///
     /// # Errors
     /// When no run or more than one matches, or the archive cannot be read.
@@ -56,6 +57,12 @@ pub struct Filter {
     pub world: Option<String>,
     /// Only runs that started at this RFC 3339 time in UTC or later; a date alone is its first second.
     pub since: Option<String>,
+    /// Only runs that are no part of a plan.
+    pub whole: bool,
+    /// Only the parts of the plan whose run has this full name.
+    pub part_of: Option<String>,
+    /// Only plans of this name.
+    pub plan: Option<String>,
     /// Not more than so many, the newest.
     pub limit: Option<u32>,
 }
@@ -68,8 +75,12 @@ pub struct RunHead {
     pub id: String,
     /// Wall-clock time of its start, RFC 3339; absent when the beginning of the log is lost.
     pub started_at: Option<String>,
-    /// The server as typed.
+    /// The server as typed; of a plan its name.
     pub target: Option<String>,
+    /// True for a plan that is carried out, whose trials are runs of their own.
+    pub is_plan: bool,
+    /// The plan's run that it is a part of.
+    pub part_of: Option<String>,
     /// Where it ran.
     pub world: Option<String>,
     /// Version of linerate.

@@ -56,7 +56,7 @@ impl Agent {
 
     fn named(&self, name: &str) -> HostRef {
         let (address, port) = (self.address.ip().to_string(), Some(self.address.port()));
-        HostRef { name: name.to_owned(), address, port, test_address: None, token: token() }
+        HostRef { name: name.to_owned(), address, port, test_address: None, token: token(), netns: None }
     }
 
     /// The first news that `wanted` knows.

@@ -174,6 +174,10 @@ pub struct TrialRun {
     /// Why, unless it was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Where its own time begins, on the plan's clock: with it the events of all runs are on one line of time. Absent when
+    /// it never began.
+    #[serde(rename = "began_ns", default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<Timestamp>,
     /// How much later than planned it began to measure; absent when it did not, or nobody told.
     #[serde(rename = "late_ns", default, skip_serializing_if = "Option::is_none")]
     pub late: Option<Span>,
@@ -483,6 +487,7 @@ mod tests {
                     run: "x".to_owned(),
                     outcome: Outcome::Failed,
                     reason: Some("gone".to_owned()),
+                    began: Some(Timestamp::from_ns(9)),
                     late: Some(Span::from_ns(7)),
                     clock_error: None,
                 }],

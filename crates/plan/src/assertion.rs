@@ -16,7 +16,8 @@ use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span};
 
 use crate::axis::{Axis, Part};
 
-pub use judge::{Judgement, Outcome, Results, Scope, judge};
+pub use judge::{Judgement, Outcome, Results, Scope, judge, judge_at};
+pub(crate) use quantities::FAIRNESS;
 pub use quantities::{Dimension, Measured, QUANTITIES, Quantity};
 pub use syntax::Comparison;
 pub(crate) use syntax::Fault;

@@ -3,7 +3,8 @@
 //! [`read`] makes a checked [`Plan`] of a TOML file, or says everything that is wrong with it. A plan is a grid of points:
 //! [`Plan::point`] resolves one to what every flow, host and the lab are told, [`Plan::trials`] puts repeats in order,
 //! [`Plan::schedule`] says when the flows of a trial run and [`Plan::estimate`] how long all of it takes. [`judge`] holds
-//! assertions against results, [`Progress`] remembers what is done. The knobs that can be swept are found in the schema of
+//! assertions against results. [`Conductor`] is a plan that is carried out: which trial comes next, what searches and points
+//! come to, and what is done already after an interruption. The knobs that can be swept are found in the schema of
 //! `linerate_model::TestSpec`, so a new one needs nothing here. [`bundled`] plans come with the program.
 //!
 //! Nothing here runs anything: files, results and time are handed in.
@@ -12,11 +13,13 @@ mod assertion;
 mod axis;
 mod bundled;
 mod compare;
+mod conductor;
 mod error;
 mod include;
 mod keys;
 mod kind;
 mod knobs;
+mod opening;
 mod order;
 mod plan;
 mod point;
@@ -28,18 +31,21 @@ mod schedule;
 mod schema;
 mod search;
 mod sweep;
+mod takings;
 
 pub use assertion::{
     Assertion, Claim, Comparison, Dimension, Judgement, Measured, Outcome, QUANTITIES, Quantity, Results,
-    Scope, judge,
+    Scope, judge, judge_at,
 };
 pub use axis::{Axis, AxisValue, Part, Target};
 pub use bundled::{Bundled, bundled};
 pub use compare::{AxisError, Candidate, Difference, Place, Row, Table, beside, quantities, values_of_axis};
+pub use conductor::{Conductor, Standing, Task, counts, judgements};
 pub use error::{PlanError, PlanMistake, Source};
 pub use include::Surroundings;
 pub use kind::Setting;
 pub use linerate_theory::compare::Pairing;
+pub use opening::Opening;
 pub use order::{MOST_TRIALS, Trial};
 pub use plan::{Flow, Host, Lab, Order, Plan};
 pub use point::{Point, PointError, PointId, Test};
@@ -50,6 +56,7 @@ pub use schedule::{Estimate, Slot, length};
 pub use schema::schema;
 pub use search::{Bisection, Search, Step};
 pub use sweep::{Grid, MOST_POINTS};
+pub use takings::{Figures, Summed, Takings, TrialFigures};
 
 #[cfg(test)]
 mod tests;

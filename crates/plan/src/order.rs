@@ -15,10 +15,11 @@ pub struct Trial {
 }
 
 impl Plan {
-    /// All trials in the order in which they shall be run: each repeat of each point once.
+    /// All trials in the order in which they shall be run: each repeat of each point once. With `until` those are among
+    /// them that are left out where fewer will do.
     #[must_use]
     pub fn trials(&self) -> Vec<Trial> {
-        order(self.order, self.grid.len(), self.repeats, self.seed)
+        order(self.order, self.grid.len(), self.largest_repeats(), self.seed)
     }
 }
 

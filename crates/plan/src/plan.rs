@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use linerate_units::Span;
+use linerate_units::{Ratio, Span};
 
 use crate::assertion::Assertion;
 use crate::axis::Axis;
+use crate::error::Source;
 use crate::kind::Setting;
 use crate::search::Search;
 use crate::sweep::Grid;
@@ -20,7 +21,7 @@ pub struct Plan {
     /// What else the file says of itself, as the tester's name or the device.
     pub notes: BTreeMap<String, String>,
     /// The files that it was read from, the plan itself first.
-    pub files: Vec<String>,
+    pub files: Vec<Source>,
     /// Hosts, in the order of the file, those of the lab's topology behind them.
     pub hosts: Vec<Host>,
     /// The emulated network, if it has one.
@@ -37,6 +38,10 @@ pub struct Plan {
     pub search: Option<Search>,
     /// How often each point is measured.
     pub repeats: u32,
+    /// A point is repeated until the interval of its goodput is no wider than this share of it.
+    pub until: Option<Ratio>,
+    /// At most so often.
+    pub most_repeats: u32,
     /// In which order.
     pub order: Order,
     /// What [`Order::Shuffled`] draws from.
@@ -120,7 +125,23 @@ impl Order {
     }
 }
 
+/// Fewer trials have no interval of their median at 95 %.
+pub(crate) const LEAST_FOR_AN_INTERVAL: u32 = 6;
+
 impl Plan {
+    /// How often each point is measured at least.
+    #[must_use]
+    pub fn least_repeats(&self) -> u32 {
+        let least = if self.until.is_some() { self.repeats.max(LEAST_FOR_AN_INTERVAL) } else { self.repeats };
+        least.min(self.largest_repeats())
+    }
+
+    /// How often each point is measured at most.
+    #[must_use]
+    pub fn largest_repeats(&self) -> u32 {
+        if self.until.is_some() { self.most_repeats.max(self.repeats) } else { self.repeats }
+    }
+
     /// The flow of that name.
     #[must_use]
     pub fn flow(&self, name: &str) -> Option<&Flow> {

@@ -1,7 +1,8 @@
-//! What a coordinator keeps of a plan under way, so that it can go on after an interruption.
+//! Which trials of a plan are done, so that it can go on after an interruption.
 
 use std::collections::BTreeMap;
 
+use linerate_model::{Outcome, PlanRecord, TrialEnd};
 use serde::{Deserialize, Serialize};
 
 use crate::order::Trial;
@@ -35,6 +36,20 @@ impl Progress {
         Self { plan: plan.name.clone(), done: BTreeMap::new() }
     }
 
+    /// What the log of a plan says: every trial whose runs were all completed. Steps of searches are not among them.
+    #[must_use]
+    pub fn of(record: &PlanRecord) -> Self {
+        let plan = record.start.as_ref().map(|start| start.name.clone()).unwrap_or_default();
+        let mut progress = Self { plan, done: BTreeMap::new() };
+        for trial in record.trials.iter().filter(|trial| trial.step.is_none() && is_complete(trial)) {
+            let (Ok(point), Some(content)) = (trial.point.parse(), content_of(trial)) else { continue };
+            let runs = trial.runs.iter().map(|run| run.run.clone()).collect();
+            let done = Done { repeat: trial.repeat.saturating_add(1), content, runs };
+            progress.done.entry(point).or_default().push(done);
+        }
+        progress
+    }
+
     /// Notes a trial.
     pub fn note(&mut self, point: &Point, repeat: u32, runs: Vec<String>) {
         let done = Done { repeat, content: point.content, runs };
@@ -58,4 +73,14 @@ impl Progress {
         };
         plan.trials().into_iter().filter(remains).collect()
     }
+}
+
+/// True if every run of the trial was completed.
+pub(crate) fn is_complete(trial: &TrialEnd) -> bool {
+    !trial.runs.is_empty() && trial.runs.iter().all(|run| run.outcome == Outcome::Completed)
+}
+
+/// The digest of what a trial measured; absent if it is none.
+pub(crate) fn content_of(trial: &TrialEnd) -> Option<u64> {
+    u64::from_str_radix(&trial.content, 16).ok()
 }

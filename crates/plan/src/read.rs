@@ -56,7 +56,7 @@ impl<'r> Reader<'r> {
             name: head.text("name").unwrap_or_else(|| self.name_of_file()),
             about: head.text("about").unwrap_or_default(),
             notes: self.notes(),
-            files: self.sources.iter().map(|source| source.name.clone()).collect(),
+            files: self.sources.to_vec(),
             hosts: Vec::new(),
             lab: self.lab(),
             flows: Vec::new(),
@@ -65,6 +65,11 @@ impl<'r> Reader<'r> {
             grid: Grid::default(),
             search: None,
             repeats: head.whole("repeats").unwrap_or(1) as u32,
+            until: match head.setting("until") {
+                Some(Setting::Share(share)) => Some(*share),
+                _ => None,
+            },
+            most_repeats: head.whole("most_repeats").unwrap_or(30) as u32,
             order: match head.text("order").as_deref() {
                 Some("sequential") => Order::Sequential,
                 Some("shuffled") => Order::Shuffled,

@@ -91,6 +91,13 @@ impl Plan {
         self.flows.iter().filter_map(|flow| slots.get(flow.name.as_str()).cloned()).collect()
     }
 
+    /// How long a trial of a point takes as far as is known, with the pause behind it.
+    #[must_use]
+    pub fn trial_time(&self, point: &Point) -> Span {
+        let known = self.schedule(point).iter().filter_map(|slot| slot.end).max();
+        known.unwrap_or_default() + TRIAL + self.pause
+    }
+
     /// How long the plan takes.
     ///
     /// # Errors
@@ -105,7 +112,8 @@ impl Plan {
             estimate.at_most |= point.tests.iter().any(|test| test.spec.traffic.until.is_some());
             let steps = self.search.as_ref().map_or(1, |search| u64::from(search.trials()));
             let each = known.unwrap_or_default() + TRIAL + self.pause;
-            let repeats = u64::from(self.repeats);
+            let repeats = u64::from(self.largest_repeats());
+            estimate.at_most |= self.until.is_some();
             let mut time = each.saturating_mul(steps);
             if let Some(search) = &self.search {
                 estimate.at_most = true;

@@ -1,6 +1,7 @@
 //! Plans as texts, and what becomes of them.
 
 mod bundled_plans;
+mod conducting;
 mod judging;
 mod laws;
 mod layers;

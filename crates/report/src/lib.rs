@@ -1,4 +1,4 @@
-//! A run as text, JSON, CSV or Markdown: one format, one file.
+//! A run, or a plan that was carried out, as text, JSON, CSV or Markdown: one format, one file.
 //!
 //! Every function here is pure: a folded run or its events in, a document out. Nothing is computed but changes of
 //! scale, the merging of adjacent intervals to the interval that is shown, and quotients of sums. Whatever comes from
@@ -13,6 +13,7 @@ mod layout;
 pub mod live;
 pub mod markdown;
 pub mod ndjson;
+pub mod plan;
 pub mod plot;
 mod ports;
 mod quantity;
@@ -26,6 +27,7 @@ pub use history::{RunRow, history_table};
 pub use json::{RESULT_SCHEMA, ResultDocument, document};
 pub use layout::View;
 pub use live::Live;
+pub use plan::{PLAN_RESULT_SCHEMA, PlanDocument};
 pub use rows::IntervalRows;
 pub use text::text;
 

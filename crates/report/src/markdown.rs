@@ -75,7 +75,7 @@ fn host(host: &HostInfo) -> String {
 }
 
 /// A table with its head; the cells are escaped here.
-fn table(rows: &[Vec<String>]) -> String {
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let mut out = String::new();
     for (number, row) in rows.iter().enumerate() {
         let cells: Vec<String> = row.iter().map(|cell| escaped(cell.trim())).collect();
@@ -88,7 +88,7 @@ fn table(rows: &[Vec<String>]) -> String {
 }
 
 /// `text` so that it reads in Markdown as it is, whoever wrote it.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in harmless(text).chars() {
         if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '|' | '~' | '&') {

@@ -1,5 +1,7 @@
 //! A table that lines up, whatever the colours in it.
 
+use std::borrow::Cow;
+
 use crate::layout::{Ink, View, width, wrap};
 
 /// One cell.
@@ -22,23 +24,28 @@ impl Cell {
 /// One column: words stand left, numbers right.
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
-    head: &'static str,
+    head: Cow<'static, str>,
     cells: Vec<Cell>,
     right: bool,
 }
 
 impl Column {
     pub(crate) const fn words(head: &'static str, cells: Vec<Cell>) -> Self {
-        Self { head, cells, right: false }
+        Self { head: Cow::Borrowed(head), cells, right: false }
     }
 
     pub(crate) const fn numbers(head: &'static str, cells: Vec<Cell>) -> Self {
-        Self { head, cells, right: true }
+        Self { head: Cow::Borrowed(head), cells, right: true }
+    }
+
+    /// A column whose head is not known before.
+    pub(crate) const fn named(head: String, cells: Vec<Cell>, right: bool) -> Self {
+        Self { head: Cow::Owned(head), cells, right }
     }
 
     fn width(&self) -> usize {
         let texts = self.cells.iter().map(|cell| width(&cell.text));
-        texts.chain([width(self.head)]).max().unwrap_or_default()
+        texts.chain([width(&self.head)]).max().unwrap_or_default()
     }
 
     /// A cell of this column with the space that belongs to it.
@@ -59,6 +66,18 @@ const GAP: usize = 3;
 impl Table {
     pub(crate) const fn new(columns: Vec<Column>) -> Self {
         Self(columns)
+    }
+
+    /// True if the columns fit side by side.
+    pub(crate) fn fits(&self, view: &View) -> bool {
+        let widths: usize = self.0.iter().map(Column::width).sum();
+        widths + GAP * self.0.len().saturating_sub(1) <= view.columns()
+    }
+
+    /// The table without the columns that have this head.
+    pub(crate) fn without(mut self, head: &str) -> Self {
+        self.0.retain(|column| column.head != head);
+        self
     }
 
     /// The lines of the table; one column below the other where they do not fit side by side.
@@ -87,7 +106,7 @@ impl Table {
 
     /// The heads, then the cells, row by row.
     fn rows(&self) -> Vec<Vec<Cell>> {
-        let heads = self.0.iter().map(|column| Cell::new(Ink::Faint, column.head)).collect();
+        let heads = self.0.iter().map(|column| Cell::new(Ink::Faint, column.head.clone())).collect();
         let count = self.0.iter().map(|column| column.cells.len()).max().unwrap_or_default();
         let row = |at: usize| {
             self.0.iter().map(|column| column.cells.get(at).cloned().unwrap_or_default()).collect()
@@ -96,7 +115,7 @@ impl Table {
     }
 
     fn stacked(&self, view: &View) -> Vec<String> {
-        let labels = self.0.iter().skip(1).map(|column| width(column.head)).max().unwrap_or_default();
+        let labels = self.0.iter().skip(1).map(|column| width(&column.head)).max().unwrap_or_default();
         let room = view.columns().saturating_sub(labels + 4);
         let mut lines = Vec::new();
         for row in self.rows().iter().skip(1) {
@@ -104,7 +123,7 @@ impl Table {
             lines.extend(names.into_iter().flatten());
             for (column, cell) in self.0.iter().zip(row).skip(1) {
                 for (number, part) in wrap(&cell.text, room).iter().enumerate() {
-                    let label = if number == 0 { column.head } else { "" };
+                    let label = if number == 0 { &*column.head } else { "" };
                     let label = view.ink(Ink::Faint, &format!("{label:labels$}"));
                     lines.push(format!("  {label}  {}", view.ink(cell.ink, part)).trim_end().to_owned());
                 }

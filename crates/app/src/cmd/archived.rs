@@ -3,15 +3,15 @@
 use std::io::Write;
 
 use linerate_archive::{ArchiveError, Filter, RunHead, SqliteArchive, Store, default_path, open};
-use linerate_model::{Event, Outcome, RunRecord};
-use linerate_report::{RunRow, history_table};
+use linerate_model::{Body, Event, Outcome, PlanPoint, PlanRecord, RunRecord};
+use linerate_report::{RunRow, View, history_table};
 
-use super::format;
+use super::{format, page};
 use crate::args::{ArchiveArgs, ExportArgs, FormatName, HistoryArgs, ShowArgs};
 use crate::exit::Exit;
 use crate::{say, terminal};
 
-pub(super) fn archive(args: &ArchiveArgs) -> Result<SqliteArchive, ArchiveError> {
+pub(in crate::cmd) fn archive(args: &ArchiveArgs) -> Result<SqliteArchive, ArchiveError> {
     match &args.archive {
         Some(location) => open(location),
         None => default_path().and_then(|path| SqliteArchive::open(&path)),
@@ -27,9 +27,10 @@ pub(super) fn failed(error: &ArchiveError) -> Exit {
 }
 
 pub(crate) fn history(args: &HistoryArgs) -> Exit {
-    let filter = Filter {
+    let mut filter = Filter {
         target: args.target.clone(),
         since: args.since.clone(),
+        whole: !args.all && args.plan.is_none(),
         limit: Some(args.limit),
         ..Filter::default()
     };
@@ -41,6 +42,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Exit {
         return Exit::Usage;
     }
     let listed = archive(&args.archive).and_then(|archive| {
+        filter.part_of = args.plan.as_deref().map(|plan| archive.find(plan)).transpose()?;
         let runs = archive.runs(&filter)?;
         let rows = runs.iter().map(|run| rows(run, &archive)).collect::<Result<Vec<_>, _>>()?;
         Ok((runs, rows.concat()))
@@ -64,7 +66,7 @@ fn rows(run: &RunHead, archive: &SqliteArchive) -> Result<Vec<RunRow>, ArchiveEr
     let row = RunRow {
         run: archive.short_name(&run.id)?,
         started_at: run.started_at.as_deref().map(short_time).unwrap_or_default(),
-        target: run.target.clone().unwrap_or_default(),
+        target: shown_target(run),
         outcome: run.outcome.map(|outcome| outcome_name(outcome).to_owned()),
         ..RunRow::default()
     };
@@ -78,6 +80,12 @@ fn rows(run: &RunHead, archive: &SqliteArchive) -> Result<Vec<RunRow>, ArchiveEr
         ..row.clone()
     };
     Ok(run.flows.iter().map(of_flow).collect())
+}
+
+/// The server, or which plan it is.
+fn shown_target(run: &RunHead) -> String {
+    let target = run.target.clone().unwrap_or_default();
+    if run.is_plan { format!("plan {target}") } else { target }
 }
 
 fn outcome_name(outcome: Outcome) -> &'static str {
@@ -110,24 +118,40 @@ fn json_row(run: &RunHead) -> serde_json::Value {
     serde_json::json!({
         "id": run.id, "started_at": run.started_at, "target": run.target, "linerate": run.linerate,
         "world": run.world, "outcome": run.outcome.map(outcome_name), "events": run.event_count, "flows": flows,
+        "kind": if run.is_plan { "plan" } else { "test" }, "part_of": run.part_of,
     })
 }
 
-/// A run's log and its fold.
-fn load(args: &ArchiveArgs, run: &str) -> Result<(RunRecord, Vec<Event>, String), ArchiveError> {
+/// A run's log and its short name.
+fn load(args: &ArchiveArgs, run: &str) -> Result<(Vec<Event>, String), ArchiveError> {
     let archive = archive(args)?;
     let events = archive.events(run)?;
     let name = archive.short_name(&archive.find(run)?)?;
-    Ok((RunRecord::fold(&events), events, name))
+    Ok((events, name))
+}
+
+/// The plan that a log is of; absent for the log of a run.
+fn plan_of(events: &[Event]) -> Option<PlanRecord> {
+    let is_plan = events.iter().any(|event| matches!(event.body, Body::PlanStarted(_)));
+    is_plan.then(|| PlanRecord::fold(events))
 }
 
 pub(crate) fn show(args: &ShowArgs) -> Exit {
     match load(&args.archive, &args.run) {
         Err(error) => failed(&error),
-        Ok((record, _, name)) => {
+        Ok((events, name)) => {
+            if let Some(plan) = plan_of(&events) {
+                let view = View { kept: Some(name), ..super::run::outcome::view() };
+                return show_plan(args, &plan, &view);
+            }
             let mut view = terminal::stdout_view();
             view.kept = Some(name);
             view.explain = args.explain;
+            if args.point.is_some() {
+                say::error(format!("run {} is no plan, so it has no points; leave --point out", args.run));
+                return Exit::Usage;
+            }
+            let record = RunRecord::fold(&events);
             let format = if args.json { FormatName::Json } else { FormatName::Text };
             let shown = format::to_stdout(&record, &[], format, &view);
             if !args.json && terminal::printed() {
@@ -138,11 +162,100 @@ pub(crate) fn show(args: &ShowArgs) -> Exit {
     }
 }
 
+fn show_plan(args: &ShowArgs, plan: &PlanRecord, view: &View) -> Exit {
+    let Some(point) = &args.point else {
+        return match args.json {
+            true => page::print_json(&linerate_report::plan::document(plan)),
+            false => page::print(linerate_report::plan::text(plan, view).as_bytes()),
+        };
+    };
+    let points = match points_of(plan, point) {
+        Ok(points) => points,
+        Err(trouble) => {
+            say::error(trouble);
+            return Exit::Usage;
+        }
+    };
+    match runs_of(&args.archive, plan, &points) {
+        Err(error) => failed(&error),
+        Ok((runs, _)) if args.json => {
+            let list: Vec<_> = runs.iter().map(json_row).collect();
+            page::print_json(&serde_json::json!({ "schema": "linerate.history/1", "runs": list }))
+        }
+        Ok((_, rows)) => page::print(history_table(&rows, &terminal::stdout_view()).as_bytes()),
+    }
+}
+
+/// The points that are meant: one by its name, or all with these values, as `streams=5,length=64K`.
+fn points_of<'r>(plan: &'r PlanRecord, typed: &str) -> Result<Vec<&'r str>, String> {
+    let points = plan.start.as_ref().map(|start| start.points.as_slice()).unwrap_or_default();
+    if let Some(known) = points.iter().find(|point| point.id == typed) {
+        return Ok(vec![&known.id]);
+    }
+    let wanted: Vec<(&str, &str)> = typed.split(',').filter_map(|part| part.split_once('=')).collect();
+    if wanted.len() != typed.split(',').count() {
+        return Err(format!("--point {typed}: give the name of a point, or values as streams=5,length=64K"));
+    }
+    let is = |point: &&PlanPoint| {
+        let labels = plan.labels(&point.id);
+        wanted.iter().all(|(axis, value)| {
+            labels.iter().any(|(name, label)| name == &axis.trim() && label == &value.trim())
+        })
+    };
+    let found: Vec<&str> = points.iter().filter(is).map(|point| point.id.as_str()).collect();
+    if found.is_empty() {
+        return Err(format!(
+            "--point {typed}: no point of the plan has these values; linerate show lists them"
+        ));
+    }
+    Ok(found)
+}
+
+/// The runs of some points, in the order of the trials.
+fn runs_of(
+    args: &ArchiveArgs,
+    plan: &PlanRecord,
+    points: &[&str],
+) -> Result<(Vec<RunHead>, Vec<RunRow>), ArchiveError> {
+    let archive = archive(args)?;
+    let filter = Filter { part_of: Some(plan.run.clone()), ..Filter::default() };
+    let all = archive.runs(&filter)?;
+    let trials = plan.trials.iter().filter(|trial| points.contains(&trial.point.as_str()));
+    let names: Vec<&str> = trials.flat_map(|trial| &trial.runs).map(|run| run.run.as_str()).collect();
+    let runs: Vec<RunHead> =
+        names.iter().filter_map(|name| all.iter().find(|run| run.id == *name)).cloned().collect();
+    let rows = runs.iter().map(|run| rows(run, &archive)).collect::<Result<Vec<_>, _>>()?.concat();
+    Ok((runs, rows))
+}
+
+/// Writes a plan in a format.
+fn export_plan(args: &ExportArgs, plan: &PlanRecord) -> Exit {
+    let mut text = Vec::new();
+    if let Err(error) = super::run::outcome::write(plan, args.format, &mut text) {
+        say::error(error);
+        return Exit::Usage;
+    }
+    let Some(path) = &args.output else { return page::print(&text) };
+    match super::run::outcome::replace(path, &text) {
+        Ok(()) => Exit::Done,
+        Err(error) => {
+            say::error(format!("{} could not be written: {error}", path.display()));
+            Exit::Failed
+        }
+    }
+}
+
 pub(crate) fn export(args: &ExportArgs) -> Exit {
-    let (record, events, _) = match load(&args.archive, &args.run) {
-        Ok(loaded) => loaded,
+    let events = match load(&args.archive, &args.run) {
+        Ok((events, _)) => events,
         Err(error) => return failed(&error),
     };
+    if let Some(plan) = plan_of(&events)
+        && args.format != FormatName::Jsonl
+    {
+        return export_plan(args, &plan);
+    }
+    let record = RunRecord::fold(&events);
     let Some(path) = &args.output else {
         return format::to_stdout(&record, &events, args.format, &terminal::stdout_view());
     };

@@ -9,8 +9,8 @@ mod set;
 mod show;
 mod status;
 mod switch;
-mod topology;
-mod up;
+pub(super) mod topology;
+pub(super) mod up;
 
 use std::path::PathBuf;
 
@@ -153,6 +153,9 @@ struct SwitchArgs {
     /// Name of the lab
     #[arg(long)]
     name: String,
+    /// End when whoever reads from here is gone
+    #[arg(long)]
+    tied: bool,
     #[command(flatten)]
     place: PlaceArgs,
 }
@@ -169,7 +172,7 @@ struct WhichLab {
 
 /// Where labs keep what they must not forget.
 #[derive(Debug, Args)]
-struct PlaceArgs {
+pub(super) struct PlaceArgs {
     /// Folder for the state of labs [default: /run/linerate, or linerate in the user's run-time folder]
     #[arg(long, value_name = "FOLDER", env = "LINERATE_RUN", hide = true)]
     run_dir: Option<PathBuf>,

@@ -1,7 +1,7 @@
 //! What every command does that measures: run, log, archive, signals.
 
 mod from;
-mod sinks;
+pub(super) mod sinks;
 
 use std::path::Path;
 

@@ -1,11 +1,11 @@
 //! `linerate plan`: checks a plan and says what it would do.
 
 mod document;
-mod files;
-mod text;
+pub(super) mod files;
+pub(super) mod text;
 
 use clap::Args;
-use linerate_plan::{Estimate, Plan, bundled, read};
+use linerate_plan::{Estimate, Plan, PlanError, bundled, read};
 use linerate_units::Span;
 
 use super::page::{self, Ink, Page};
@@ -52,10 +52,7 @@ pub(crate) fn run(args: &PlanArgs) -> Exit {
                 // Whoever asked for JSON gets the places too; the exit code says that it is no plan.
                 let _ = page::print_json(&document::Mistaken::new(&error));
             } else {
-                for line in error.to_string().lines() {
-                    // What is quoted from the file follows its message.
-                    if line.starts_with("    ") { say::note(line) } else { say::error(line) }
-                }
+                say_mistakes(&error);
             }
             return Exit::Usage;
         }
@@ -80,8 +77,16 @@ pub(crate) fn run(args: &PlanArgs) -> Exit {
     page::print(page.into_text().as_bytes())
 }
 
+/// Says everything that is wrong with a plan.
+pub(super) fn say_mistakes(error: &PlanError) {
+    for line in error.to_string().lines() {
+        // What is quoted from the file follows its message.
+        if line.starts_with("    ") { say::note(line) } else { say::error(line) }
+    }
+}
+
 /// Why the plan is refused for its length, if it is.
-fn too_long(plan: &Plan, estimate: &Estimate, given: Option<Span>) -> Option<String> {
+pub(super) fn too_long(plan: &Plan, estimate: &Estimate, given: Option<Span>) -> Option<String> {
     let limit = given.or(plan.max_time)?;
     let whose = if given.is_some() { "--max-time" } else { "max_time of the plan" };
     (estimate.time > limit).then(|| {

@@ -63,6 +63,7 @@ pub(super) fn schema(which: SchemaName) -> Exit {
         SchemaName::Check => page::print_json(&super::check::Document::schema()),
         SchemaName::Compare => page::print_json(&super::compare::Document::schema()),
         SchemaName::Topology => page::print_json(&linerate_emu::topology::schema()),
+        SchemaName::PlanResult => page::print_json(&linerate_report::plan::plan_result_schema()),
         SchemaName::Plan => page::print_json(&linerate_plan::schema()),
     }
 }

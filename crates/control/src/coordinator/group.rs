@@ -145,6 +145,17 @@ impl Run<'_, '_> {
         for at in 0..self.flows.len() {
             let job = self.job(at).clone();
             let (host, _) = self.target(&job.to);
+            let FlowJob { start_after, background, plan, .. } = job.clone();
+            let place =
+                self.group.name.clone().map(|group| GroupPlace { group, start_after, background, plan });
+            // The part of a plan is one before it begins: who is killed in between leaves no run that is nobody's.
+            let (before, behind) = match place {
+                Some(place) if place.plan.is_some() => (Some(place), None),
+                place => (None, place),
+            };
+            if let Some(place) = before {
+                self.note(at, Body::Grouped(place));
+            }
             let world = self.hosts[job.from].about().and_then(|about| about.world).unwrap_or(World::Hosts);
             self.note(
                 at,
@@ -157,9 +168,8 @@ impl Run<'_, '_> {
                     spec: job.spec,
                 }),
             );
-            if let Some(group) = self.group.name.clone() {
-                let FlowJob { start_after, background, plan, .. } = self.job(at).clone();
-                self.note(at, Body::Grouped(GroupPlace { group, start_after, background, plan }));
+            if let Some(place) = behind {
+                self.note(at, Body::Grouped(place));
             }
         }
         for at in self.group.hosts() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_proto::agent::{AGENT, About, CoordinatorEnd, Input, Output};
 use linerate_sock::open::{ConnectOptions, IpVersion, connect_tcp, resolve};
 use linerate_sock::poll::Interest;
-use linerate_sock::{Mono, SocketOptions, clock};
+use linerate_sock::{Mono, SocketOptions, clock, netns};
 use linerate_units::Timestamp;
 
 use super::clocks::Offset;
@@ -152,7 +152,11 @@ impl Host {
     }
 }
 
+/// Connects from a thread that does nothing else: it may go to another namespace for good.
 fn connect(host: &HostRef) -> Result<TcpStream, ControlError> {
+    if let Some(netns) = &host.netns {
+        netns::enter_fd(netns)?;
+    }
     let port = host.port.unwrap_or(AGENT.default_port);
     let addresses = resolve(&host.address, port, IpVersion::Any)?;
     let socket = SocketOptions::default();

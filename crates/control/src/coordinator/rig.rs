@@ -1,6 +1,8 @@
 //! What a coordinator is told: plain data.
 
 use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use linerate_model::{HostInfo, PlanPlace, TestSpec, World};
 use linerate_proto::agent::{About, Token};
@@ -28,6 +30,9 @@ pub struct HostRef {
     pub test_address: Option<String>,
     /// The secret that the agent was given.
     pub token: Token,
+    /// The network namespace in which `address` is meant: that of an emulated host, where the agent is reached without a
+    /// packet on the network under test. Absent for that of this program.
+    pub netns: Option<Arc<OwnedFd>>,
 }
 
 /// Runs that are started together.

@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use super::quantities::{Measured, QUANTITIES, Quantity};
 use super::syntax::Comparison;
-use super::{Assertion, Claim, Dimension, Expression, Where};
+use super::{Claim, Dimension, Expression, Where};
 use crate::plan::Plan;
-use crate::point::PointId;
+use crate::point::{Point, PointId};
 
 /// Where a quantity is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,13 +90,27 @@ pub fn judge(plan: &Plan, results: &dyn Results) -> Vec<Judgement> {
                         point: point.id,
                         flow: test.flow.clone(),
                         direction,
-                        outcome: judge.outcome(assertion),
+                        outcome: judge.outcome(&assertion.claim),
                     });
                 }
             }
         }
     }
     judgements
+}
+
+/// Judges a claim at one point, for every flow that is not in the background and every direction of it.
+#[must_use]
+pub fn judge_at(plan: &Plan, claim: &Claim, point: &Point, results: &dyn Results) -> Vec<Outcome> {
+    let Some(choice) = plan.grid.choice(point.number) else { return Vec::new() };
+    let flows = point.tests.iter().filter(|test| !test.background);
+    let ways = flows.flat_map(|test| {
+        let directions = test.spec.traffic.phases().into_iter().flatten();
+        directions.map(move |direction| (test.flow.as_str(), direction))
+    });
+    let outcome =
+        |(flow, direction)| Judge { plan, results, choice: &choice, flow, direction }.outcome(claim);
+    ways.map(outcome).collect()
 }
 
 struct Judge<'a> {
@@ -108,8 +122,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn outcome(&self, assertion: &Assertion) -> Outcome {
-        let claim = &assertion.claim;
+    fn outcome(&self, claim: &Claim) -> Outcome {
         let sides = self.side(&claim.left).and_then(|left| Ok((left, self.side(&claim.right)?)));
         match sides {
             Err(missing) => Outcome::NotMeasured(missing),
@@ -177,21 +190,46 @@ fn compare(left: &Measured, comparison: Comparison, right: &Measured) -> bool {
             Comparison::Equal => left == right,
             Comparison::Other => left != right,
         },
-        (Measured::Word(left), Measured::Word(right)) => match comparison {
-            Comparison::Equal => left == right,
-            Comparison::Other => left != right,
-            _ => false,
-        },
-        _ => false,
+        (Measured::Number(_), _) | (_, Measured::Number(_)) => false,
+        // Trials that disagree: equal is what all of them are, other what none of them is.
+        (left, right) => {
+            let mut pairs =
+                left.words().iter().flat_map(|left| right.words().iter().map(move |right| left == right));
+            match comparison {
+                Comparison::Equal => pairs.all(|same| same),
+                Comparison::Other => !pairs.any(|same| same),
+                _ => false,
+            }
+        }
     }
 }
 
 impl Claim {
+    /// The other runs that it names.
+    #[must_use]
+    pub fn runs(&self) -> Vec<&str> {
+        fn names<'e>(side: &'e Expression, found: &mut Vec<&'e str>) {
+            match side {
+                Expression::Quantity(_, Where::Run(name)) => found.push(name),
+                Expression::Pair(_, left, right) => {
+                    names(left, found);
+                    names(right, found);
+                }
+                _ => {}
+            }
+        }
+        let mut found = Vec::new();
+        names(&self.left, &mut found);
+        names(&self.right, &mut found);
+        found
+    }
+
     /// Both sides as found.
     fn show(&self, left: &Measured, right: &Measured) -> String {
         let show = |side: &Measured| match side {
             Measured::Number(number) => self.dimension.show(*number),
             Measured::Word(word) => word.clone(),
+            Measured::Words(words) => words.join(" and "),
         };
         format!("found {}, which is not {} {}", show(left), self.comparison.sign(), show(right))
     }

@@ -22,6 +22,18 @@ pub enum Dimension {
 }
 
 impl Dimension {
+    /// The unit of its numbers in results; absent for words.
+    #[must_use]
+    pub const fn unit(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => Some("1"),
+            Self::Rate => Some("bit/s"),
+            Self::Time => Some("ns"),
+            Self::Memory => Some("bytes"),
+            Self::Word => None,
+        }
+    }
+
     /// Its name in messages.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -30,17 +42,6 @@ impl Dimension {
             Self::Time => "a time",
             Self::Memory => "an amount of memory",
             Self::Word => "a word",
-        }
-    }
-
-    /// The unit of its numbers; that of words is none.
-    #[must_use]
-    pub const fn unit(self) -> &'static str {
-        match self {
-            Self::Rate => "bit/s",
-            Self::Time => "ns",
-            Self::Memory => "bytes",
-            Self::Plain | Self::Word => "1",
         }
     }
 
@@ -73,6 +74,19 @@ pub enum Measured {
     Number(f64),
     /// A word.
     Word(String),
+    /// The words of trials that do not agree, each once.
+    Words(Vec<String>),
+}
+
+impl Measured {
+    /// The words that it is.
+    pub(crate) fn words(&self) -> &[String] {
+        match self {
+            Self::Number(_) => &[],
+            Self::Word(word) => std::slice::from_ref(word),
+            Self::Words(words) => words,
+        }
+    }
 }
 
 /// One quantity that assertions may name.
@@ -97,6 +111,9 @@ const fn quantity(
     Quantity { name, dimension, help, of }
 }
 
+/// What the runs of a trial have together, not one of them.
+pub(crate) const FAIRNESS: &str = "fairness";
+
 /// All of them.
 pub const QUANTITIES: &[Quantity] = &[
     quantity("goodput", Dimension::Rate, "Bits per second that the receiver read.", |_, flow| {
@@ -107,6 +124,26 @@ pub const QUANTITIES: &[Quantity] = &[
     }),
     quantity("ceiling", Dimension::Rate, "The limit that goodput is compared with.", |_, flow| {
         number(flow.ceiling.as_ref()?.bitrate_bps)
+    }),
+    quantity("share", Dimension::Plain, "Goodput over the ceiling.", |_, flow| {
+        let ceiling = flow.ceiling.as_ref()?.bitrate_bps;
+        (ceiling > 0.0).then_some(Measured::Number(flow.bitrate()?.bps() / ceiling))
+    }),
+    quantity(
+        FAIRNESS,
+        Dimension::Plain,
+        "Jain's index of the goodput of flows that are measured at once in one direction: 1 when all are equal.",
+        // A run knows nothing of those beside it.
+        |_, _| None,
+    ),
+    quantity(
+        "segment",
+        Dimension::Memory,
+        "Payload of a full segment, as the sending kernel used it (TCP).",
+        |_, flow| number(f64::from(flow.sender_settings.as_ref()?.mss.effective?)),
+    ),
+    quantity("segment_asked", Dimension::Memory, "The same as it was asked for (`mss`).", |_, flow| {
+        number(f64::from(flow.sender_settings.as_ref()?.mss.asked?))
     }),
     quantity(
         "delivered",
@@ -168,6 +205,18 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity("cpu_receiver", Dimension::Plain, "The same at the receiving host.", |_, flow| {
         number(flow.receiver.as_ref()?.host_busy?.get())
     }),
+    quantity(
+        "start_error",
+        Dimension::Time,
+        "How much later than planned it began to measure, by its own host's clock.",
+        |run, _| number(run.group_start?.late.as_ns() as f64),
+    ),
+    quantity(
+        "clock_error",
+        Dimension::Time,
+        "Largest error of that clock against the coordinator's.",
+        |run, _| number(run.group_start?.clock_error?.as_ns() as f64),
+    ),
     quantity("caveats", Dimension::Plain, "How many caveats the result has.", |run, flow| {
         number((run.caveats.len() + flow.caveats.len()) as f64)
     }),

@@ -16,11 +16,11 @@ impl Reader<'_> {
     /// Looks at every point.
     pub(super) fn check(&mut self, plan: &Plan) {
         let points = plan.grid.len();
-        let trials = points.saturating_mul(plan.repeats as usize);
+        let trials = points.saturating_mul(plan.largest_repeats() as usize);
         if trials > MOST_TRIALS {
             let text = format!(
                 "{points} points, {} times each, are {trials} trials; at most are {MOST_TRIALS}",
-                plan.repeats
+                plan.largest_repeats()
             );
             self.mistakes.add(&Place::START, text);
         }

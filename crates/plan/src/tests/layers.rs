@@ -82,7 +82,8 @@ fn what_is_included_holds_where_the_plan_says_nothing() {
     assert_eq!(windows(&plan), [Some(200)]);
     assert_eq!(plan.point(0).unwrap().tests[0].spec.traffic.duration, Some(Span::from_secs(3)));
     assert_eq!(plan.hosts[1].address.as_deref(), Some("192.0.2.2"));
-    assert_eq!(plan.files, ["plan.toml", "late.toml", "rig.toml", "hosts.toml"]);
+    let files: Vec<&str> = plan.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(files, ["plan.toml", "late.toml", "rig.toml", "hosts.toml"]);
 }
 
 #[test]

@@ -59,7 +59,8 @@ struct ComparisonOf {
     place: PlaceOf,
     quantity: &'static str,
     /// What its numbers are measured in: `bit/s`, `bytes`, `ns` or `1`.
-    unit: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
     base: GroupOf,
     other: GroupOf,
     /// Hodges-Lehmann estimate of other minus base.

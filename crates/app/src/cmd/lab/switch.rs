@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 
 use linerate_emu::shell::Lab;
 use linerate_emu::topology::Topology;
+use linerate_sock::{Mono, poll};
 use serde::{Deserialize, Serialize};
 
 use super::SwitchArgs;
@@ -29,7 +30,7 @@ pub(super) enum News {
 
 pub(super) fn run(args: &SwitchArgs) -> Exit {
     match lay(args) {
-        Ok(lab) => carry(lab),
+        Ok(lab) => carry(lab, args.tied),
         Err(why) => {
             tell(&News::Failed(why));
             Exit::Failed
@@ -59,7 +60,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn carry(lab: Lab) -> Exit {
+fn carry(lab: Lab, tied: bool) -> Exit {
     let stopper = lab.stopper();
     let at_signals = lab.stopper();
     if let Err(error) = Signals::on_each(move || at_signals.stop()) {
@@ -69,6 +70,18 @@ fn carry(lab: Lab) -> Exit {
     if !tell(&News::Ready) {
         // Who asked is gone, and nobody knows of this lab.
         stopper.stop();
+    }
+    if tied {
+        let stopper = stopper.clone();
+        let watch = move || {
+            // Nothing can be read there: what wakes is the end of whoever reads.
+            let _ = poll::wait_for(&std::io::stdout(), poll::Interest::READ, Mono::FAR);
+            stopper.stop();
+        };
+        if let Err(error) = std::thread::Builder::new().name("tie".to_owned()).spawn(watch) {
+            tell(&News::Failed(format!("cannot watch over the lab: {error}")));
+            return Exit::Failed;
+        }
     }
     match lab.run() {
         Ok(()) => Exit::Done,

@@ -11,7 +11,7 @@ use crate::say;
 
 /// What is wrong, and how the command ends.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(in crate::cmd) struct Trouble {
     text: String,
     exit: Exit,
 }
@@ -30,7 +30,7 @@ impl Trouble {
     }
 
     /// The words alone, for another process to say.
-    pub(super) fn into_text(self) -> String {
+    pub(in crate::cmd) fn into_text(self) -> String {
         self.text
     }
 
@@ -45,19 +45,19 @@ impl Trouble {
 }
 
 /// A name for a lab.
-pub(super) fn lab_name(text: &str) -> Result<LabName, Trouble> {
+pub(in crate::cmd) fn lab_name(text: &str) -> Result<LabName, Trouble> {
     text.parse().map_err(Trouble::usage)
 }
 
 /// The text of a topology, and the name that messages give it.
 #[derive(Debug)]
-pub(super) struct Source {
-    pub(super) file: String,
-    pub(super) text: String,
+pub(in crate::cmd) struct Source {
+    pub(in crate::cmd) file: String,
+    pub(in crate::cmd) text: String,
 }
 
 /// The topology that comes along under this name, or the file of this name.
-pub(super) fn find(name: &str) -> Result<Source, Trouble> {
+pub(in crate::cmd) fn find(name: &str) -> Result<Source, Trouble> {
     if let Some(bundled) = topology::bundled().iter().find(|bundled| bundled.name == name) {
         return Ok(Source { file: format!("{name} (comes along)"), text: bundled.text.to_owned() });
     }
@@ -83,7 +83,7 @@ pub(super) fn read(source: &Source, set: &[String]) -> Result<Topology, Trouble>
 
 impl PlaceArgs {
     /// The folder of this user's labs.
-    pub(super) fn open(&self) -> Result<Place, Trouble> {
+    pub(in crate::cmd) fn open(&self) -> Result<Place, Trouble> {
         Place::open(self.run_dir.as_deref()).map_err(Trouble::failed)
     }
 
@@ -100,7 +100,7 @@ impl PlaceArgs {
 }
 
 impl WhichLab {
-    pub(super) fn find(&self) -> Result<LabHandle, Trouble> {
+    pub(in crate::cmd) fn find(&self) -> Result<LabHandle, Trouble> {
         self.place.lab(self.name.as_deref())
     }
 }

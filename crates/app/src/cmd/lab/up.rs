@@ -51,12 +51,46 @@ fn bring_up(args: &UpArgs) -> Result<Exit, Trouble> {
 }
 
 /// Starts the switch of a lab in a process of its own and waits until the network stands.
-pub(super) fn start(
+pub(in crate::cmd) fn start(
     source: &Source,
     set: &[String],
     name: &LabName,
     place: &Place,
 ) -> Result<(LabHandle, Status), Trouble> {
+    let (lab, status, _) = start_as(false, source, set, name, place)?;
+    Ok((lab, status))
+}
+
+/// As [`start`]; the lab ends with this process however that ends, and when what is given back is dropped.
+pub(in crate::cmd) fn start_tied(
+    source: &Source,
+    set: &[String],
+    name: &LabName,
+    place: &Place,
+) -> Result<(LabHandle, Status, Tie), Trouble> {
+    let (lab, status, child) = start_as(true, source, set, name, place)?;
+    Ok((lab, status, Tie(child)))
+}
+
+/// What a lab hangs on.
+#[derive(Debug)]
+pub(in crate::cmd) struct Tie(Child);
+
+impl Drop for Tie {
+    fn drop(&mut self) {
+        drop(self.0.stdout.take());
+        // It has removed everything when it has ended.
+        let _ = self.0.wait();
+    }
+}
+
+fn start_as(
+    tied: bool,
+    source: &Source,
+    set: &[String],
+    name: &LabName,
+    place: &Place,
+) -> Result<(LabHandle, Status, Child), Trouble> {
     // What a killed lab left is removed first, so that its names are free.
     for text in place.sweep().map_err(Trouble::failed)? {
         say::note(text);
@@ -67,6 +101,7 @@ pub(super) fn start(
     let mut child = Command::new(program)
         .args(["lab", "switch", "--name", name.as_str(), "--run-dir"])
         .arg(place.run_dir())
+        .args(tied.then_some("--tied"))
         // Frames that wait fill much memory: large pages make the copying cheaper.
         .env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
         .stdin(Stdio::piped())
@@ -92,14 +127,15 @@ pub(super) fn start(
         }
     }
     let status = lab.status(PATIENCE).map_err(Trouble::failed)?;
-    Ok((lab, status))
+    Ok((lab, status, child))
 }
 
 fn told(child: &mut Child, assignment: &Assignment) -> Option<News> {
     let text = serde_json::to_string(assignment).ok()?;
     child.stdin.take()?.write_all(text.as_bytes()).ok()?;
     let mut line = String::new();
-    BufReader::new(child.stdout.take()?).read_line(&mut line).ok()?;
+    // The switch says one line; what hangs on its stdout goes on hanging there.
+    BufReader::new(child.stdout.as_mut()?).read_line(&mut line).ok()?;
     serde_json::from_str(&line).ok()
 }
 

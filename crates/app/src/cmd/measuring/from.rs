@@ -15,7 +15,7 @@ pub(in crate::cmd) fn agent(args: &TestArgs) -> Result<Option<HostRef>, String> 
     let (Some(from), Some(file)) = (&args.from, &args.agent_token_file) else { return Ok(None) };
     let (address, port) = naming::target(from, None).map_err(|trouble| format!("--from: {trouble}"))?;
     let token = read_token(file)?;
-    Ok(Some(HostRef { name: from.clone(), address, port, test_address: None, token }))
+    Ok(Some(HostRef { name: from.clone(), address, port, test_address: None, token, netns: None }))
 }
 
 /// Has the test made by the agent; its events are the log.

@@ -76,7 +76,7 @@ impl Sink for Screen {
 
 /// The event log on stdout.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
+pub(in crate::cmd) struct Stream {
     /// The reader has seen enough.
     closed: bool,
     broken: bool,
@@ -84,7 +84,7 @@ pub(super) struct Stream {
 
 impl Stream {
     /// Whether everything went out that somebody wanted to read; says so if not.
-    pub(super) fn end(&self) -> bool {
+    pub(in crate::cmd) fn end(&self) -> bool {
         if self.broken {
             say::error("the event log could not be printed to its end");
         }

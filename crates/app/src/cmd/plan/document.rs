@@ -50,7 +50,7 @@ pub(super) struct Listed<'p> {
     #[serde(skip_serializing_if = "str::is_empty")]
     about: &'p str,
     notes: &'p BTreeMap<String, String>,
-    files: &'p [String],
+    files: Vec<&'p str>,
     hosts: Vec<HostEntry<'p>>,
     estimate: Estimate,
     order: &'static str,
@@ -142,7 +142,7 @@ impl<'p> Listed<'p> {
             name: &plan.name,
             about: &plan.about,
             notes: &plan.notes,
-            files: &plan.files,
+            files: plan.files.iter().map(|file| file.name.as_str()).collect(),
             hosts: plan.hosts.iter().map(host).collect(),
             estimate: *estimate,
             order: plan.order.name(),

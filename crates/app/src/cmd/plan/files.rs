@@ -6,7 +6,7 @@ use linerate_emu::topology::{self, Override};
 use linerate_plan::{Source, Surroundings, bundled};
 
 /// The plan that comes along under this name, or the file of this name.
-pub(super) fn find(name: &str) -> Result<Source, String> {
+pub(in crate::cmd) fn find(name: &str) -> Result<Source, String> {
     if let Some(known) = bundled().iter().find(|known| known.name == name) {
         return Ok(Source { name: format!("{name} (comes along)"), text: known.text.to_owned() });
     }
@@ -24,7 +24,18 @@ pub(super) fn find(name: &str) -> Result<Source, String> {
 }
 
 /// Files beside a plan, and the topologies that come along.
-pub(super) struct Files;
+pub(in crate::cmd) struct Files;
+
+/// The topology that comes along under this name, or the file of this name beside a plan; or why there is none.
+pub(in crate::cmd) fn topology(name: &str, beside: &str) -> Result<Source, String> {
+    if let Some(known) = topology::bundled().iter().find(|known| known.name == name) {
+        return Ok(Source { name: name.to_owned(), text: known.text.to_owned() });
+    }
+    Files.include(name, beside).map_err(|error| {
+        let known: Vec<&str> = topology::bundled().iter().map(|known| known.name).collect();
+        format!("no topology {name:?} comes along ({}), and {error}", known.join(", "))
+    })
+}
 
 /// A name as the file `beside` means it.
 fn resolve(name: &str, beside: &str) -> PathBuf {
@@ -41,16 +52,7 @@ impl Surroundings for Files {
     }
 
     fn hosts(&self, name: &str, set: &[(&str, &str)], beside: &str) -> Result<Vec<String>, String> {
-        let (file, text) = match topology::bundled().iter().find(|known| known.name == name) {
-            Some(known) => (name.to_owned(), known.text.to_owned()),
-            None => {
-                let source = self.include(name, beside).map_err(|error| {
-                    let known: Vec<&str> = topology::bundled().iter().map(|known| known.name).collect();
-                    format!("no topology {name:?} comes along ({}), and {error}", known.join(", "))
-                })?;
-                (source.name, source.text)
-            }
-        };
+        let Source { name: file, text } = topology(name, beside)?;
         let typed = set.iter().map(|(key, value)| format!("{key}={value}").parse());
         let settings: Vec<Override> =
             typed.collect::<Result<_, _>>().map_err(|error: topology::OverrideError| error.to_string())?;

@@ -29,7 +29,7 @@ pub(super) fn describe(page: &mut Page, plan: &Plan, estimate: &Estimate) {
 }
 
 /// The time of an estimate, and how sure it is.
-pub(super) fn length(estimate: &Estimate) -> String {
+pub(in crate::cmd) fn length(estimate: &Estimate) -> String {
     let bound = match (estimate.at_least, estimate.at_most) {
         (true, true) => "about ",
         (true, false) => "at least ",
@@ -40,7 +40,7 @@ pub(super) fn length(estimate: &Estimate) -> String {
 }
 
 /// A time in the units in which people plan their day.
-pub(super) fn time(span: Span) -> String {
+pub(in crate::cmd) fn time(span: Span) -> String {
     let minutes = span.as_ns().div_ceil(60_000_000_000);
     match minutes {
         0..=2 => span.to_string(),

@@ -1,0 +1,133 @@
+//! `linerate run`: a plan carried out, on real hosts or in an emulated network.
+
+mod drive;
+mod hosts;
+mod lab;
+pub(super) mod outcome;
+mod prepare;
+mod screen;
+mod sinks;
+mod trial;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use linerate_model::World;
+use linerate_units::Span;
+
+use super::lab::PlaceArgs;
+use crate::args::ArchiveArgs;
+use crate::exit::Exit;
+use crate::say;
+use crate::signals::Signals;
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// A plan that comes along (see `linerate plan`), or a plan file; with --resume RUN that of the run
+    #[arg(required_unless_present = "resume")]
+    plan: Option<String>,
+    /// Where: on the hosts that the plan names, or in an emulated network [default: hosts, if all of them have addresses]
+    #[arg(long, value_enum)]
+    world: Option<WorldName>,
+    /// The network to emulate, in place of the plan's: one that comes along, or a topology file
+    #[arg(long, value_name = "TOPOLOGY")]
+    topology: Option<String>,
+    /// Set a value of the plan, as test.duration=5s, repeats=3, axis.window=64K,1M or host.a.address=192.0.2.1; may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Refuse the plan if it would take longer [default: max_time of the plan]
+    #[arg(long, value_name = "SECONDS", value_parser = super::above_zero::<Span>)]
+    max_time: Option<Span>,
+    /// Go on with a plan that was interrupted: the run of this name, or the newest unfinished one of the plan
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
+    resume: Option<String>,
+    /// The token of the hosts' agents is in this file (linerate serve --agent-token-file)
+    #[arg(long, value_name = "FILE")]
+    agent_token_file: Option<PathBuf>,
+    /// Leave the emulated network up
+    #[arg(long)]
+    keep_lab: bool,
+    /// Print the result as one JSON document
+    #[arg(short = 'J', long, conflicts_with = "json_stream", help_heading = "Output")]
+    json: bool,
+    /// Print the event logs of the plan and of its runs as they happen, one JSON object a line
+    #[arg(long, help_heading = "Output")]
+    json_stream: bool,
+    /// Show no progress
+    #[arg(short, long, help_heading = "Output")]
+    quiet: bool,
+    /// Also write a report to this file; its ending says the format: .json, .csv, .md or .txt
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// Where a plan is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WorldName {
+    /// On real hosts, each with `linerate serve --agent-token-file`
+    Hosts,
+    /// In an emulated network on this machine
+    Lab,
+}
+
+impl From<WorldName> for World {
+    fn from(name: WorldName) -> Self {
+        match name {
+            WorldName::Hosts => Self::Hosts,
+            WorldName::Lab => Self::Lab,
+        }
+    }
+}
+
+/// What keeps a plan from being carried out, and how the command ends.
+#[derive(Debug)]
+struct Trouble {
+    lines: Vec<String>,
+    exit: Exit,
+}
+
+impl Trouble {
+    /// The plan, or a host, is not fit for it: nothing was measured.
+    #[expect(clippy::needless_pass_by_value, reason = "so that map_err can name it")]
+    fn usage(text: impl ToString) -> Self {
+        Self { lines: vec![text.to_string()], exit: Exit::Usage }
+    }
+
+    /// It could not be done.
+    #[expect(clippy::needless_pass_by_value, reason = "so that map_err can name it")]
+    fn failed(text: impl ToString) -> Self {
+        Self { lines: vec![text.to_string()], exit: Exit::Failed }
+    }
+
+    fn text(&self) -> String {
+        self.lines.join("; ")
+    }
+
+    fn say(self) -> Exit {
+        for line in self.lines.iter().flat_map(|line| line.lines()) {
+            // What is quoted from a plan follows its message.
+            if line.starts_with("    ") { say::note(line) } else { say::error(line) }
+        }
+        self.exit
+    }
+}
+
+/// Carries out the command.
+pub(crate) fn run(args: &RunArgs) -> Exit {
+    let prepared = match prepare::prepare(args) {
+        Ok(prepared) => prepared,
+        Err(trouble) => return trouble.say(),
+    };
+    let Ok(signals) = Signals::catch() else {
+        say::error("cannot catch signals");
+        return Exit::Failed;
+    };
+    match drive::drive(args, &prepared, &signals) {
+        Ok(exit) => exit,
+        Err(trouble) => signals.which().map_or_else(|| trouble.say(), Exit::Interrupted),
+    }
+}

@@ -1,0 +1,278 @@
+//! A plan from its first trial to its last.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use linerate_archive::Store;
+use linerate_control::{Coordinator, HostRef, PlanLog, Rig, Trouble as HostTrouble};
+use linerate_model::{Body, Caveat, CaveatKind, Outcome, PlanRecord, RunRecord, TrialEnd, World};
+use linerate_plan::{Conductor, Figures, Opening, Point, Task, TrialFigures, counts, judgements};
+use linerate_sock::clock;
+use linerate_units::Span;
+
+use super::lab::LabWorld;
+use super::prepare::Prepared;
+use super::screen::Screen;
+use super::sinks::Sinks;
+use super::{RunArgs, Trouble, hosts, outcome};
+use crate::exit::Exit;
+use crate::naming::{now, run_name};
+use crate::say;
+use crate::signals::Signals;
+
+/// So many trials in a row in which nothing was measured end the plan: nobody is there any more.
+const MOST_IN_VAIN: u32 = 3;
+
+/// A clock that is known no better than this makes a common start doubtful.
+const COARSE_CLOCK: Span = Span::from_ms(1);
+
+/// How often a pause is looked up from.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Where the hosts are.
+enum Place {
+    Hosts(Vec<HostRef>),
+    Lab(Box<LabWorld>),
+}
+
+/// A plan under way.
+pub(super) struct Drive<'a> {
+    pub(super) prepared: &'a Prepared,
+    pub(super) signals: &'a Signals,
+    pub(super) sinks: &'a Sinks,
+    pub(super) conductor: Conductor<'a>,
+    place: Place,
+    pub(super) coordinator: Option<Coordinator>,
+    /// The hosts of the rig by name, in its order.
+    pub(super) names: Vec<String>,
+    pub(super) screen: Screen,
+    in_vain: u32,
+}
+
+/// Carries the plan out, prints what it came to, and says how the command ends.
+pub(super) fn drive(args: &RunArgs, prepared: &Prepared, signals: &Signals) -> Result<Exit, Trouble> {
+    let record = match &prepared.before {
+        Some(record) => record.clone(),
+        None => PlanRecord { run: run_name().map_err(Trouble::failed)?, ..PlanRecord::default() },
+    };
+    let sinks = Sinks::open(args);
+    let mut drive = Drive {
+        prepared,
+        signals,
+        sinks: &sinks,
+        conductor: conductor(args, prepared)?,
+        place: match prepared.world {
+            World::Lab => Place::Lab(Box::new(LabWorld::new(args, &prepared.plan, &record.run)?)),
+            _ => Place::Hosts(hosts::hosts(args, &prepared.plan)?),
+        },
+        coordinator: None,
+        names: prepared.plan.used_hosts().map(|host| host.name.clone()).collect(),
+        screen: Screen::new(args.quiet || args.json || args.json_stream),
+        in_vain: 0,
+    };
+    let mut outlets = sinks.for_a_log();
+    let outlets = outlets.iter_mut().map(|sink| &mut **sink as &mut dyn linerate_control::Sink).collect();
+    let mut log = PlanLog::resume(record, outlets);
+    let ended = drive.carry_out(&mut log);
+    drive.end();
+    ended?;
+    let record = log.into_record();
+    let kept = sinks.close().then(|| record.run.chars().take(8).collect());
+    let printed = outcome::print(args, &record, kept);
+    Ok(match (record.outcome, printed) {
+        (Some(Outcome::Interrupted), _) => Exit::Interrupted(signals.which().unwrap_or(2)),
+        (Some(Outcome::Completed), Exit::Done) if !sinks.streamed() => Exit::Failed,
+        (Some(Outcome::Completed), Exit::Done) if record.judgements.iter().any(|one| !one.holds) => {
+            Exit::Broken
+        }
+        (Some(Outcome::Completed), exit) => exit,
+        _ => Exit::Failed,
+    })
+}
+
+fn conductor<'a>(args: &RunArgs, prepared: &'a Prepared) -> Result<Conductor<'a>, Trouble> {
+    let Some(record) = &prepared.before else {
+        return Conductor::new(&prepared.plan).map_err(Trouble::usage);
+    };
+    let archive = super::super::archived::archive(&args.archive).map_err(Trouble::failed)?;
+    let mut figures = |trial: &TrialEnd| -> TrialFigures {
+        let of_flow = |flow: &linerate_plan::Flow| {
+            let run = trial.runs.iter().find(|run| run.flow == flow.name).filter(|run| counts(run))?;
+            let events = archive.events(&run.run).ok()?;
+            Some(Figures::of(&RunRecord::fold(&events)))
+        };
+        prepared.plan.flows.iter().map(of_flow).collect()
+    };
+    Conductor::resume(&prepared.plan, record, &mut figures).map_err(Trouble::usage)
+}
+
+impl Drive<'_> {
+    /// All that remains. An error is one before the log began; later ones stand in the log.
+    fn carry_out(&mut self, log: &mut PlanLog<'_>) -> Result<(), Trouble> {
+        let mut task = self.conductor.next_task().map_err(Trouble::usage)?;
+        let mut doubts = Vec::new();
+        if let Some(first) = &task {
+            self.make_ready(&first.point)?;
+            doubts = self.check()?;
+        }
+        self.open(log)?;
+        for (kind, text) in doubts {
+            say::warning(&text);
+            log.note(Body::Caveat { flow: None, caveat: Caveat { kind, text } });
+        }
+        let mut trouble = None;
+        let mut first = true;
+        while let Some(next) = task {
+            if self.is_stopped() || (!std::mem::take(&mut first) && !self.pause()) {
+                break;
+            }
+            if let Err(why) = self.make_ready(&next.point) {
+                trouble = Some(why.text());
+                break;
+            }
+            let (runs, figures) = self.trial(&next, log);
+            let nothing = !runs.iter().any(counts);
+            self.in_vain = if nothing { self.in_vain + 1 } else { 0 };
+            for body in self.conductor.done(&next, runs, figures) {
+                log.note(body);
+            }
+            self.screen.end_trial(&next, log.record());
+            if self.in_vain >= MOST_IN_VAIN && !self.is_stopped() {
+                trouble = Some(format!("nothing was measured in {MOST_IN_VAIN} trials in a row"));
+                break;
+            }
+            task = self.conductor.next_task().map_err(Trouble::usage)?;
+        }
+        self.close(log, trouble)
+    }
+
+    fn open(&self, log: &mut PlanLog<'_>) -> Result<(), Trouble> {
+        let resumes = log.record().start.clone();
+        let opening = Opening {
+            started_at: resumes.as_ref().map_or_else(now, |start| start.started_at.clone()),
+            world: self.prepared.world,
+            linerate: env!("CARGO_PKG_VERSION").to_owned(),
+            set: self.prepared.set.clone(),
+        };
+        let start = self.prepared.plan.open(opening).map_err(Trouble::usage)?;
+        if resumes.is_some() {
+            log.note(Body::PlanResumed);
+        }
+        if resumes.as_ref() != Some(&start) {
+            log.note(Body::PlanStarted(Box::new(start)));
+        }
+        Ok(())
+    }
+
+    /// What all of it amounts to, and the last word.
+    fn close(&mut self, log: &mut PlanLog<'_>, trouble: Option<String>) -> Result<(), Trouble> {
+        let summaries = self.conductor.sum().map_err(Trouble::usage)?;
+        let missing = self.conductor.is_missing_any();
+        let stopped = self.is_stopped() && missing;
+        let judged = match stopped {
+            // Of what was not measured yet nothing can be said.
+            true => Vec::new(),
+            false => judgements(&self.prepared.plan, &summaries, &self.prepared.others),
+        };
+        summaries.into_iter().for_each(|summary| log.note(Body::PointSummed(summary)));
+        judged.into_iter().for_each(|judgement| log.note(Body::Judged(judgement)));
+        let (outcome, reason) = match (stopped, trouble, missing) {
+            (true, ..) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
+            (_, Some(trouble), _) => (Outcome::Failed, Some(trouble)),
+            (_, None, true) => (Outcome::Failed, Some("some trials came to nothing".to_owned())),
+            (_, None, false) => (Outcome::Completed, None),
+        };
+        log.note(Body::RunEnded { outcome, reason });
+        Ok(())
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.signals.stop().load(Ordering::Relaxed)
+    }
+
+    /// Rests between two trials; false if a signal came.
+    fn pause(&mut self) -> bool {
+        let until = clock::now() + self.prepared.plan.pause.as_duration();
+        while !until.has_passed() && !self.is_stopped() {
+            clock::sleep_until(until.min(clock::now() + LOOK));
+        }
+        !self.is_stopped()
+    }
+
+    /// The network as the point wants it, and its hosts connected.
+    fn make_ready(&mut self, point: &Point) -> Result<(), Trouble> {
+        let fresh = match (&mut self.place, &point.lab) {
+            (Place::Lab(world), Some(lab)) => {
+                let coordinator = &mut self.coordinator;
+                world.become_as(lab, &mut || {
+                    if let Some(old) = coordinator.take() {
+                        old.finish();
+                    }
+                })?
+            }
+            (Place::Hosts(hosts), _) if self.coordinator.is_none() => Some(hosts.clone()),
+            _ => None,
+        };
+        let Some(hosts) = fresh else { return Ok(()) };
+        let rig = Rig { name: format!("plan {}", self.prepared.plan.name), hosts };
+        let connected =
+            Coordinator::connect(rig, self.signals.stop()).map_err(|troubles| host_troubles(&troubles))?;
+        self.coordinator = Some(connected);
+        Ok(())
+    }
+
+    /// Whether the hosts can do all that the plan asks of them, before the first packet; what makes its figures doubtful.
+    fn check(&self) -> Result<Vec<(CaveatKind, String)>, Trouble> {
+        let Some(coordinator) = &self.coordinator else { return Ok(Vec::new()) };
+        let mut troubles: Vec<HostTrouble> = Vec::new();
+        for number in 0..self.prepared.plan.grid.len() {
+            let point = self.prepared.plan.point(number).map_err(Trouble::usage)?;
+            let task = Task { point, repeat: 1, step: None };
+            for trouble in coordinator.check(&self.group(&task, "")) {
+                if !troubles.contains(&trouble) {
+                    troubles.push(trouble);
+                }
+            }
+        }
+        if !troubles.is_empty() {
+            return Err(host_troubles(&troubles));
+        }
+        let mut doubts = Vec::new();
+        for (standing, name) in coordinator.standings().iter().zip(&self.names) {
+            let Some(standing) = standing else { continue };
+            if standing.host.linerate != env!("CARGO_PKG_VERSION") {
+                let (theirs, ours) = (&standing.host.linerate, env!("CARGO_PKG_VERSION"));
+                let text =
+                    format!("{name} has linerate {theirs}, this is {ours}; give all hosts the same version");
+                doubts.push((CaveatKind::Neighbour, text));
+            }
+            if standing.offset_error > COARSE_CLOCK {
+                let text = format!(
+                    "the clock of {name} is known only within {}: its flows may start that much apart from others",
+                    standing.offset_error
+                );
+                doubts.push((CaveatKind::OffsetUncertain, text));
+            }
+        }
+        Ok(doubts)
+    }
+
+    /// Says goodbye, and takes down what was brought up.
+    fn end(mut self) {
+        self.screen.end();
+        if let Some(coordinator) = self.coordinator.take() {
+            coordinator.finish();
+        }
+        if let Place::Lab(world) = self.place {
+            world.end();
+        }
+    }
+}
+
+pub(super) fn host_troubles(troubles: &[HostTrouble]) -> Trouble {
+    let mut lines: Vec<String> = troubles.iter().map(ToString::to_string).collect();
+    if lines.is_empty() {
+        lines.push("no host is connected".to_owned());
+    }
+    Trouble { lines, exit: Exit::Usage }
+}

@@ -1,0 +1,29 @@
+//! The world of real hosts: reached at the addresses of the plan.
+
+use linerate_control::HostRef;
+use linerate_plan::Plan;
+use linerate_proto::agent::Token;
+
+use super::super::token::read_token;
+use super::{RunArgs, Trouble};
+
+/// The hosts that flows need, in the order of the plan.
+pub(super) fn hosts(args: &RunArgs, plan: &Plan) -> Result<Vec<HostRef>, Trouble> {
+    let Some(file) = &args.agent_token_file else {
+        let text = "the hosts ask for a token; start `linerate serve --agent-token-file FILE` on each of them and give \
+                    the same file here";
+        return Err(Trouble::usage(text));
+    };
+    let token: Token = read_token(file).map_err(Trouble::usage)?;
+    let host = |host: &linerate_plan::Host| {
+        Some(HostRef {
+            name: host.name.clone(),
+            address: host.address.clone()?,
+            port: Some(host.port),
+            test_address: None,
+            token: token.clone(),
+            netns: None,
+        })
+    };
+    Ok(plan.used_hosts().filter_map(host).collect())
+}

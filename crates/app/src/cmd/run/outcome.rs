@@ -1,0 +1,78 @@
+//! What a plan came to, in the formats that there are.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use linerate_model::PlanRecord;
+use linerate_report::{View, plan};
+
+use super::RunArgs;
+use crate::args::FormatName;
+use crate::cmd::{measuring::format_of, page};
+use crate::exit::Exit;
+use crate::{say, terminal};
+
+/// Columns of a page that nobody watches.
+const WIDE: usize = 160;
+
+/// Prints the result and writes the report file.
+pub(super) fn print(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -> Exit {
+    let printed = if args.json {
+        page::print_json(&plan::document(record))
+    } else if args.json_stream {
+        Exit::Done
+    } else {
+        let view = View { kept, ..view() };
+        page::print(plan::text(record, &view).as_bytes())
+    };
+    let Some(path) = &args.report else { return printed };
+    match report(record, path) {
+        Ok(()) => printed,
+        Err(error) => {
+            say::error(format!("the report {} could not be written: {error}", path.display()));
+            Exit::Failed
+        }
+    }
+}
+
+/// The page of a plan: a table that goes to a file or another program may be wide.
+pub(in crate::cmd) fn view() -> View {
+    let view = terminal::stdout_view();
+    if terminal::printed() { view } else { View { width: WIDE, ..view } }
+}
+
+fn report(record: &PlanRecord, path: &Path) -> io::Result<()> {
+    let mut text = Vec::new();
+    write(record, format_of(path).unwrap_or_default(), &mut text)?;
+    replace(path, &text)
+}
+
+/// Writes a file; one that is there is replaced only when the new one is complete.
+pub(in crate::cmd) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    let part = path.with_file_name(name);
+    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    written
+}
+
+/// A plan in a format: the one place where formats of plans are told apart.
+pub(in crate::cmd) fn write(record: &PlanRecord, format: FormatName, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        FormatName::Json => {
+            serde_json::to_writer_pretty(&mut *out, &plan::document(record))?;
+            writeln!(out)
+        }
+        FormatName::Csv | FormatName::SummaryCsv => plan::csv(record, out).map_err(io::Error::other),
+        FormatName::Markdown => out.write_all(plan::markdown(record).as_bytes()),
+        FormatName::Text => {
+            out.write_all(plan::text(record, &View { width: WIDE, ..View::default() }).as_bytes())
+        }
+        FormatName::Jsonl | FormatName::Svg => {
+            Err(io::Error::other("a plan has no such form; give json, csv, markdown or text"))
+        }
+    }
+}

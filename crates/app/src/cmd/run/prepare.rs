@@ -1,0 +1,256 @@
+//! Before anything is reached: the plan, what is known of it from an earlier time, and whether it may be carried out.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use linerate_archive::{Filter, SqliteArchive, Store};
+use linerate_model::{Outcome, PlanFile, PlanRecord, World};
+use linerate_plan::{Plan, Source, Surroundings, read};
+
+use super::super::archived;
+use super::super::measuring::file_trouble;
+use super::super::plan::files::{Files, find};
+use super::super::plan::too_long;
+use super::{RunArgs, Trouble, WorldName};
+
+/// What a report may end in. A further format is one more ending here and one more arm in `outcome::write`.
+const REPORTS: &str = ".json, .csv, .md or .txt";
+
+/// A plan that may be carried out.
+pub(super) struct Prepared {
+    pub(super) plan: Plan,
+    /// What was set, those of `--topology` among it.
+    pub(super) set: Vec<String>,
+    pub(super) world: World,
+    /// What an earlier time left, when it goes on.
+    pub(super) before: Option<PlanRecord>,
+    /// Other plans that assertions name, by those names.
+    pub(super) others: BTreeMap<String, PlanRecord>,
+}
+
+/// Reads and checks everything that can be checked here.
+pub(super) fn prepare(args: &RunArgs) -> Result<Prepared, Trouble> {
+    if let Some(trouble) = args.report.as_deref().and_then(|file| file_trouble("--report", file, REPORTS)) {
+        return Err(Trouble::usage(trouble));
+    }
+    // `--resume NAME` alone may be meant as the plan's name.
+    let (name, resume) = match (&args.plan, &args.resume) {
+        (None, Some(resume)) if !is_run_name(resume) => (Some(resume.as_str()), Some("")),
+        (plan, resume) => (plan.as_deref(), resume.as_deref()),
+    };
+    if name == Some("") {
+        return Err(Trouble::usage("--resume: name the plan, or the run that shall go on"));
+    }
+    let source = name.map(find).transpose().map_err(Trouble::usage)?;
+    let before = match resume {
+        None => None,
+        Some("") => None,
+        Some(run) => Some(record_of(args, run)?),
+    };
+    let mut set = given_settings(args, before.as_ref());
+    let (source, kept) = match (source, &before) {
+        (Some(source), _) => (source, Vec::new()),
+        (None, Some(record)) => from_log(record)?,
+        (None, None) => return Err(Trouble::usage("name a plan")),
+    };
+    let around = Around { kept };
+    let mut plan = checked(&source, &set, &around)?;
+    let before = match (before, resume) {
+        (None, Some(_)) => {
+            let record = newest_unfinished(args, &plan.name)?;
+            set = given_settings(args, Some(&record));
+            plan = checked(&source, &set, &around)?;
+            Some(record)
+        }
+        (before, _) => before,
+    };
+    let estimate = plan.estimate().map_err(Trouble::usage)?;
+    if let Some(trouble) = too_long(&plan, &estimate, args.max_time) {
+        return Err(Trouble::usage(trouble));
+    }
+    let world = world(args, &plan, before.as_ref())?;
+    host_settings(&plan)?;
+    let others = others(args, &plan)?;
+    Ok(Prepared { plan, set, world, before, others })
+}
+
+fn checked(source: &Source, set: &[String], around: &Around) -> Result<Plan, Trouble> {
+    read(source.clone(), set, around).map_err(Trouble::usage)
+}
+
+/// Hexadecimal digits alone, as runs are named.
+fn is_run_name(text: &str) -> bool {
+    text == "latest" || (text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// What was typed now, behind what was typed when the run began: a run that goes on is the same measurement.
+fn given_settings(args: &RunArgs, before: Option<&PlanRecord>) -> Vec<String> {
+    let mut set: Vec<String> =
+        before.and_then(|record| record.start.as_ref()).map(|start| start.set.clone()).unwrap_or_default();
+    let topology = args.topology.as_ref().map(|topology| format!("lab.topology={}", from_here(topology)));
+    for new in args.set.iter().cloned().chain(topology) {
+        let key = new.split('=').next().unwrap_or_default().to_owned();
+        set.retain(|old| old.split('=').next() != Some(key.as_str()));
+        set.push(new);
+    }
+    set
+}
+
+/// A topology file is meant from where the user stands, those of plans from beside the plan.
+fn from_here(topology: &str) -> String {
+    let comes_along = linerate_emu::topology::bundled().iter().any(|known| known.name == topology);
+    let absolute = (!comes_along).then(|| std::path::absolute(topology).ok()).flatten();
+    absolute.map_or_else(|| topology.to_owned(), |path| path.display().to_string())
+}
+
+/// The plan as it stands in a log, and what it includes.
+fn from_log(record: &PlanRecord) -> Result<(Source, Vec<Source>), Trouble> {
+    let files = record.start.as_ref().map(|start| start.files.as_slice()).unwrap_or_default();
+    let source = |file: &PlanFile| Source { name: file.name.clone(), text: file.text.clone() };
+    let Some((first, rest)) = files.split_first() else {
+        return Err(Trouble::usage(format!("run {} is no plan that could go on", record.run)));
+    };
+    Ok((source(first), rest.iter().map(source).collect()))
+}
+
+/// Files beside a plan; those that a log has kept as they were.
+struct Around {
+    kept: Vec<Source>,
+}
+
+impl Surroundings for Around {
+    fn include(&self, name: &str, beside: &str) -> Result<Source, String> {
+        let shown = Path::new(beside).parent().map_or_else(|| name.into(), |folder| folder.join(name));
+        let kept = self.kept.iter().find(|file| Path::new(&file.name) == shown);
+        kept.map_or_else(|| Files.include(name, beside), |file| Ok(file.clone()))
+    }
+
+    fn hosts(&self, topology: &str, set: &[(&str, &str)], beside: &str) -> Result<Vec<String>, String> {
+        Files.hosts(topology, set, beside)
+    }
+}
+
+fn archive(args: &RunArgs) -> Result<SqliteArchive, Trouble> {
+    archived::archive(&args.archive).map_err(Trouble::failed)
+}
+
+/// The record of a plan's run.
+fn record_of(args: &RunArgs, run: &str) -> Result<PlanRecord, Trouble> {
+    let record = PlanRecord::fold(&archive(args)?.events(run).map_err(Trouble::usage)?);
+    if record.start.is_none() {
+        return Err(Trouble::usage(format!("run {run} is no plan; linerate history lists the plans")));
+    }
+    Ok(record)
+}
+
+fn newest_unfinished(args: &RunArgs, plan: &str) -> Result<PlanRecord, Trouble> {
+    let archive = archive(args)?;
+    let filter = Filter { plan: Some(plan.to_owned()), ..Filter::default() };
+    let runs = archive.runs(&filter).map_err(Trouble::failed)?;
+    let unfinished = runs.iter().find(|run| run.outcome != Some(Outcome::Completed));
+    let Some(run) = unfinished else {
+        let text = format!(
+            "no unfinished run of the plan {plan} is in the archive; leave --resume out to begin one"
+        );
+        return Err(Trouble::usage(text));
+    };
+    Ok(PlanRecord::fold(&archive.events(&run.id).map_err(Trouble::failed)?))
+}
+
+/// Where the plan is carried out.
+fn world(args: &RunArgs, plan: &Plan, before: Option<&PlanRecord>) -> Result<World, Trouble> {
+    let nowhere = plan.used_hosts().find(|host| host.address.is_none());
+    let began = before.and_then(|record| record.start.as_ref()).map(|start| start.world);
+    let by_itself = || match nowhere {
+        Some(_) if plan.lab.is_some() => World::Lab,
+        _ => World::Hosts,
+    };
+    let asked = args.world.map(World::from).or(args.topology.is_some().then_some(World::Lab));
+    let world = asked.or(began).unwrap_or_else(by_itself);
+    if let Some(began) = began.filter(|began| *began != world) {
+        let text = format!("the run was begun with --world {}, and goes on only there", began.name());
+        return Err(Trouble::usage(text));
+    }
+    match world {
+        World::Lab => {
+            if plan.lab.is_none() {
+                return Err(Trouble::usage("the plan has no lab; name one with --topology"));
+            }
+            let absent = plan.used_hosts().find(|host| !host.in_lab);
+            absent.map_or(Ok(()), |host| {
+                Err(Trouble::usage(format!("the topology has no host '{}', which a flow needs", host.name)))
+            })?;
+        }
+        _ => {
+            if let Some(host) = nowhere {
+                let text = format!(
+                    "host {} has no address; give --set host.{}.address=…, or measure in the lab with --world {}",
+                    host.name,
+                    host.name,
+                    <WorldName as clap::ValueEnum>::to_possible_value(&WorldName::Lab)
+                        .map(|value| value.get_name().to_owned())
+                        .unwrap_or_default()
+                );
+                return Err(Trouble::usage(text));
+            }
+            if let Some(axis) = lab_axis(plan) {
+                let text =
+                    format!("axis '{axis}' changes the emulated network; use --world lab, or take it away");
+                return Err(Trouble::usage(text));
+            }
+        }
+    }
+    Ok(world)
+}
+
+/// An axis over a key of the lab.
+fn lab_axis(plan: &Plan) -> Option<&str> {
+    let over_lab = |targets: &[linerate_plan::Target]| {
+        targets.iter().any(|target| matches!(target, linerate_plan::Target::Lab(_)))
+    };
+    let axis = plan.axes.iter().find(|axis| over_lab(&axis.targets)).map(|axis| axis.name.as_str());
+    axis.or_else(|| {
+        plan.search.as_ref().filter(|search| over_lab(&search.targets)).map(|one| one.name.as_str())
+    })
+}
+
+/// Settings of hosts need agents that change them and put them back: the one place where they are refused until then.
+fn host_settings(plan: &Plan) -> Result<(), Trouble> {
+    for number in 0..plan.grid.len() {
+        let point = plan.point(number).map_err(Trouble::usage)?;
+        if let Some((host, settings)) = point.hosts.iter().next() {
+            let key = settings.keys().next().map(String::as_str).unwrap_or_default();
+            let text = format!(
+                "the plan sets {key} of host {host}, and settings of hosts cannot be changed yet; set them by hand and \
+                 take the key away, or give the emulated network's links an MTU (lab.set)"
+            );
+            return Err(Trouble::usage(text));
+        }
+    }
+    Ok(())
+}
+
+/// The plans that assertions name: by the beginning of their run's name, or the newest completed one of that name.
+fn others(args: &RunArgs, plan: &Plan) -> Result<BTreeMap<String, PlanRecord>, Trouble> {
+    let mut found = BTreeMap::new();
+    for name in plan.assertions.iter().flat_map(|assertion| assertion.claim.runs()) {
+        if found.contains_key(name) {
+            continue;
+        }
+        let archive = archive(args)?;
+        let filter = Filter { plan: Some(name.to_owned()), ..Filter::default() };
+        let runs = archive.runs(&filter).map_err(Trouble::failed)?;
+        let newest = runs.into_iter().find(|run| run.outcome == Some(Outcome::Completed)).map(|run| run.id);
+        let run = newest.unwrap_or_else(|| name.to_owned());
+        let record = PlanRecord::fold(
+            &archive
+                .events(&run)
+                .map_err(|error| Trouble::usage(format!("run(\"{name}\") of an assertion: {error}")))?,
+        );
+        if record.start.is_none() {
+            return Err(Trouble::usage(format!("run(\"{name}\") of an assertion is no plan")));
+        }
+        found.insert(name.to_owned(), record);
+    }
+    Ok(found)
+}

@@ -1,0 +1,59 @@
+//! Where the events of a plan and of its runs go: one archive, one stream, however many logs there are.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use linerate_control::Sink;
+use linerate_model::{CaveatKind, Event};
+
+use super::super::measuring::sinks::Stream;
+use super::RunArgs;
+use crate::archive_sink::ArchiveSink;
+
+/// A sink that several logs write to.
+#[derive(Debug)]
+struct Shared<S>(Rc<RefCell<S>>);
+
+impl<S: Sink> Sink for Shared<S> {
+    fn on(&mut self, event: &Event) -> Result<(), String> {
+        self.0.borrow_mut().on(event)
+    }
+
+    fn failed(&self) -> CaveatKind {
+        self.0.borrow().failed()
+    }
+}
+
+/// The sinks of a plan.
+pub(super) struct Sinks {
+    archive: Option<Rc<RefCell<ArchiveSink>>>,
+    stream: Option<Rc<RefCell<Stream>>>,
+}
+
+impl Sinks {
+    pub(super) fn open(args: &RunArgs) -> Self {
+        let archive = ArchiveSink::open(args.archive.archive.as_deref());
+        Self {
+            archive: archive.map(|sink| Rc::new(RefCell::new(sink))),
+            stream: args.json_stream.then(|| Rc::new(RefCell::new(Stream::default()))),
+        }
+    }
+
+    /// One of each for a log.
+    pub(super) fn for_a_log(&self) -> Vec<Box<dyn Sink>> {
+        let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+        sinks.extend(self.archive.iter().map(|sink| Box::new(Shared(Rc::clone(sink))) as Box<dyn Sink>));
+        sinks.extend(self.stream.iter().map(|sink| Box::new(Shared(Rc::clone(sink))) as Box<dyn Sink>));
+        sinks
+    }
+
+    /// Writes what waits; whether it is all in the archive.
+    pub(super) fn close(&self) -> bool {
+        self.archive.as_ref().is_some_and(|archive| archive.borrow_mut().close())
+    }
+
+    /// Whether everything was printed that somebody wanted to read.
+    pub(super) fn streamed(&self) -> bool {
+        self.stream.as_ref().is_none_or(|stream| stream.borrow().end())
+    }
+}

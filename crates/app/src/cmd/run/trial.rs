@@ -1,0 +1,106 @@
+//! One trial of a plan: what is asked of the hosts, and what they brought in.
+
+use linerate_control::{FlowEnd, FlowJob, Group, Log, PlanLog, Target, Told};
+use linerate_model::{Body, EVENT_SCHEMA, GroupPlace, Outcome, PlanPlace, RunStart, TrialRun, World};
+use linerate_plan::{Figures, Task, TrialFigures, counts};
+use linerate_units::Span;
+
+use super::drive::{Drive, host_troubles};
+use crate::naming::{now, run_name};
+
+/// What a background flow may last longer than those that it accompanies.
+const SPARE: Span = Span::from_secs(30);
+
+impl Drive<'_> {
+    pub(super) fn group(&self, task: &Task, run: &str) -> Group {
+        let plan = &self.prepared.plan;
+        let at = |name: &str| self.names.iter().position(|known| known == name).unwrap_or(usize::MAX);
+        let slots = plan.schedule(&task.point);
+        let flow = |(test, slot): (&linerate_plan::Test, &linerate_plan::Slot)| {
+            let mut spec = test.spec.clone();
+            if test.background {
+                // Its own end must not come before that of the others.
+                let others = slot.end.map_or(Span::from_secs(3600), |end| end.saturating_sub(slot.start));
+                spec.traffic.duration = Some(spec.traffic.measured().max(others + SPARE));
+            }
+            let place = PlanPlace {
+                run: run.to_owned(),
+                point: task.point.id.to_string(),
+                repeat: task.repeat.saturating_sub(1),
+                flow: test.flow.clone(),
+            };
+            FlowJob {
+                from: at(&test.from),
+                to: Target::Host(at(&test.to)),
+                spec,
+                start_after: slot.start,
+                background: test.background,
+                plan: Some(place),
+            }
+        };
+        Group {
+            name: Some(format!("{} {} trial {}", plan.name, task.point.id, task.repeat)),
+            started_at: now(),
+            flows: task.point.tests.iter().zip(&slots).map(flow).collect(),
+        }
+    }
+
+    /// One trial: its runs and what they measured.
+    pub(super) fn trial(&mut self, task: &Task, plan_log: &PlanLog<'_>) -> (Vec<TrialRun>, TrialFigures) {
+        let group = self.group(task, plan_log.run());
+        self.screen.begin_trial(task, &self.prepared.plan, self.conductor.standing(), plan_log.elapsed());
+        // Without random numbers the place in the plan's log is a name as well.
+        let at = plan_log.record().events;
+        let name = |flow| run_name().unwrap_or_else(|_| format!("{}{at:08x}{flow:04x}", plan_log.run()));
+        let names: Vec<String> = (0..group.flows.len()).map(name).collect();
+        let mut logs: Vec<Log<'_>> =
+            names.iter().map(|name| Log::owning(name.clone(), self.sinks.for_a_log())).collect();
+        let (screen, signals) = (&mut self.screen, self.signals);
+        let mut on = |told: &Told<'_>| screen.told(told);
+        let ran = match &mut self.coordinator {
+            Some(coordinator) => coordinator.run_group(&group, &mut logs, signals.stop(), &mut on),
+            None => Err(Vec::new()),
+        };
+        let ends = ran.unwrap_or_else(|troubles| {
+            let why = host_troubles(&troubles).text();
+            logs.iter_mut().zip(&group.flows).map(|(log, job)| not_begun(log, job, &group, &why)).collect()
+        });
+        let mut runs = Vec::new();
+        let mut figures = Vec::new();
+        for (((log, end), test), run) in logs.into_iter().zip(ends).zip(&task.point.tests).zip(names) {
+            let begun = end.start.is_some() || end.outcome == Outcome::Completed;
+            let trial_run = TrialRun {
+                flow: test.flow.clone(),
+                run,
+                outcome: end.outcome,
+                reason: end.reason,
+                began: begun.then(|| plan_log.time_of(log.epoch())).flatten(),
+                late: end.start.map(|start| start.late),
+                clock_error: end.start.map(|start| start.clock_error),
+            };
+            figures.push(counts(&trial_run).then(|| Figures::of(&log.into_record())));
+            runs.push(trial_run);
+        }
+        (runs, figures)
+    }
+}
+
+/// A run that could not begin is a run all the same, which says why.
+fn not_begun(log: &mut Log<'_>, job: &FlowJob, group: &Group, why: &str) -> FlowEnd {
+    log.note(Body::Grouped(GroupPlace {
+        group: group.name.clone().unwrap_or_default(),
+        start_after: job.start_after,
+        background: job.background,
+        plan: job.plan.clone(),
+    }));
+    log.note(Body::RunStarted(RunStart {
+        schema: EVENT_SCHEMA.to_owned(),
+        started_at: group.started_at.clone(),
+        world: World::Hosts,
+        linerate: env!("CARGO_PKG_VERSION").to_owned(),
+        target: String::new(),
+        spec: job.spec.clone(),
+    }));
+    log.note(Body::RunEnded { outcome: Outcome::Failed, reason: Some(why.to_owned()) });
+    FlowEnd { outcome: Outcome::Failed, reason: Some(why.to_owned()), start: None }
+}

@@ -1,0 +1,198 @@
+//! `linerate run --world lab`: an emulated network is brought up for a plan, and nothing is left of it.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{Done, Folder, PATIENCE, Process, eventually, linerate, pause, signal, world};
+
+/// A plan in a folder that also has the archive and the state of labs.
+struct Bench {
+    folder: Folder,
+}
+
+impl Bench {
+    fn new(plan: &str) -> Self {
+        let folder = Folder::new();
+        std::fs::write(folder.file("plan.toml"), plan).unwrap();
+        Self { folder }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = linerate();
+        command.env("LINERATE_ARCHIVE", self.folder.file("archive.sqlite"));
+        command.env("LINERATE_RUN", self.folder.file("labs")).args(args);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Done {
+        let mut command = self.command(&["run", &self.folder.file("plan.toml"), "--world", "lab"]);
+        command.args(args);
+        Process::start(command).finish(3 * PATIENCE)
+    }
+
+    fn shown(&self) -> Value {
+        Process::start(self.command(&["show", "--json"])).finish(PATIENCE).json()
+    }
+
+    /// What stands of labs that this bench has made.
+    fn traces(&self, run: &str) -> Vec<String> {
+        let name = format!("plan-{}", &run[..8]);
+        world().into_iter().filter(|thing| thing.contains(&name)).collect()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = self.command(&["lab", "down", "--all"]).output();
+    }
+}
+
+fn list(of: &Value) -> &[Value] {
+    of.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The median of a quantity at a point, by its place.
+fn median(document: &Value, point: usize, flow: &str, quantity: &str) -> f64 {
+    let summaries = list(&document["points"][point]["summaries"]);
+    let is = |one: &&Value| one["flow"] == flow && one["quantity"] == quantity;
+    let found = summaries.iter().find(is);
+    found.and_then(|one| one["median"].as_f64()).unwrap_or_else(|| panic!("no {quantity} in {summaries:?}"))
+}
+
+/// A key of a link that changes while it runs, and a parameter for which the network is made anew.
+const KEYS: &str = "name = \"keys\"\npause = 0\n\
+    assert = [\"rtt_idle >= 4ms\", { that = \"segment == 8948\", at = { mtu = 9000 } }]\n\
+    [lab]\ntopology = \"gigabit-switch-4\"\n\
+    [test]\nduration = 1\nupload = true\nrate = \"20M\"\n\
+    [flow.ab]\nfrom = \"a\"\nto = \"b\"\n[flow.cd]\nfrom = \"c\"\nto = \"d\"\n\
+    [axis.delay]\nkey = [\"lab.link.a.delay\", \"lab.link.c.delay\"]\nvalues = [\"2ms\", \"5ms\"]\n\
+    [axis.mtu]\nkey = [\"lab.link.a.mtu\", \"lab.link.b.mtu\", \"lab.link.c.mtu\", \"lab.link.d.mtu\"]\nvalues = [1500, 9000]\n\
+    [axis.buffer]\nkey = \"lab.buffer\"\nvalues = [\"512KiB\", \"1MiB\"]\n";
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_plan_in_the_lab_sets_links_as_its_points_want_and_leaves_nothing() {
+    let bench = Bench::new(KEYS);
+    let done = bench.run(&["--json"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let document = done.json();
+    assert_eq!((&document["outcome"], &document["plan"]["world"]), (&"completed".into(), &"lab".into()));
+    let points = list(&document["points"]);
+    assert_eq!(points.len(), 8);
+    for (number, point) in points.iter().enumerate() {
+        let value = |axis: &str| {
+            let found = list(&point["values"]).iter().find(|value| value["axis"] == axis);
+            found.and_then(|value| value["label"].as_str()).unwrap().to_owned()
+        };
+        let (low, high) = if value("delay") == "2ms" { (4e6, 9.9e6) } else { (10e6, 100e6) };
+        for flow in ["ab", "cd"] {
+            let rtt = median(&document, number, flow, "rtt_idle");
+            assert!((low..high).contains(&rtt), "{flow} at {point}: {rtt}");
+            let expected = if value("mtu") == "1500" { 1448.0 } else { 8948.0 };
+            assert_eq!(median(&document, number, flow, "segment"), expected, "{point}");
+        }
+    }
+    assert_eq!(bench.traces(document["run"].as_str().unwrap()), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn the_lab_of_a_killed_coordinator_goes_and_the_plan_goes_on() {
+    let bench = Bench::new(
+        "name = \"killed\"\npause = 0\nrepeats = 6\n[lab]\ntopology = \"pair\"\n\
+         [test]\nduration = 0.5\nupload = true\nrate = \"10M\"\nno_latency = true\n",
+    );
+    let running = Process::start(bench.command(&["run", &bench.folder.file("plan.toml")]));
+    let run = eventually("two trials are archived", || {
+        let document = Process::start(bench.command(&["show", "--json"])).finish(PATIENCE);
+        let document: Value = serde_json::from_str(&document.stdout).ok()?;
+        (list(&document["trials"]).len() >= 2).then(|| document["run"].as_str().unwrap().to_owned())
+    });
+    assert!(!bench.traces(&run).is_empty(), "the lab stands");
+    signal(running.pid(), "KILL");
+    eventually("the lab goes with its coordinator", || bench.traces(&run).is_empty().then_some(()));
+    let done = bench.run(&["--resume", "--json"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let document = done.json();
+    assert_eq!(document["run"].as_str(), Some(run.as_str()));
+    let trials = list(&document["trials"]);
+    let repeats: BTreeSet<u64> = trials.iter().map(|trial| trial["repeat"].as_u64().unwrap()).collect();
+    assert_eq!((trials.len(), repeats.len()), (6, 6), "{trials:?}");
+    assert_eq!(bench.traces(&run), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_signal_takes_the_lab_down_and_a_dead_agent_only_its_own_flows() {
+    let plan = "name = \"signal\"\npause = 0\nrepeats = 20\n[lab]\ntopology = \"gigabit-switch-4\"\n\
+         [flow.ab]\nfrom = \"a\"\nto = \"b\"\n[flow.cd]\nfrom = \"c\"\nto = \"d\"\n\
+         [test]\nduration = 0.5\nupload = true\nrate = \"10M\"\nno_latency = true\n";
+    let bench = Bench::new(plan);
+    let running = Process::start(bench.command(&["run", &bench.folder.file("plan.toml")]));
+    let trials = |at_least: usize| {
+        eventually("trials are archived", || {
+            let document = Process::start(bench.command(&["show", "--json"])).finish(PATIENCE);
+            let document: Value = serde_json::from_str(&document.stdout).ok()?;
+            (list(&document["trials"]).len() >= at_least).then_some(document)
+        })
+    };
+    let run = trials(1)["run"].as_str().unwrap().to_owned();
+    // The agent of host b is the only program there.
+    let pids = Command::new("ip")
+        .args(["netns", "pids", &format!("linerate-plan-{}-b", &run[..8])])
+        .output()
+        .unwrap();
+    let pid: u32 =
+        String::from_utf8(pids.stdout).unwrap().split_whitespace().next().unwrap().parse().unwrap();
+    signal(pid, "KILL");
+    let document = trials(4);
+    let last = list(&document["trials"]).last().unwrap();
+    let outcome = |flow: &str| {
+        let run = list(&last["runs"]).iter().find(|run| run["flow"] == flow).unwrap();
+        run["outcome"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((outcome("ab"), outcome("cd")), ("failed".to_owned(), "completed".to_owned()), "{last}");
+    pause(Duration::from_millis(200));
+    signal(running.pid(), "TERM");
+    let done = running.finish(PATIENCE);
+    assert_eq!(done.code, Some(143), "{done:?}");
+    assert_eq!(bench.shown()["outcome"], "interrupted");
+    assert_eq!(bench.traces(&run), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn plans_that_come_along_run_in_the_lab() {
+    let bench = Bench::new("");
+    for (plan, settings) in [
+        ("switch-matrix", &["axis.window=64K", "axis.mss=536,1460", "test.duration=1s"][..]),
+        ("window-sweep", &["axis.window=64K,default", "test.duration=1s", "test.omit=0.2s"]),
+        ("block-size", &["axis.length=4096,65536", "test.duration=1s"]),
+        ("bufferbloat", &["axis.streams=1", "test.duration=1s", "test.omit=0s"]),
+        ("rfc6349", &["axis.window=656250,5250000", "axis.streams=1", "test.duration=1s", "test.omit=0.2s"]),
+        (
+            "rfc2544",
+            &["axis.length=1472", "axis.rate.resolution=30%", "axis.rate.confirm=1s", "test.duration=1s"],
+        ),
+        ("switch-buffer", &["axis.buffer=16MB", "test.duration=2s", "test.omit=0.5s"]),
+    ] {
+        let mut command = bench.command(&["run", plan, "--world", "lab", "--json"]);
+        for setting in settings.iter().chain(&["repeats=1", "pause=0"]) {
+            command.args(["--set", setting]);
+        }
+        let done = Process::start(command).finish(3 * PATIENCE);
+        // Whether the network is fast enough for the assertions is another question.
+        assert!(matches!(done.code, Some(0 | 3)), "{plan}: {done:?}");
+        let document = done.json();
+        assert_eq!(document["outcome"], "completed", "{plan}");
+        for point in list(&document["points"]) {
+            let measured = list(&point["summaries"]).iter().any(|one| one["quantity"] == "goodput");
+            assert!(measured, "{plan}: nothing was measured at {point}");
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! `linerate run` on real hosts: agents on this machine, each at a port of its own.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{Done, Folder, PATIENCE, Process, Server, linerate, pause, signal};
+
+/// A folder with a token, an archive and a plan in it, and agents that have the token.
+struct Rig {
+    folder: Folder,
+    agents: Vec<Server>,
+}
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+impl Rig {
+    /// A plan with so many hosts in front of its own text.
+    fn new(hosts: usize, plan: &str) -> Self {
+        let folder = Folder::new();
+        std::fs::write(folder.file("token"), "a secret that these tests share\n").unwrap();
+        let token = folder.file("token");
+        let agents: Vec<Server> =
+            (0..hosts).map(|_| Server::start(&["--agent-token-file", &token])).collect();
+        let mut text = format!("{plan}\n");
+        for (number, agent) in agents.iter().enumerate() {
+            text += &format!("[host.{}]\naddress = \"127.0.0.1\"\nport = {}\n", name(number), agent.port);
+        }
+        std::fs::write(folder.file("plan.toml"), text).unwrap();
+        Self { folder, agents }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = linerate();
+        command.env("LINERATE_ARCHIVE", self.folder.file("archive.sqlite")).args(args);
+        command
+    }
+
+    fn run_command(&self, args: &[&str]) -> Command {
+        let mut command = self.command(&["run", &self.folder.file("plan.toml")]);
+        command.args(["--agent-token-file", &self.folder.file("token")]).args(args);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Done {
+        Process::start(self.run_command(args)).finish(PATIENCE)
+    }
+
+    fn done(&self, args: &[&str]) -> Done {
+        Process::start(self.command(args)).finish(PATIENCE)
+    }
+
+    /// The newest plan as the archive has it.
+    fn shown(&self) -> Value {
+        let done = self.done(&["show", "--json"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        done.json()
+    }
+}
+
+fn name(number: usize) -> String {
+    NAMES.get(number).map_or_else(|| format!("h{number}"), |name| (*name).to_owned())
+}
+
+fn list(of: &Value) -> &[Value] {
+    of.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Point, repeat and outcome of every trial, in the order of time.
+fn trials(document: &Value) -> Vec<(String, u64, bool)> {
+    let trial = |trial: &Value| {
+        let complete = list(&trial["runs"]).iter().all(|run| run["outcome"] == "completed");
+        (trial["point"].as_str().unwrap().to_owned(), trial["repeat"].as_u64().unwrap(), complete)
+    };
+    list(&document["trials"]).iter().map(trial).collect()
+}
+
+/// Two pairs, and a paced upload of a fifth of a second.
+const PAIRS: &str = "name = \"pairs\"\npause = 0\nrepeats = 2\n\
+    [test]\nduration = 0.2\nupload = true\nrate = \"20M\"\nno_latency = true\n\
+    [flow.ab]\nfrom = \"a\"\nto = \"b\"\n[flow.cd]\nfrom = \"c\"\nto = \"d\"\n\
+    [axis]\nlength = [\"4K\", \"16K\"]\n";
+
+#[test]
+fn a_plan_ends_with_tables_and_stays_in_the_archive() {
+    let rig =
+        Rig::new(4, &PAIRS.replace("pause = 0", "pause = 0\nassert = [\"goodput > 0\", \"fairness > 0\"]"));
+    let report = rig.folder.file("report.md");
+    let done = rig.run(&["--json", "--report", &report]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let document = done.json();
+    assert_eq!(
+        (&document["schema"], &document["outcome"]),
+        (&"linerate.plan-result/1".into(), &"completed".into())
+    );
+    let points = list(&document["points"]);
+    assert_eq!(points.len(), 2);
+    for point in points {
+        for flow in ["ab", "cd"] {
+            let is = |one: &&Value| one["flow"] == flow && one["quantity"] == "goodput";
+            let goodput = list(&point["summaries"]).iter().find(is).unwrap();
+            assert_eq!((list(&goodput["values"]).len(), &goodput["unit"]), (2, &"bit/s".into()));
+            let median = goodput["median"].as_f64().unwrap();
+            assert!((5e6..60e6).contains(&median), "{goodput}");
+        }
+    }
+    assert_eq!(trials(&document).len(), 4);
+    let judged = list(&document["assertions"]);
+    assert!(judged.len() == 8 && judged.iter().all(|one| one["holds"] == true), "{judged:?}");
+    // All events of all runs are on one line of time, and the starts of a trial were together.
+    for trial in list(&document["trials"]) {
+        let began = |run: &Value| run["began_ns"].as_u64().unwrap();
+        let runs = list(&trial["runs"]);
+        assert!(began(&runs[0]).abs_diff(began(&runs[1])) < 1_000_000_000, "{trial}");
+        assert!(runs.iter().all(|run| run["late_ns"].is_u64() && run["clock_error_ns"].is_u64()), "{trial}");
+    }
+    let markdown = std::fs::read_to_string(report).unwrap();
+    assert!(markdown.contains("| length |") && markdown.contains("holds: goodput > 0"), "{markdown}");
+
+    assert_eq!(rig.shown(), document, "the archive says the same");
+    let history = rig.done(&["history", "--json"]).json();
+    let runs = list(&history["runs"]);
+    assert!(runs.len() == 1 && runs[0]["kind"] == "plan" && runs[0]["target"] == "pairs", "{history}");
+    let run = document["run"].as_str().unwrap();
+    let all = rig.done(&["history", "--all", "--json"]).json();
+    let parts = rig.done(&["history", "--plan", run, "--json"]).json();
+    assert_eq!((list(&all["runs"]).len(), list(&parts["runs"]).len()), (9, 8));
+    let point = rig.done(&["show", run, "--point", "length=4K", "--json"]).json();
+    assert_eq!(list(&point["runs"]).len(), 4, "two trials of two flows");
+    assert!(rig.done(&["show", run]).stdout.contains("Assertions"));
+    let csv = rig.done(&["export", run, "--format", "csv"]).stdout;
+    assert!(
+        csv.starts_with("point,length,flow,direction,quantity") && csv.contains(",goodput,bit/s,2,"),
+        "{csv}"
+    );
+    let unknown = rig.done(&["show", run, "--point", "length=5K"]);
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("no point"), "{unknown:?}");
+}
+
+#[test]
+fn an_assertion_that_fails_is_told_with_what_was_found_and_ends_with_3() {
+    let rig = Rig::new(
+        2,
+        "name = \"fast\"\nassert = [\"goodput >= 1G\"]\n[test]\nduration = 0.2\nupload = true\nrate = \"10M\"\n",
+    );
+    let done = rig.run(&[]);
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(
+        done.stdout.contains("FAILS: goodput >= 1G") && done.stdout.contains("is not >= 1.000 Gb/s"),
+        "{done:?}"
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_measured() {
+    let rig = Rig::new(2, "name = \"pair\"\n[test]\nduration = 0.2\nupload = true\n");
+    let silent = {
+        let gone = Server::start(&[]);
+        gone.port.to_string()
+    };
+    let wrong = "host.b.port=".to_owned() + &silent;
+    for (args, words) in [
+        (["--set", &wrong].as_slice(), "b: "),
+        (&["--set", "test.congestion=nonesuch"], "no congestion control 'nonesuch'"),
+        (&["--max-time", "1"], "--max-time"),
+        (&["--set", "host.a.mtu=9000"], "mtu of host a"),
+        (&["--world", "lab"], "--topology"),
+        (&["--set", "test.widnow=1"], "did you mean"),
+        (&["--report", "report.pdf"], ".md"),
+        (&["--resume"], "no unfinished run"),
+    ] {
+        let done = rig.run(args);
+        assert!(done.code == Some(2) && done.stderr.contains(words), "{args:?}: {done:?}");
+    }
+    let mut command = rig.command(&["run", &rig.folder.file("plan.toml")]);
+    command.args(["--world", "hosts"]);
+    let tokenless = Process::start(command).finish(PATIENCE);
+    assert!(tokenless.code == Some(2) && tokenless.stderr.contains("--agent-token-file"), "{tokenless:?}");
+    let history = rig.done(&["history", "--all", "--json"]).json();
+    assert_eq!(list(&history["runs"]).len(), 0, "{history}");
+    assert!(rig.agents.iter().all(|agent| agent.events("begun").is_empty()));
+}
+
+#[test]
+fn a_host_that_dies_marks_its_points_and_the_others_go_on() {
+    let mut rig = Rig::new(4, &PAIRS.replace("repeats = 2", "repeats = 4"));
+    let running = Process::start(rig.run_command(&[]));
+    rig.agents[1].await_events("begun", 2);
+    let dead = rig.agents.remove(1);
+    dead.signal("KILL");
+    let (token, port) = (rig.folder.file("token"), dead.port.to_string());
+    let done = running.finish(PATIENCE);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stdout.contains("failed") && done.stdout.contains("Missing"), "{done:?}");
+    let document = rig.shown();
+    assert_eq!(document["outcome"], "failed");
+    assert_eq!(list(&document["trials"]).len(), 8, "every trial was tried");
+    let completed = |flow: &str| {
+        let runs = list(&document["trials"]).iter().flat_map(|trial| list(&trial["runs"]));
+        runs.filter(|run| run["flow"] == flow && run["outcome"] == "completed").count()
+    };
+    assert_eq!(completed("cd"), 8, "the other pair goes on");
+    assert!((1..8).contains(&completed("ab")), "{document}");
+
+    // The host is back: what is missing is measured, and only that.
+    drop(dead);
+    let mut command = linerate();
+    command.args(["serve", "--json", "--agent-token-file", &token, "--port", &port]);
+    let again = Server::from(command);
+    let done = rig.run(&["--resume"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let document = rig.shown();
+    assert_eq!((&document["outcome"], &document["resumed"]), (&"completed".into(), &1.into()));
+    let complete: Vec<_> = trials(&document).into_iter().filter(|(.., complete)| *complete).collect();
+    let once: BTreeSet<_> = complete.iter().cloned().collect();
+    assert_eq!((complete.len(), once.len()), (8, 8));
+    drop(again);
+}
+
+#[test]
+fn a_coordinator_killed_at_any_moment_goes_on_without_measuring_twice() {
+    let rig = Rig::new(4, &PAIRS.replace("repeats = 2", "repeats = 3"));
+    let mut begun = 0;
+    for (number, wait_ms) in [10, 250, 600].into_iter().enumerate() {
+        let resume: &[&str] = if number == 0 { &[] } else { &["--resume"] };
+        let running = Process::start(rig.run_command(resume));
+        let so_far = rig.agents[1].events("begun").len();
+        begun = begun.max(so_far);
+        rig.agents[1].await_events("begun", so_far + 1);
+        pause(Duration::from_millis(wait_ms));
+        signal(running.pid(), "KILL");
+        drop(running);
+    }
+    let killed = rig.shown();
+    assert!(killed["outcome"].is_null(), "the archive is readable: {killed}");
+    let done = rig.run(&["--resume"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let document = rig.shown();
+    assert_eq!((&document["outcome"], &document["run"]), (&"completed".into(), &killed["run"]));
+    let all = trials(&document);
+    let once: BTreeSet<_> = all.iter().cloned().collect();
+    assert_eq!((all.len(), once.len()), (6, 6), "two points, three times, each once: {all:?}");
+    let goodput = |point: &Value| {
+        let is = |one: &&Value| one["flow"] == "ab" && one["quantity"] == "goodput";
+        list(&point["summaries"]).iter().find(is).map(|one| list(&one["values"]).len())
+    };
+    assert_eq!(list(&document["points"]).iter().map(goodput).collect::<Vec<_>>(), [Some(3), Some(3)]);
+    assert!(rig.run(&["--resume"]).stderr.contains("no unfinished run"));
+}
+
+#[test]
+fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_runs_name_alone() {
+    let rig = Rig::new(4, &PAIRS.replace("repeats = 2", "repeats = 3"));
+    let running = Process::start(rig.run_command(&["--set", "test.duration=0.4"]));
+    rig.agents[1].await_events("begun", 2);
+    pause(Duration::from_millis(200));
+    signal(running.pid(), "INT");
+    let done = running.finish(PATIENCE);
+    assert_eq!(done.code, Some(130), "{done:?}");
+    assert!(done.stdout.contains("interrupted") && done.stdout.contains("--resume"), "{done:?}");
+    let run = rig.shown()["run"].as_str().unwrap().to_owned();
+    // The plan and what was set stand in the archive.
+    std::fs::remove_file(rig.folder.file("plan.toml")).unwrap();
+    let token = rig.folder.file("token");
+    let done = rig.done(&["run", "--resume", &run, "--agent-token-file", &token, "--json"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let document = done.json();
+    assert_eq!((&document["outcome"], document["run"].as_str()), (&"completed".into(), Some(run.as_str())));
+    let complete: Vec<_> = trials(&document).into_iter().filter(|(.., complete)| *complete).collect();
+    let once: BTreeSet<_> = complete.iter().cloned().collect();
+    assert_eq!((complete.len(), once.len()), (6, 6));
+    let spec = rig.done(&["show", &run, "--point", "length=4K", "--json"]).json();
+    let one = list(&spec["runs"])[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        rig.done(&["show", &one, "--json"]).json()["run"]["spec"]["traffic"]["duration_ns"],
+        400_000_000
+    );
+}
+
+#[test]
+fn a_search_ends_at_the_largest_value_that_passes() {
+    let rig = Rig::new(
+        2,
+        "name = \"search\"\npause = 0\n[test]\nupload = true\nudp = true\nduration = 0.2\nno_latency = true\nlength = 1000\n\
+         [axis.rate]\nfrom = \"1M\"\nto = \"9M\"\nresolution = \"20%\"\npass = \"goodput <= 4M\"\n",
+    );
+    let done = rig.run(&["--json"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let document = done.json();
+    let found = list(&document["points"][0]["found"]);
+    assert_eq!(found.len(), 1, "{document}");
+    let number = found[0]["number"].as_f64().unwrap();
+    assert!((1e6..5e6).contains(&number), "{found:?}");
+    let steps = list(&document["trials"]);
+    assert!(steps.len() >= 3 && steps.iter().all(|trial| trial["step"]["number"].is_f64()), "{steps:?}");
+}
+
+#[test]
+fn the_stream_has_the_log_of_the_plan_and_of_its_runs() {
+    let rig = Rig::new(2, "name = \"stream\"\n[test]\nduration = 0.2\nupload = true\nrate = \"10M\"\n");
+    let done = rig.run(&["--json-stream"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let events: Vec<Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let runs: BTreeSet<&str> = events.iter().map(|event| event["run"].as_str().unwrap()).collect();
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        let numbers: Vec<u64> = events
+            .iter()
+            .filter(|event| event["run"] == run)
+            .map(|event| event["seq"].as_u64().unwrap())
+            .collect();
+        assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "{run} has gaps");
+    }
+    let kinds = |kind: &str| events.iter().filter(|event| event["body"]["kind"] == kind).count();
+    assert_eq!((kinds("plan_started"), kinds("trial_ended"), kinds("run_started")), (1, 1, 1));
+}
+
+#[test]
+#[ignore = "needs the time and the memory of 64 servers"]
+fn sixty_four_hosts_are_measured_in_pairs_at_once() {
+    let mut plan = "name = \"crowd\"\npause = 0\n[test]\nduration = 1\nupload = true\nrate = \"1M\"\nno_latency = true\n".to_owned();
+    for pair in 0..32 {
+        plan += &format!("[flow.f{pair}]\nfrom = \"{}\"\nto = \"{}\"\n", name(2 * pair), name(2 * pair + 1));
+    }
+    let rig = Rig::new(64, &plan);
+    let done = Process::start(rig.run_command(&["--json"])).finish(3 * PATIENCE);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let document = done.json();
+    let runs = list(&document["trials"][0]["runs"]);
+    assert!(runs.len() == 32 && runs.iter().all(|run| run["outcome"] == "completed"), "{runs:?}");
+    let began: Vec<u64> = runs.iter().map(|run| run["late_ns"].as_u64().unwrap()).collect();
+    eprintln!("64 hosts: start errors up to {} us", began.iter().max().unwrap() / 1000);
+}

@@ -1,0 +1,95 @@
+//! The log of a plan that is carried out: its own events, beside the logs of its runs.
+
+use linerate_model::{Body, Caveat, Event, PlanRecord};
+use linerate_sock::{Mono, clock};
+use linerate_units::{Span, Timestamp};
+
+use crate::log::Sink;
+
+/// A plan's log: numbers its events, folds them into the record, and passes them on.
+pub struct PlanLog<'a> {
+    run: String,
+    epoch: Mono,
+    record: PlanRecord,
+    sinks: Vec<Option<&'a mut dyn Sink>>,
+}
+
+impl<'a> PlanLog<'a> {
+    /// A log that begins now.
+    #[must_use]
+    pub fn new(run: String, sinks: Vec<&'a mut dyn Sink>) -> Self {
+        Self::resume(PlanRecord { run, ..PlanRecord::default() }, sinks)
+    }
+
+    /// A log that goes on where a record ends: numbers and time follow those of its last event.
+    #[must_use]
+    pub fn resume(record: PlanRecord, sinks: Vec<&'a mut dyn Sink>) -> Self {
+        let before = record.last.as_ns();
+        Self {
+            run: record.run.clone(),
+            epoch: Mono(clock::now().as_ns().saturating_sub(before)),
+            record,
+            sinks: sinks.into_iter().map(Some).collect(),
+        }
+    }
+
+    /// The plan's run.
+    #[must_use]
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// What the events so far amount to.
+    #[must_use]
+    pub fn record(&self) -> &PlanRecord {
+        &self.record
+    }
+
+    /// The log is over; the record stays.
+    #[must_use]
+    pub fn into_record(self) -> PlanRecord {
+        self.record
+    }
+
+    /// An instant as a time of this log; absent for one before it began.
+    #[must_use]
+    pub fn time_of(&self, at: Mono) -> Option<Timestamp> {
+        at.as_ns().checked_sub(self.epoch.as_ns()).map(Timestamp::from_ns)
+    }
+
+    /// Time since the beginning, or since the log was taken up again and what it covered before.
+    #[must_use]
+    pub fn elapsed(&self) -> Span {
+        clock::now().since(self.epoch).into()
+    }
+
+    /// Notes something.
+    pub fn note(&mut self, body: Body) {
+        let at = Timestamp::from_ns(clock::now().as_ns().saturating_sub(self.epoch.as_ns()));
+        let event = Event {
+            run: self.run.clone(),
+            host: 0,
+            seq: self.record.events,
+            at: at.max(self.record.last),
+            body,
+        };
+        self.record.apply(&event);
+        let mut failures = Vec::new();
+        for slot in &mut self.sinks {
+            let Some(sink) = slot else { continue };
+            if let Err(text) = sink.on(&event) {
+                failures.push(Caveat { kind: sink.failed(), text });
+                *slot = None;
+            }
+        }
+        for caveat in failures {
+            self.note(Body::Caveat { flow: None, caveat });
+        }
+    }
+}
+
+impl std::fmt::Debug for PlanLog<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PlanLog").field("run", &self.run).finish_non_exhaustive()
+    }
+}

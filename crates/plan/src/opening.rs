@@ -1,0 +1,100 @@
+//! How a plan says in its log what it is.
+
+use linerate_model::{
+    EVENT_SCHEMA, PlanAxis, PlanFile, PlanFlow, PlanHost, PlanPoint, PlanStart, PlanValue, World,
+};
+
+use crate::axis::Axis;
+use crate::kind::Setting;
+use crate::plan::{Host, Plan};
+use crate::point::PointError;
+
+/// What only the one who carries a plan out knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening {
+    /// Wall-clock time, RFC 3339.
+    pub started_at: String,
+    /// Where its runs take place.
+    pub world: World,
+    /// Version of linerate.
+    pub linerate: String,
+    /// What was set on the command line.
+    pub set: Vec<String>,
+}
+
+impl Plan {
+    /// The beginning of the plan's log.
+    ///
+    /// # Errors
+    /// A point that no host could carry out.
+    pub fn open(&self, opening: Opening) -> Result<PlanStart, PointError> {
+        let point = |number| {
+            let id = self.point(number)?.id.to_string();
+            Ok(PlanPoint { id, values: self.grid.choice(number).unwrap_or_default() })
+        };
+        let lab = opening.world == World::Lab;
+        Ok(PlanStart {
+            schema: EVENT_SCHEMA.to_owned(),
+            started_at: opening.started_at,
+            world: opening.world,
+            linerate: opening.linerate,
+            name: self.name.clone(),
+            about: self.about.clone(),
+            notes: self.notes.clone(),
+            files: self
+                .files
+                .iter()
+                .map(|file| PlanFile { name: file.name.clone(), text: file.text.clone() })
+                .collect(),
+            set: opening.set,
+            hosts: self.used_hosts().map(|host| told_host(host, lab)).collect(),
+            topology: self.lab.as_ref().filter(|_| lab).map(|lab| lab.topology.clone()),
+            flows: self
+                .flows
+                .iter()
+                .map(|flow| PlanFlow {
+                    name: flow.name.clone(),
+                    from: flow.from.clone(),
+                    to: flow.to.clone(),
+                    background: flow.background,
+                })
+                .collect(),
+            axes: self.axes.iter().map(told_axis).collect(),
+            search: self.search.as_ref().map(|search| search.text.clone()),
+            points: (0..self.grid.len()).map(point).collect::<Result<_, _>>()?,
+            repeats: self.least_repeats(),
+            order: self.order.name().to_owned(),
+            seed: self.seed,
+            estimate: self.estimate()?.time,
+        })
+    }
+
+    /// The hosts that a flow begins or ends at, in the order of the plan.
+    pub fn used_hosts(&self) -> impl Iterator<Item = &Host> {
+        let used =
+            |host: &&Host| self.flows.iter().any(|flow| flow.from == host.name || flow.to == host.name);
+        self.hosts.iter().filter(used)
+    }
+}
+
+fn told_host(host: &Host, lab: bool) -> PlanHost {
+    let address = host.address.clone().filter(|_| !lab);
+    PlanHost { name: host.name.clone(), address }
+}
+
+fn told_axis(axis: &Axis) -> PlanAxis {
+    let unit = axis.values.iter().find_map(|value| match value.setting {
+        Setting::Whole(_) | Setting::Share(_) => Some("1"),
+        Setting::Time(_) => Some("ns"),
+        Setting::Rate(_) => Some("bit/s"),
+        Setting::Memory(_) => Some("bytes"),
+        Setting::Default | Setting::Flag(_) | Setting::Text(_) => None,
+    });
+    let value =
+        |value: &crate::AxisValue| PlanValue { label: value.label.clone(), number: value.setting.number() };
+    PlanAxis {
+        name: axis.name.clone(),
+        unit: unit.map(str::to_owned),
+        values: axis.values.iter().map(value).collect(),
+    }
+}

@@ -1,0 +1,193 @@
+//! What the trials of a plan brought in, and what it amounts to at every point.
+
+use std::collections::BTreeMap;
+
+use linerate_model::{Direction, PlanRecord, PointSummary, RunRecord, SummaryInterval};
+use linerate_theory::stats::order::{median, median_interval};
+use linerate_theory::stats::spread::jain;
+
+use crate::assertion::{FAIRNESS, Measured, QUANTITIES, Quantity, Results, Scope};
+use crate::plan::Plan;
+use crate::point::{Point, PointId};
+
+/// How sure the interval of a median is at least.
+const CONFIDENCE: f64 = 0.95;
+
+/// What one run measured: for each direction the quantities, in the order of [`QUANTITIES`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Figures(Vec<(Direction, Vec<Option<Measured>>)>);
+
+impl Figures {
+    /// Those of a run.
+    #[must_use]
+    pub fn of(record: &RunRecord) -> Self {
+        let of_flow = |flow| QUANTITIES.iter().map(|quantity| (quantity.of)(record, flow)).collect();
+        Self(record.flows.iter().map(|flow| (flow.plan.direction, of_flow(flow))).collect())
+    }
+
+    fn get(&self, direction: Direction, quantity: usize) -> Option<&Measured> {
+        let found = self.0.iter().find(|(known, _)| *known == direction);
+        found.and_then(|(_, figures)| figures.get(quantity)?.as_ref())
+    }
+}
+
+/// A trial of a point: for each flow of the plan what its run measured; absent for one that was not completed.
+pub type TrialFigures = Vec<Option<Figures>>;
+
+/// The figures of all trials.
+#[derive(Debug, Clone, Default)]
+pub struct Takings(BTreeMap<PointId, BTreeMap<u32, TrialFigures>>);
+
+impl Takings {
+    /// Takes a trial in, in the place of an earlier one of the same repeat.
+    pub fn take(&mut self, plan: &Plan, point: &Point, repeat: u32, mut trial: TrialFigures) {
+        add_fairness(plan, &mut trial);
+        self.0.entry(point.id).or_default().insert(repeat, trial);
+    }
+
+    /// What the trials of a point amount to, quantity by quantity; those that were not measured are absent.
+    #[must_use]
+    pub fn sum(&self, plan: &Plan, point: &Point) -> Vec<PointSummary> {
+        let Some(trials) = self.0.get(&point.id) else { return Vec::new() };
+        let mut summaries = Vec::new();
+        for ((number, flow), test) in plan.flows.iter().enumerate().zip(&point.tests) {
+            for direction in test.spec.traffic.phases().into_iter().flatten() {
+                for (at, quantity) in QUANTITIES.iter().enumerate() {
+                    let found = trials
+                        .values()
+                        .filter_map(|trial| trial.get(number).and_then(Option::as_ref)?.get(direction, at));
+                    summaries.extend(summary(point.id, &flow.name, direction, quantity, found));
+                }
+            }
+        }
+        summaries
+    }
+
+    /// True if the interval of the goodput of every flow that is not in the background is no wider than `share` of its
+    /// median.
+    pub(crate) fn is_narrow(&self, plan: &Plan, point: &Point, share: f64) -> bool {
+        let summaries = self.sum(plan, point);
+        let mut flows = point.tests.iter().filter(|test| !test.background);
+        flows.all(|test| {
+            test.spec.traffic.phases().into_iter().flatten().all(|direction| {
+                let is = |one: &&PointSummary| {
+                    one.flow == test.flow && one.direction == direction && one.quantity == "goodput"
+                };
+                let found = summaries.iter().find(is);
+                found.is_some_and(|one| match (one.interval, one.median) {
+                    (Some(interval), Some(median)) => interval.high - interval.low <= share * median,
+                    _ => false,
+                })
+            })
+        })
+    }
+}
+
+/// What flows that run at once have together.
+fn add_fairness(plan: &Plan, trial: &mut TrialFigures) {
+    let place = |name: &str| QUANTITIES.iter().position(|quantity| quantity.name == name);
+    let (Some(fairness), Some(goodput)) = (place(FAIRNESS), place("goodput")) else { return };
+    for direction in [Direction::Upload, Direction::Download] {
+        let judged: Vec<usize> = (0..plan.flows.len()).filter(|at| !plan.flows[*at].background).collect();
+        let rate = |at: &usize| match trial.get(*at)?.as_ref()?.get(direction, goodput)? {
+            Measured::Number(rate) => Some(*rate),
+            _ => None,
+        };
+        let rates: Option<Vec<f64>> = judged.iter().map(rate).collect();
+        let Some(index) = rates.filter(|rates| rates.len() > 1).and_then(|rates| jain(&rates)) else {
+            continue;
+        };
+        for at in judged {
+            let figures = trial.get_mut(at).and_then(Option::as_mut).into_iter();
+            for (_, figures) in figures.flat_map(|figures| &mut figures.0).filter(|(of, _)| *of == direction)
+            {
+                figures[fairness] = Some(Measured::Number(index));
+            }
+        }
+    }
+}
+
+fn summary<'m>(
+    point: PointId,
+    flow: &str,
+    direction: Direction,
+    quantity: &Quantity,
+    found: impl Iterator<Item = &'m Measured>,
+) -> Option<PointSummary> {
+    let (mut values, mut words) = (Vec::new(), Vec::new());
+    for measured in found {
+        match measured {
+            Measured::Number(number) => values.push(*number),
+            other => words.extend(other.words().iter().cloned()),
+        }
+    }
+    if values.is_empty() && words.is_empty() {
+        return None;
+    }
+    let interval = median_interval(&values, CONFIDENCE);
+    Some(PointSummary {
+        point: point.to_string(),
+        flow: flow.to_owned(),
+        direction,
+        quantity: quantity.name.to_owned(),
+        unit: quantity.dimension.unit().map(str::to_owned),
+        median: median(&values),
+        interval: interval.map(|known| SummaryInterval {
+            low: known.low,
+            high: known.high,
+            coverage: known.coverage,
+        }),
+        values,
+        words,
+    })
+}
+
+/// Where something was summed up: point, flow, direction, quantity.
+type Place<'r> = (PointId, &'r str, &'static str, &'r str);
+
+/// What was summed up, for assertions: the median of the trials, or their words.
+#[derive(Debug, Default)]
+pub struct Summed<'r> {
+    here: BTreeMap<Place<'r>, &'r PointSummary>,
+    others: BTreeMap<&'r str, BTreeMap<Place<'r>, &'r PointSummary>>,
+}
+
+impl<'r> Summed<'r> {
+    /// What was summed up, and other plans by the names that assertions give them.
+    #[must_use]
+    pub fn new(here: &'r [PointSummary], others: &'r BTreeMap<String, PlanRecord>) -> Self {
+        let others = others.iter().map(|(name, record)| (name.as_str(), index(&record.summaries)));
+        Self { here: index(here), others: others.collect() }
+    }
+}
+
+fn index(summaries: &[PointSummary]) -> BTreeMap<Place<'_>, &PointSummary> {
+    let place = |one: &PointSummary| one.point.parse::<PointId>().ok();
+    let row = |one| {
+        let &PointSummary { ref flow, direction, ref quantity, .. } = one;
+        Some(((place(one)?, flow.as_str(), direction.name(), quantity.as_str()), one))
+    };
+    summaries.iter().filter_map(row).collect()
+}
+
+impl Results for Summed<'_> {
+    fn measured(&self, scope: Scope<'_>, quantity: &Quantity) -> Option<Measured> {
+        let summaries = match scope.run {
+            None => &self.here,
+            Some(run) => self.others.get(run)?,
+        };
+        let place = (scope.point, scope.flow, scope.direction.name(), quantity.name);
+        let found = summaries.get(&place)?;
+        if let Some(median) = found.median {
+            return Some(Measured::Number(median));
+        }
+        let mut words = found.words.clone();
+        words.sort();
+        words.dedup();
+        match words.as_slice() {
+            [] => None,
+            [one] => Some(Measured::Word(one.clone())),
+            _ => Some(Measured::Words(words)),
+        }
+    }
+}

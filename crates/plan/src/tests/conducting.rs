@@ -1,0 +1,331 @@
+//! Plans carried out without a network: which trials come, how often, and what they amount to.
+
+use std::collections::BTreeMap;
+
+use linerate_model::{
+    Body, Direction, Event, FlowPlan, Outcome, PlanRecord, RunRecord, Side, Tally, Transport, TrialEnd,
+    TrialRun, World,
+};
+use linerate_units::{Bitrate, Bytes, Span, Timestamp};
+use proptest::prelude::*;
+
+use super::plan;
+use crate::{
+    Conductor, Figures, Opening, Plan, Summed, Takings, Task, TrialFigures, counts, judge_at, judgements,
+};
+
+/// What a run measured that got this goodput up.
+fn figures(bps: f64) -> Figures {
+    let plan = FlowPlan {
+        flow: 0,
+        name: "upload".to_owned(),
+        from: "a".to_owned(),
+        to: "b".to_owned(),
+        transport: Transport::Tcp,
+        direction: Direction::Upload,
+        streams: 1,
+    };
+    let tally = Tally {
+        bitrate: Bitrate::from_bps(bps).unwrap(),
+        bytes: Bytes::new((bps / 8.0) as u64),
+        elapsed: Span::from_secs(1),
+        ..Tally::default()
+    };
+    let bodies = [Body::FlowPlanned(plan), Body::FlowEnded { flow: 0, side: Side::Receiver, tally }];
+    let log: Vec<Event> = bodies
+        .into_iter()
+        .enumerate()
+        .map(|(seq, body)| Event {
+            run: "r".to_owned(),
+            host: 0,
+            seq: seq as u64,
+            at: Timestamp::START,
+            body,
+        })
+        .collect();
+    Figures::of(&RunRecord::fold(&log))
+}
+
+/// A network without packets: says for each trial and flow the goodput, or nothing for a run that fails. Keeps what its
+/// runs measured, as an archive does.
+struct Network<'f> {
+    goodput: &'f dyn Fn(&Task, usize) -> Option<f64>,
+    kept: BTreeMap<String, Figures>,
+    record: PlanRecord,
+    seq: u64,
+}
+
+impl<'f> Network<'f> {
+    fn new(plan: &Plan, goodput: &'f dyn Fn(&Task, usize) -> Option<f64>) -> Self {
+        let mut network = Self { goodput, kept: BTreeMap::new(), record: PlanRecord::default(), seq: 0 };
+        let opening = Opening {
+            started_at: String::new(),
+            world: World::Lab,
+            linerate: String::new(),
+            set: Vec::new(),
+        };
+        network.note(Body::PlanStarted(Box::new(plan.open(opening).unwrap())));
+        network
+    }
+
+    fn note(&mut self, body: Body) {
+        let event =
+            Event { run: "p".to_owned(), host: 0, seq: self.seq, at: Timestamp::from_ns(self.seq), body };
+        self.seq += 1;
+        self.record.apply(&event);
+    }
+
+    /// Carries out at most so many trials; the labels of what was measured, with the repeat.
+    fn carry_out(&mut self, conductor: &mut Conductor<'_>, most: usize) -> Vec<(String, u32)> {
+        let mut seen = Vec::new();
+        while seen.len() < most
+            && let Some(task) = conductor.next_task().unwrap()
+        {
+            seen.push((task.point.label(), task.repeat));
+            let (mut runs, mut figures_of) = (Vec::new(), TrialFigures::new());
+            for (number, test) in task.point.tests.iter().enumerate() {
+                let measured = (self.goodput)(&task, number).map(figures);
+                let run = format!("run-{}-{number}", self.seq);
+                runs.push(TrialRun {
+                    flow: test.flow.clone(),
+                    run: run.clone(),
+                    outcome: if measured.is_some() { Outcome::Completed } else { Outcome::Failed },
+                    reason: None,
+                    began: None,
+                    late: None,
+                    clock_error: None,
+                });
+                self.kept.extend(measured.clone().map(|measured| (run, measured)));
+                figures_of.push(measured);
+            }
+            for body in conductor.done(&task, runs, figures_of) {
+                self.note(body);
+            }
+        }
+        seen
+    }
+
+    fn resume<'p>(&self, plan: &'p Plan) -> Conductor<'p> {
+        let mut found = |trial: &TrialEnd| -> TrialFigures {
+            let of = |run: &TrialRun| self.kept.get(&run.run).filter(|_| counts(run)).cloned();
+            trial.runs.iter().map(of).collect()
+        };
+        Conductor::resume(plan, &self.record, &mut found).unwrap()
+    }
+}
+
+fn wanted(plan: &Plan) -> Vec<(String, u32)> {
+    plan.trials().iter().map(|trial| (plan.point(trial.point).unwrap().label(), trial.repeat)).collect()
+}
+
+const SMALL: &str = "repeats = 2\ntest = { upload = true }\naxis.window = [1000, 2000, 3000]\n";
+
+/// A search for a rate with this limit; goodput is the rate that was asked for.
+const SEARCH: &str = "repeats = 2\ntest = { udp = true, upload = true }\n[axis]\nlength = [100, 200]\n[axis.rate]\n\
+                      from = 0\nto = \"1G\"\nresolution = 0.01\npass = \"goodput <= 690M\"\nconfirm = \"60s\"\n";
+
+fn asked_rate(task: &Task, _: usize) -> Option<f64> {
+    task.step.as_ref().and_then(|step| step.value.number())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Wherever it is interrupted, and however often, nothing is measured twice and nothing is left out.
+    #[test]
+    fn an_interrupted_plan_measures_every_trial_once(cuts in prop::collection::vec(0_usize..5, 0..6)) {
+        let plan = plan(SMALL);
+        let mut network = Network::new(&plan, &|task, _| Some(1e6 * f64::from(task.repeat)));
+        let mut seen = Vec::new();
+        for cut in cuts {
+            let mut conductor = network.resume(&plan);
+            seen.extend(network.carry_out(&mut conductor, cut));
+        }
+        let mut conductor = network.resume(&plan);
+        seen.extend(network.carry_out(&mut conductor, usize::MAX));
+        prop_assert_eq!(seen, wanted(&plan));
+        prop_assert!(!conductor.is_missing_any());
+        let whole = {
+            let mut network = Network::new(&plan, &|task, _| Some(1e6 * f64::from(task.repeat)));
+            let mut conductor = Conductor::new(&plan).unwrap();
+            network.carry_out(&mut conductor, usize::MAX);
+            conductor.sum().unwrap()
+        };
+        prop_assert_eq!(conductor.sum().unwrap(), whole);
+    }
+
+    /// The same of a search, whose next trial depends on those before.
+    #[test]
+    fn an_interrupted_search_goes_on_where_it_was(
+        cuts in prop::collection::vec(0_usize..9, 0..6), confirms in any::<bool>(),
+    ) {
+        let plan = plan(if confirms { SEARCH } else { SEARCH.trim_end_matches("confirm = \"60s\"\n") });
+        let found = |cuts: &[usize]| {
+            let mut network = Network::new(&plan, &asked_rate);
+            let mut trials = 0;
+            for cut in cuts {
+                trials += network.carry_out(&mut network.resume(&plan), *cut).len();
+            }
+            let mut conductor = network.resume(&plan);
+            trials += network.carry_out(&mut conductor, usize::MAX).len();
+            let goodput: Vec<f64> = [conductor.sum().unwrap(), network.resume(&plan).sum().unwrap()]
+                .concat()
+                .into_iter()
+                .filter(|one| one.quantity == "goodput")
+                .flat_map(|one| one.values)
+                .collect();
+            (trials, network.record.found.clone(), conductor.is_missing_any(), goodput)
+        };
+        let (whole, cut) = (found(&[]), found(&cuts));
+        prop_assert_eq!(&whole, &cut);
+        prop_assert_eq!(whole.1.len(), 4, "two lengths, twice each");
+        for search in &whole.1 {
+            let number = search.number.unwrap();
+            prop_assert!(number <= 6.9e8 && 6.9e8 - number <= 1e7, "{}", number);
+        }
+        prop_assert!(!whole.2);
+        // What a point measures is what it measured at the value that was found, not at the last one tried.
+        let mut numbers: Vec<f64> = whole.1.iter().chain(&whole.1).filter_map(|found| found.number).collect();
+        let mut goodput = whole.3;
+        numbers.sort_by(f64::total_cmp);
+        goodput.sort_by(f64::total_cmp);
+        prop_assert_eq!(numbers, goodput);
+    }
+}
+
+#[test]
+fn a_trial_that_failed_is_missing_and_comes_again_when_the_plan_goes_on() {
+    let plan = plan(SMALL);
+    let fails =
+        |task: &Task, _: usize| (task.point.label() != "window=2000" || task.repeat != 1).then_some(1e6);
+    let mut network = Network::new(&plan, &fails);
+    let mut conductor = Conductor::new(&plan).unwrap();
+    assert_eq!(network.carry_out(&mut conductor, usize::MAX), wanted(&plan), "the others go on");
+    assert!(conductor.is_missing_any());
+    let goodput = |conductor: &Conductor<'_>| -> Vec<usize> {
+        let sums = conductor.sum().unwrap();
+        sums.iter().filter(|one| one.quantity == "goodput").map(|one| one.values.len()).collect()
+    };
+    assert_eq!(goodput(&conductor), [2, 1, 2]);
+    let works = |_: &Task, _: usize| Some(1e6);
+    let mut network = Network { goodput: &works, ..network };
+    let mut conductor = network.resume(&plan);
+    assert_eq!(network.carry_out(&mut conductor, usize::MAX), [("window=2000".to_owned(), 1)]);
+    assert!(!conductor.is_missing_any());
+    assert_eq!(goodput(&conductor), [2, 2, 2]);
+}
+
+#[test]
+fn what_has_changed_since_is_measured_again() {
+    let before = plan(SMALL);
+    let mut network = Network::new(&before, &|_, _| Some(1e6));
+    network.carry_out(&mut Conductor::new(&before).unwrap(), usize::MAX);
+    let longer = plan(&SMALL.replace("upload = true", "upload = true, duration = 3"));
+    let mut conductor = network.resume(&longer);
+    assert_eq!(network.carry_out(&mut conductor, usize::MAX), wanted(&longer));
+    let more = plan(&SMALL.replace("3000]", "3000, 4000]"));
+    let mut conductor =
+        Network { goodput: &|_, _| Some(1e6), kept: BTreeMap::new(), ..network }.resume(&more);
+    let labels: Vec<String> = std::iter::from_fn(|| {
+        let task = conductor.next_task().unwrap()?;
+        let runs = vec![TrialRun {
+            flow: "a-b".to_owned(),
+            run: "x".to_owned(),
+            outcome: Outcome::Completed,
+            reason: None,
+            began: None,
+            late: None,
+            clock_error: None,
+        }];
+        conductor.done(&task, runs, vec![None]);
+        Some(task.point.label())
+    })
+    .filter(|label| label == "window=4000")
+    .collect();
+    assert_eq!(labels.len(), 2);
+}
+
+#[test]
+fn points_are_repeated_until_they_are_known_well_enough() {
+    let text = "until = \"1%\"\nmost_repeats = 9\ntest = { upload = true }\naxis.window = [1000, 2000]\n";
+    let plan = plan(text);
+    assert_eq!((plan.least_repeats(), plan.largest_repeats()), (6, 9));
+    let noisy = |task: &Task, _: usize| {
+        Some(if task.point.label() == "window=1000" { 1e6 } else { 1e6 + 4e3 * f64::from(task.repeat) })
+    };
+    let mut network = Network::new(&plan, &noisy);
+    let mut conductor = Conductor::new(&plan).unwrap();
+    let seen = network.carry_out(&mut conductor, usize::MAX);
+    let count = |label: &str| seen.iter().filter(|(of, _)| of == label).count();
+    assert_eq!((count("window=1000"), count("window=2000")), (6, 9));
+    assert!(!conductor.is_missing_any());
+    let sums = conductor.sum().unwrap();
+    let goodput: Vec<_> = sums.iter().filter(|one| one.quantity == "goodput").collect();
+    assert_eq!(goodput[1].median, Some(1.02e6));
+    // Ranks 2 and 8 of 9: 1 - 2 x (1 + 9) / 512.
+    let interval = goodput[1].interval.unwrap();
+    assert_eq!((interval.low, interval.high), (1.008e6, 1.032e6));
+    assert!((interval.coverage - 0.960_937_5).abs() < 1e-9, "{interval:?}");
+}
+
+#[test]
+fn five_trials_have_no_interval_and_flows_at_once_have_a_fairness() {
+    let flows = "[flow.x]\nfrom = \"a\"\nto = \"b\"\n[flow.y]\nfrom = \"b\"\nto = \"a\"\n[flow.noise]\nfrom = \"a\"\nto = \"b\"\nbackground = true\n";
+    let plan = plan(&format!("repeats = 5\ntest = {{ upload = true }}\n{flows}"));
+    let mut network = Network::new(&plan, &|_, flow| Some([3e6, 1e6, 9e9][flow]));
+    let mut conductor = Conductor::new(&plan).unwrap();
+    network.carry_out(&mut conductor, usize::MAX);
+    let sums = conductor.sum().unwrap();
+    let of =
+        |flow: &str, quantity: &str| sums.iter().find(|one| one.flow == flow && one.quantity == quantity);
+    assert_eq!(of("x", "goodput").unwrap().interval, None);
+    // (3 + 1)^2 / (2 (9 + 1)), without the flow in the background.
+    assert_eq!(of("x", "fairness").unwrap().median, Some(0.8));
+    assert_eq!(of("y", "fairness").unwrap().values.len(), 5);
+    assert!(of("noise", "fairness").is_none() && of("noise", "goodput").is_some());
+}
+
+#[test]
+fn assertions_see_the_median_of_the_trials_and_other_plans_by_name() {
+    let text = "repeats = 3\ntest = { upload = true }\naxis.window = [1000, 2000]\nassert = [\n\"goodput >= 2M\",\n\
+                \"goodput >= 0.9 run(\\\"old\\\").goodput\",\n\"loss == 0\",\n]\n";
+    let plan = plan(text);
+    let measured = |task: &Task, _: usize| {
+        let base = if task.point.label() == "window=1000" { 1e6 } else { 2e6 };
+        Some(base * [0.5, 1.0, 100.0][task.repeat as usize - 1])
+    };
+    let mut network = Network::new(&plan, &measured);
+    let mut conductor = Conductor::new(&plan).unwrap();
+    network.carry_out(&mut conductor, usize::MAX);
+    let sums = conductor.sum().unwrap();
+    let old = PlanRecord { summaries: sums.clone(), ..PlanRecord::default() };
+    let verdicts = |others: BTreeMap<String, PlanRecord>| -> Vec<bool> {
+        judgements(&plan, &sums, &others).iter().map(|one| one.holds).collect()
+    };
+    let named = BTreeMap::from([("old".to_owned(), old)]);
+    assert_eq!(verdicts(named), [false, true, true, true, false, false]);
+    assert_eq!(verdicts(BTreeMap::new()), [false, true, false, false, false, false]);
+    let all = judgements(&plan, &sums, &BTreeMap::new());
+    assert_eq!(all[0].found.as_deref(), Some("found 1.000 Mb/s, which is not >= 2.000 Mb/s"));
+    assert!(all[4].found.as_deref().unwrap().starts_with("not measured: loss"), "{:?}", all[4]);
+    let takings = Takings::default();
+    let point = plan.point(0).unwrap();
+    let nothing = takings.sum(&plan, &point);
+    let none = BTreeMap::new();
+    let outcomes = judge_at(&plan, &plan.assertions[0].claim, &point, &Summed::new(&nothing, &none));
+    assert!(outcomes.len() == 1 && !outcomes[0].holds());
+}
+
+#[test]
+fn the_standing_counts_down() {
+    let plan = plan(SMALL);
+    let mut network = Network::new(&plan, &|_, _| Some(1e6));
+    let mut conductor = Conductor::new(&plan).unwrap();
+    let all = conductor.standing();
+    assert_eq!((all.done, all.of, all.behind), (0, 6, Span::ZERO));
+    network.carry_out(&mut conductor, 4);
+    let now = conductor.standing();
+    assert_eq!((now.done, now.behind + now.left), (4, all.left));
+    network.carry_out(&mut conductor, 9);
+    assert_eq!(conductor.standing().left, Span::ZERO);
+}

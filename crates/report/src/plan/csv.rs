@@ -1,0 +1,55 @@
+//! A plan for other programs: one row for each point, flow, direction and quantity.
+
+use std::io::Write;
+
+use linerate_model::PlanRecord;
+
+/// Writes what the points amount to. Numbers are in the unit of their row; what was not measured has no row.
+///
+/// # Errors
+/// What the writer says.
+pub fn csv(record: &PlanRecord, out: impl Write) -> Result<(), csv::Error> {
+    let mut writer = csv::Writer::from_writer(out);
+    let axes = record.start.as_ref().map(|start| start.axes.as_slice()).unwrap_or_default();
+    let mut head = vec!["point".to_owned()];
+    head.extend(axes.iter().map(|axis| axis.name.clone()));
+    let fixed = [
+        "flow",
+        "direction",
+        "quantity",
+        "unit",
+        "trials",
+        "median",
+        "low",
+        "high",
+        "coverage",
+        "smallest",
+        "largest",
+        "words",
+    ];
+    head.extend(fixed.map(str::to_owned));
+    writer.write_record(&head)?;
+    for one in &record.summaries {
+        let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+        let mut row = vec![one.point.clone()];
+        row.extend(record.labels(&one.point).into_iter().map(|(_, label)| label.to_owned()));
+        row.resize(axes.len() + 1, String::new());
+        row.extend([
+            one.flow.clone(),
+            one.direction.name().to_owned(),
+            one.quantity.clone(),
+            one.unit.clone().unwrap_or_default(),
+            one.values.len().max(one.words.len()).to_string(),
+            number(one.median),
+            number(one.interval.map(|interval| interval.low)),
+            number(one.interval.map(|interval| interval.high)),
+            number(one.interval.map(|interval| interval.coverage)),
+            number(one.smallest()),
+            number(one.largest()),
+            one.words.join(" "),
+        ]);
+        writer.write_record(&row)?;
+    }
+    writer.flush()?;
+    Ok(())
+}

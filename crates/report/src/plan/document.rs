@@ -1,0 +1,110 @@
+//! The result document of a plan: one JSON object, format `linerate.plan-result/1`.
+
+use linerate_model::{
+    Caveat, Outcome, PlanJudgement, PlanRecord, PlanStart, PointSummary, SearchEnd, TrialEnd,
+};
+use serde::Serialize;
+
+/// Version of the format; a changed meaning is a new version.
+pub const PLAN_RESULT_SCHEMA: &str = "linerate.plan-result/1";
+
+/// A plan as it was carried out. What was not measured is absent.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlanDocument {
+    /// Version of this format.
+    pub schema: &'static str,
+    /// Name of the plan's run in the archive.
+    pub run: String,
+    /// How it ended; absent while it runs and when it was killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Why, unless it was completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How often it was taken up again.
+    pub resumed: u32,
+    /// The plan: hosts, flows, axes and points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanStart>,
+    /// The points, in the order of the plan, with what their trials amount to.
+    pub points: Vec<PointSection>,
+    /// Every assertion at every point, flow and direction that it is about.
+    pub assertions: Vec<PlanJudgement>,
+    /// Every trial, in the order of time, with its runs in the archive.
+    pub trials: Vec<TrialEnd>,
+    /// What weakens all of it.
+    pub caveats: Vec<Caveat>,
+}
+
+/// A point and what its trials amount to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PointSection {
+    /// Its name.
+    pub id: String,
+    /// Its value on every axis.
+    pub values: Vec<AxisSection>,
+    /// What searches found, repeat by repeat.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub found: Vec<SearchEnd>,
+    /// Flow, direction and quantity by quantity.
+    pub summaries: Vec<PointSummary>,
+}
+
+/// The value of a point on an axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AxisSection {
+    /// The axis.
+    pub axis: String,
+    /// As it is shown.
+    pub label: String,
+    /// In the unit of the axis; absent for what is no number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number: Option<f64>,
+}
+
+/// The document of a plan.
+#[must_use]
+pub fn document(record: &PlanRecord) -> PlanDocument {
+    let points = record.start.iter().flat_map(|start| {
+        start.points.iter().map(|point| PointSection {
+            id: point.id.clone(),
+            values: start
+                .axes
+                .iter()
+                .zip(&point.values)
+                .filter_map(|(axis, value)| {
+                    let value = axis.values.get(*value)?;
+                    Some(AxisSection {
+                        axis: axis.name.clone(),
+                        label: value.label.clone(),
+                        number: value.number,
+                    })
+                })
+                .collect(),
+            found: record.found.iter().filter(|found| found.point == point.id).cloned().collect(),
+            summaries: record.summaries.iter().filter(|one| one.point == point.id).cloned().collect(),
+        })
+    });
+    PlanDocument {
+        schema: PLAN_RESULT_SCHEMA,
+        run: record.run.clone(),
+        outcome: record.outcome,
+        reason: record.reason.clone(),
+        resumed: record.resumed,
+        plan: record.start.clone(),
+        points: points.collect(),
+        assertions: record.judgements.clone(),
+        trials: record.trials.clone(),
+        caveats: record.caveats.clone(),
+    }
+}
+
+/// The JSON Schema of the document.
+#[cfg(feature = "schema")]
+#[must_use]
+pub fn plan_result_schema() -> schemars::Schema {
+    schemars::schema_for!(PlanDocument)
+}

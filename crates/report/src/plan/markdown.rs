@@ -1,0 +1,33 @@
+//! A plan as a report to paste into a ticket.
+
+use linerate_model::PlanRecord;
+
+use super::rows;
+use super::text::{heading, sections};
+use crate::markdown::{escaped, table};
+
+/// The plan as Markdown: the table, the assertions, what is missing, and the file that it was read from.
+#[must_use]
+pub fn markdown(record: &PlanRecord) -> String {
+    let mut pieces = heading(record).into_iter();
+    let mut out = format!("# {}\n", escaped(&pieces.next().unwrap_or_default()));
+    for piece in pieces {
+        out += &format!("\n{}\n", escaped(&piece));
+    }
+    if let Some(rows) = rows::table(record) {
+        out += &format!("\n{}", table(&rows.texts()));
+    }
+    for (title, remarks) in sections(record) {
+        out += &if title.is_empty() { "\n".to_owned() } else { format!("\n## {title}\n\n") };
+        for (_, text) in remarks {
+            out += &format!("- {}\n", escaped(&text));
+        }
+    }
+    out += &format!("\n## Run\n\n- run: {}\n", escaped(&record.run));
+    for file in record.start.iter().flat_map(|start| &start.files) {
+        out += &format!("\n## {}\n\n", escaped(&file.name));
+        // Indented text ends at nothing that a file may hold.
+        out.extend(file.text.lines().map(|line| format!("    {}\n", crate::layout::harmless(line))));
+    }
+    out
+}

@@ -1,0 +1,222 @@
+//! The table of a plan: which columns, and what stands in them.
+
+use linerate_model::{Direction, PlanPoint, PlanRecord, PointSummary};
+
+use super::cells::{middle, spread};
+use super::missing;
+use crate::layout::{Ink, View, harmless};
+use crate::quantity::ABSENT;
+use crate::table::{Cell, Column, Table};
+
+/// More flows than these have a row each.
+const MOST_SIDE_BY_SIDE: usize = 3;
+
+/// Quantities behind the rates, with the heads of their columns; those that no point has get none.
+const BEHIND: &[(&str, &str)] = &[
+    ("loss", "loss"),
+    ("retransmits", "retr"),
+    ("rtt", "rtt"),
+    ("cpu_sender", "cpu out"),
+    ("cpu_receiver", "cpu in"),
+    ("fairness", "fairness"),
+    ("ceiling", "ceiling"),
+    ("share", "of ceiling"),
+    ("verdict", "verdict"),
+];
+
+/// A flow in one direction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Way {
+    flow: String,
+    direction: Direction,
+    name: String,
+}
+
+/// One row: a point, and the ways that it shows.
+struct Row<'r> {
+    point: &'r PlanPoint,
+    ways: Vec<&'r Way>,
+}
+
+/// Columns that a narrow page does without, the first to go first.
+const DISPENSABLE: &[&str] = &["fairness", "cpu in", "cpu out", "rtt"];
+
+/// The table of a plan as far as it fits a page; absent while nothing is summed up.
+pub(super) fn fitting(record: &PlanRecord, view: &View) -> Option<(Table, bool)> {
+    let beside = ways(record).len() <= MOST_SIDE_BY_SIDE;
+    let mut narrowest = None;
+    // Flows side by side if that fits, else one below the other; each with fewer and fewer columns.
+    for beside in [true, false].into_iter().filter(|way| beside || !way) {
+        let mut table = laid_out(record, beside)?;
+        let mut left_out = false;
+        for head in std::iter::once("").chain(DISPENSABLE.iter().copied()) {
+            table = table.without(head);
+            left_out |= !head.is_empty();
+            if table.fits(view) {
+                return Some((table, left_out));
+            }
+        }
+        narrowest.get_or_insert((table, left_out));
+    }
+    narrowest
+}
+
+/// The table of a plan; absent while nothing is summed up.
+pub(super) fn table(record: &PlanRecord) -> Option<Table> {
+    laid_out(record, ways(record).len() <= MOST_SIDE_BY_SIDE)
+}
+
+/// The table with flows beside each other, or with a row for each.
+fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
+    let start = record.start.as_ref()?;
+    let ways = ways(record);
+    if record.summaries.is_empty() {
+        return None;
+    }
+    let rows: Vec<Row<'_>> = if beside {
+        start.points.iter().map(|point| Row { point, ways: ways.iter().collect() }).collect()
+    } else {
+        let of_point = |point| ways.iter().map(move |way| Row { point, ways: vec![way] });
+        start.points.iter().flat_map(of_point).collect()
+    };
+    let mut columns: Vec<Column> =
+        (0..start.axes.len()).map(|axis| axis_column(record, &rows, axis)).collect();
+    if start.axes.is_empty() {
+        let cells = rows.iter().map(|_| Cell::plain("all")).collect();
+        columns.push(Column::words("point", cells));
+    }
+    if !beside {
+        let cells = rows.iter().map(|row| Cell::plain(harmless(&row.ways[0].name))).collect();
+        columns.push(Column::words("flow", cells));
+    }
+    columns.extend(segment_column(record, &rows));
+    columns.extend(found_column(record, &rows));
+    if beside {
+        columns.extend(ways.iter().map(|way| {
+            let head = if ways.len() == 1 { "rate".to_owned() } else { harmless(&way.name) };
+            let cell = |row: &Row<'_>| rate(record, row.point, way);
+            Column::named(head, rows.iter().map(cell).collect(), true)
+        }));
+    } else {
+        let cells = rows.iter().map(|row| rate(record, row.point, row.ways[0])).collect();
+        columns.push(Column::numbers("rate", cells));
+    }
+    columns.extend(BEHIND.iter().filter_map(|(quantity, head)| joined(record, &rows, quantity, head)));
+    columns.extend(trials_column(record, &rows));
+    Some(Table::new(columns))
+}
+
+/// Every flow and direction that was measured, in the order of the plan.
+fn ways(record: &PlanRecord) -> Vec<Way> {
+    let Some(start) = &record.start else { return Vec::new() };
+    let mut ways = Vec::new();
+    for flow in &start.flows {
+        let measured = |direction| {
+            let is = |one: &PointSummary| one.flow == flow.name && one.direction == direction;
+            record.summaries.iter().any(is)
+        };
+        let both = measured(Direction::Upload) && measured(Direction::Download);
+        for (direction, short) in [(Direction::Upload, "up"), (Direction::Download, "down")] {
+            if measured(direction) {
+                let name = if both { format!("{} {short}", flow.name) } else { flow.name.clone() };
+                ways.push(Way { flow: flow.name.clone(), direction, name });
+            }
+        }
+    }
+    ways
+}
+
+fn find<'r>(
+    record: &'r PlanRecord,
+    point: &PlanPoint,
+    way: &Way,
+    quantity: &str,
+) -> Option<&'r PointSummary> {
+    let is = |one: &&PointSummary| {
+        one.point == point.id
+            && one.flow == way.flow
+            && one.direction == way.direction
+            && one.quantity == quantity
+    };
+    record.summaries.iter().find(is)
+}
+
+fn axis_column(record: &PlanRecord, rows: &[Row<'_>], axis: usize) -> Column {
+    let axes = record.start.as_ref().map(|start| start.axes.as_slice()).unwrap_or_default();
+    let label = |row: &Row<'_>| {
+        let value = axes.get(axis)?.values.get(*row.point.values.get(axis)?)?;
+        Some(harmless(&value.label))
+    };
+    let cells = rows.iter().map(|row| Cell::plain(label(row).unwrap_or_default())).collect();
+    let numbers = axes.get(axis).is_some_and(|axis| axis.unit.is_some());
+    Column::named(axes.get(axis).map(|axis| harmless(&axis.name)).unwrap_or_default(), cells, numbers)
+}
+
+/// The segment size in effect, where one was asked for or where it is not everywhere the same.
+fn segment_column(record: &PlanRecord, rows: &[Row<'_>]) -> Option<Column> {
+    let of = |quantity| record.summaries.iter().filter(move |one| one.quantity == quantity);
+    let mut all = of("segment").flat_map(|one| &one.values);
+    let first = all.next()?;
+    let asked = of("segment_asked").next().is_some();
+    (asked || all.any(|other| other != first)).then(|| joined(record, rows, "segment", "segment"))?
+}
+
+fn rate(record: &PlanRecord, point: &PlanPoint, way: &Way) -> Cell {
+    let found = find(record, point, way, "goodput").map(spread);
+    found.map_or_else(|| Cell::new(Ink::Warning, "missing"), |text| Cell::new(Ink::Result, text))
+}
+
+/// A column of a quantity whose ways stand in one cell; those that agree once.
+fn joined(record: &PlanRecord, rows: &[Row<'_>], quantity: &str, head: &'static str) -> Option<Column> {
+    let cell = |row: &Row<'_>| {
+        let shown: Vec<Option<String>> =
+            row.ways.iter().map(|way| find(record, row.point, way, quantity).map(middle)).collect();
+        if shown.iter().all(Option::is_none) {
+            return None;
+        }
+        if shown.windows(2).all(|pair| pair[0] == pair[1]) {
+            return shown.into_iter().next().flatten();
+        }
+        let shown: Vec<String> =
+            shown.into_iter().map(|one| one.unwrap_or_else(|| ABSENT.to_owned())).collect();
+        Some(shown.join(" / "))
+    };
+    let cells: Vec<Option<String>> = rows.iter().map(cell).collect();
+    if cells.iter().all(Option::is_none) {
+        return None;
+    }
+    let cells =
+        cells.into_iter().map(|text| Cell::plain(text.unwrap_or_else(|| ABSENT.to_owned()))).collect();
+    Some(if quantity == "verdict" { Column::words(head, cells) } else { Column::numbers(head, cells) })
+}
+
+/// What a search found at each point.
+fn found_column(record: &PlanRecord, rows: &[Row<'_>]) -> Option<Column> {
+    record.start.as_ref()?.search.as_ref()?;
+    let cell = |row: &Row<'_>| {
+        let of_point = record.found.iter().filter(|found| found.point == row.point.id);
+        let mut shown: Vec<String> = of_point
+            .map(|found| found.found.as_deref().map_or_else(|| "none passed".to_owned(), harmless))
+            .collect();
+        shown.dedup();
+        if shown.is_empty() {
+            Cell::new(Ink::Warning, "missing")
+        } else {
+            Cell::new(Ink::Result, shown.join(", "))
+        }
+    };
+    Some(Column::numbers("found", rows.iter().map(cell).collect()))
+}
+
+/// How many trials of each point failed, where any did.
+fn trials_column(record: &PlanRecord, rows: &[Row<'_>]) -> Option<Column> {
+    let missing = missing(record);
+    if missing.is_empty() {
+        return None;
+    }
+    let cell = |row: &Row<'_>| match missing.iter().filter(|(point, ..)| *point == row.point.id).count() {
+        0 => Cell::plain(""),
+        count => Cell::new(Ink::Warning, format!("{count} failed")),
+    };
+    Some(Column::words("trials", rows.iter().map(cell).collect()))
+}

@@ -1,0 +1,219 @@
+//! Plans in every format.
+
+use std::collections::BTreeMap;
+
+use expect_test::expect;
+use linerate_model::{
+    Body, Direction, EVENT_SCHEMA, Event, Outcome, PlanAxis, PlanFile, PlanFlow, PlanJudgement, PlanPoint,
+    PlanRecord, PlanStart, PlanValue, PointSummary, TrialEnd, TrialRun, World,
+};
+use linerate_units::{Span, Timestamp};
+
+use super::*;
+use crate::View;
+
+fn axis(name: &str, values: &[f64]) -> PlanAxis {
+    let value = |number: &f64| PlanValue { label: number.to_string(), number: Some(*number) };
+    PlanAxis { name: name.to_owned(), unit: Some("1".to_owned()), values: values.iter().map(value).collect() }
+}
+
+fn flow(name: &str, from: &str, to: &str) -> PlanFlow {
+    PlanFlow { name: name.to_owned(), from: from.to_owned(), to: to.to_owned(), background: false }
+}
+
+fn start() -> PlanStart {
+    let point = |id: &str, values: &[usize]| PlanPoint { id: id.to_owned(), values: values.to_vec() };
+    PlanStart {
+        schema: EVENT_SCHEMA.to_owned(),
+        started_at: "2026-11-22T10:00:00Z".to_owned(),
+        world: World::Lab,
+        linerate: "0.1.0".to_owned(),
+        name: "matrix".to_owned(),
+        about: "segment sizes".to_owned(),
+        notes: BTreeMap::from([("switch".to_owned(), "SW-1".to_owned())]),
+        files: vec![PlanFile {
+            name: "matrix.toml".to_owned(),
+            text: "name = \"matrix\"\n\u{1b}[2J".to_owned(),
+        }],
+        set: vec!["repeats=2".to_owned()],
+        hosts: Vec::new(),
+        topology: Some("gigabit-switch-4".to_owned()),
+        flows: vec![flow("ab", "a", "b"), flow("cd", "c", "d")],
+        axes: vec![axis("mss", &[1460.0, 8960.0])],
+        search: None,
+        points: vec![point("000000000000000a", &[0]), point("000000000000000b", &[1])],
+        repeats: 2,
+        order: "interleaved".to_owned(),
+        seed: 1,
+        estimate: Span::from_secs(60),
+    }
+}
+
+fn summary(point: &str, flow: &str, quantity: &str, unit: &str, values: &[f64]) -> Body {
+    Body::PointSummed(PointSummary {
+        point: point.to_owned(),
+        flow: flow.to_owned(),
+        direction: Direction::Upload,
+        quantity: quantity.to_owned(),
+        unit: Some(unit.to_owned()),
+        values: values.to_vec(),
+        median: Some(values.iter().sum::<f64>() / values.len() as f64),
+        interval: None,
+        words: Vec::new(),
+    })
+}
+
+fn verdict(point: &str, flow: &str, words: &[&str]) -> Body {
+    let Body::PointSummed(numbers) = summary(point, flow, "verdict", "1", &[1.0]) else { unreachable!() };
+    Body::PointSummed(PointSummary {
+        values: Vec::new(),
+        median: None,
+        unit: None,
+        words: words.iter().map(|word| (*word).to_owned()).collect(),
+        ..numbers
+    })
+}
+
+fn trial(point: &str, repeat: u32, outcome: Outcome) -> Body {
+    let run = |flow: &str| TrialRun {
+        flow: flow.to_owned(),
+        run: format!("{flow}{repeat}"),
+        outcome,
+        reason: (outcome == Outcome::Failed).then(|| "b: it is gone\u{7}".to_owned()),
+        began: None,
+        late: None,
+        clock_error: None,
+    };
+    Body::TrialEnded(TrialEnd {
+        point: point.to_owned(),
+        repeat,
+        content: "1".to_owned(),
+        step: None,
+        runs: vec![run("ab"), run("cd")],
+    })
+}
+
+fn record() -> PlanRecord {
+    let (a, b) = ("000000000000000a", "000000000000000b");
+    let mut bodies = vec![
+        Body::PlanStarted(Box::new(start())),
+        trial(a, 0, Outcome::Completed),
+        trial(b, 0, Outcome::Completed),
+        trial(b, 1, Outcome::Failed),
+        trial(a, 1, Outcome::Failed),
+        trial(a, 1, Outcome::Completed),
+    ];
+    for (point, rates, asked, segment) in
+        [(a, &[941.4e6, 941.2e6][..], 1460.0, 1460.0), (b, &[940.0e6][..], 8960.0, 1448.0)]
+    {
+        for flow in ["ab", "cd"] {
+            bodies.push(summary(point, flow, "goodput", "bit/s", rates));
+            bodies.push(summary(point, flow, "segment", "bytes", &[segment]));
+            bodies.push(summary(point, flow, "segment_asked", "bytes", &[asked]));
+            bodies.push(summary(point, flow, "retransmits", "1", &[if flow == "ab" { 0.0 } else { 3.0 }]));
+            bodies.push(summary(point, flow, "share", "1", &[0.9998]));
+            bodies.push(summary(point, flow, "start_error", "ns", &[400_000.0]));
+            bodies.push(verdict(point, flow, &["link", "link"]));
+        }
+    }
+    let judged = |flow: &str, holds: bool| {
+        Body::Judged(PlanJudgement {
+            assertion: "goodput >= 941M".to_owned(),
+            point: b.to_owned(),
+            flow: flow.to_owned(),
+            direction: Direction::Upload,
+            holds,
+            found: (!holds).then(|| "found 940.0 Mb/s, which is not >= 941.0 Mb/s".to_owned()),
+        })
+    };
+    bodies.extend([judged("ab", true), judged("cd", false)]);
+    bodies.push(Body::RunEnded {
+        outcome: Outcome::Failed,
+        reason: Some("some trials came to nothing".to_owned()),
+    });
+    let event =
+        |(seq, body)| Event { run: "f00d".to_owned(), host: 0, seq: seq as u64, at: Timestamp::START, body };
+    PlanRecord::fold(&bodies.into_iter().enumerate().map(event).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_plan_on_a_page() {
+    let view = View { width: 120, kept: Some("f00d".to_owned()), ..View::default() };
+    expect![[r#"
+        matrix, linerate 0.1.0
+        segment sizes
+        switch: SW-1
+        2026-11-22T10:00:00Z, lab gigabit-switch-4, 2 points, 5 trials, interleaved
+        set: repeats=2
+
+         mss   segment                            ab                            cd    retr   of ceiling   verdict   trials
+        1460      1460   941.3 Mb/s (941.2 to 941.4)   941.3 Mb/s (941.2 to 941.4)   0 / 3      100.0 %   link
+        8960      1448                    940.0 Mb/s                    940.0 Mb/s   0 / 3      100.0 %   link      1 failed
+
+        Rates are medians of the trials; in brackets the range of the trials.
+        Segments were smaller than asked (8960 asked, 1448 used): jumbo frames were not in effect; raise the MTU of hosts and
+        switch.
+        Flows started at most 400 us late.
+
+        Assertions
+          FAILS: goodput >= 941M (1 of 2 hold)
+          at mss=8960, cd upload: found 940.0 Mb/s, which is not >= 941.0 Mb/s
+
+        Missing
+          mss=8960, trial 2: ab: b: it is gone?; cd: b: it is gone?
+
+        This plan is not complete: some trials came to nothing.
+
+        kept as f00d; show it again with: linerate show f00d; go on with: linerate run --resume f00d
+    "#]].assert_eq(&text(&record(), &view));
+}
+
+#[test]
+fn a_narrow_page_has_a_row_for_each_flow() {
+    let view = View { width: 100, ..View::default() };
+    let page = text(&record(), &view);
+    let rows: Vec<&str> =
+        page.lines().filter(|line| line.contains("Mb/s") && !line.contains("found")).collect();
+    expect![[r#"
+        1460   ab        1460   941.3 Mb/s (941.2 to 941.4)      0      100.0 %   link
+        1460   cd        1460   941.3 Mb/s (941.2 to 941.4)      3      100.0 %   link
+        8960   ab        1448                    940.0 Mb/s      0      100.0 %   link      1 failed
+        8960   cd        1448                    940.0 Mb/s      3      100.0 %   link      1 failed"#]]
+    .assert_eq(&rows.join("\n"));
+}
+
+#[test]
+fn a_plan_for_a_ticket_cannot_steer_a_terminal() {
+    let page = markdown(&record());
+    assert!(!page.contains(['\u{1b}', '\u{7}']), "{page}");
+    assert!(page.contains("| 1460 | 1460 | 941.3 Mb/s (941.2 to 941.4) |"), "{page}");
+    assert!(page.contains("    name = \"matrix\""), "{page}");
+}
+
+#[test]
+fn a_plan_for_other_programs() {
+    let mut out = Vec::new();
+    csv(&record(), &mut out).unwrap();
+    let table = String::from_utf8(out).unwrap();
+    let lines: Vec<&str> =
+        table.lines().filter(|line| line.contains("goodput") || line.contains("quantity")).collect();
+    expect![[r#"
+        point,mss,flow,direction,quantity,unit,trials,median,low,high,coverage,smallest,largest,words
+        000000000000000a,1460,ab,upload,goodput,bit/s,2,941300000,,,,941200000,941400000,
+        000000000000000a,1460,cd,upload,goodput,bit/s,2,941300000,,,,941200000,941400000,
+        000000000000000b,8960,ab,upload,goodput,bit/s,1,940000000,,,,940000000,940000000,
+        000000000000000b,8960,cd,upload,goodput,bit/s,1,940000000,,,,940000000,940000000,"#]]
+    .assert_eq(&lines.join("\n"));
+    let json = serde_json::to_value(document(&record())).unwrap();
+    assert_eq!(json["schema"], PLAN_RESULT_SCHEMA);
+    assert_eq!(json["points"][1]["values"][0]["number"], 8960.0);
+    assert_eq!(json["points"][0]["summaries"].as_array().unwrap().len(), 14);
+    assert!(json["points"][0].get("found").is_none(), "no search, no result of one");
+}
+
+#[test]
+fn a_plan_without_beginning_is_shown_too() {
+    let record = PlanRecord { run: "f00d".to_owned(), ..PlanRecord::default() };
+    assert!(text(&record, &View::default()).starts_with("plan f00d\n"));
+    assert!(markdown(&record).starts_with("# plan f00d\n"));
+}

@@ -1,0 +1,210 @@
+//! A plan for a person.
+
+use linerate_model::{Outcome, PlanRecord, PointSummary};
+
+use super::cells::figure;
+use super::rows::fitting;
+use super::{label, missing};
+use crate::layout::{Ink, View, harmless, wrap};
+
+/// More lines of a kind than these are counted.
+const MOST_LINES: usize = 12;
+
+/// A line of the result below the table: how it is shown, and what it says.
+pub(super) type Remark = (Ink, String);
+
+/// The result of a plan: what it is, the table, the assertions, what is missing.
+#[must_use]
+pub fn text(record: &PlanRecord, view: &View) -> String {
+    let mut out = String::new();
+    let mut line = |ink, text: &str, indent: usize| {
+        for piece in wrap(&harmless(text), view.columns().saturating_sub(indent)) {
+            out += &format!("{}{}\n", " ".repeat(indent), view.ink(ink, &piece));
+        }
+    };
+    for (number, piece) in heading(record).iter().enumerate() {
+        line(if number == 0 { Ink::Result } else { Ink::Plain }, piece, 0);
+    }
+    let table = fitting(record, view);
+    let left_out = table.as_ref().is_some_and(|(_, left_out)| *left_out);
+    if let Some((table, _)) = table {
+        out += &format!("\n{}\n", table.lines(view).join("\n"));
+    }
+    let mut line = |ink, text: &str, indent: usize| {
+        for piece in wrap(&harmless(text), view.columns().saturating_sub(indent)) {
+            out += &format!("{}{}\n", " ".repeat(indent), view.ink(ink, &piece));
+        }
+    };
+    for (title, remarks) in sections(record) {
+        line(Ink::Plain, "", 0);
+        if !title.is_empty() {
+            line(Ink::Result, title, 0);
+        }
+        for (ink, text) in remarks {
+            line(ink, &text, if title.is_empty() { 0 } else { 2 });
+        }
+    }
+    if left_out {
+        line(Ink::Faint, "Columns that did not fit are in --json and in reports.", 0);
+    }
+    if let Some(kept) = &view.kept {
+        let unfinished = record.outcome.is_none_or(|outcome| outcome != Outcome::Completed);
+        let again =
+            if unfinished { format!("; go on with: linerate run --resume {kept}") } else { String::new() };
+        out += &format!("\nkept as {kept}; show it again with: linerate show {kept}{again}\n");
+    }
+    out
+}
+
+/// What it is, the name first.
+pub(super) fn heading(record: &PlanRecord) -> Vec<String> {
+    let Some(start) = &record.start else { return vec![format!("plan {}", record.run)] };
+    let mut lines = vec![format!("{}, linerate {}", start.name, start.linerate)];
+    if !start.about.is_empty() {
+        lines.push(start.about.clone());
+    }
+    lines.extend(start.notes.iter().map(|(name, note)| format!("{name}: {note}")));
+    let place = match &start.topology {
+        Some(topology) => format!("lab {topology}"),
+        None => start.world.name().to_owned(),
+    };
+    let points =
+        if start.points.len() == 1 { "1 point".to_owned() } else { format!("{} points", start.points.len()) };
+    let trials = record.trials.len();
+    let resumed = match record.resumed {
+        0 => String::new(),
+        1 => ", resumed once".to_owned(),
+        times => format!(", resumed {times} times"),
+    };
+    lines.push(format!("{}, {place}, {points}, {trials} trials, {}{resumed}", start.started_at, start.order));
+    if !start.set.is_empty() {
+        lines.push(format!("set: {}", start.set.join(" ")));
+    }
+    lines
+}
+
+/// What stands below the table, by its titles.
+pub(super) fn sections(record: &PlanRecord) -> Vec<(&'static str, Vec<Remark>)> {
+    let all = [
+        ("", notes(record)),
+        ("Assertions", assertions(record)),
+        ("Missing", not_there(record)),
+        ("Caveats", record.caveats.iter().map(|one| (Ink::Warning, one.text.clone())).collect()),
+        ("", ending(record)),
+    ];
+    all.into_iter().filter(|(_, remarks)| !remarks.is_empty()).collect()
+}
+
+/// How the figures of the table are meant.
+fn notes(record: &PlanRecord) -> Vec<Remark> {
+    let mut notes = Vec::new();
+    let rates = || record.summaries.iter().filter(|one| one.quantity == "goodput" && one.values.len() > 1);
+    if rates().next().is_some() {
+        let intervals = rates().all(|one| one.interval.is_some());
+        let what = if intervals {
+            "its interval (95 % or more, no distribution assumed)"
+        } else {
+            "the range of the trials"
+        };
+        notes.push((Ink::Faint, format!("Rates are medians of the trials; in brackets {what}.")));
+    }
+    notes.extend(segments(record).map(|text| (Ink::Warning, text)));
+    notes.extend(start_error(record).map(|text| (Ink::Faint, text)));
+    notes
+}
+
+/// Segment sizes that were asked for and did not come about.
+fn segments(record: &PlanRecord) -> Option<String> {
+    let mut seen: Vec<(f64, f64)> = Vec::new();
+    for wanted in record.summaries.iter().filter(|one| one.quantity == "segment_asked") {
+        let used = record.summaries.iter().find(|one| {
+            one.quantity == "segment"
+                && (&one.point, &one.flow, one.direction) == (&wanted.point, &wanted.flow, wanted.direction)
+        });
+        let (Some(asked), Some(used)) = (wanted.median, used.and_then(|used| used.median)) else { continue };
+        // Timestamps take 12 bytes of what is asked for.
+        if used + 12.0 < asked && !seen.contains(&(asked, used)) {
+            seen.push((asked, used));
+        }
+    }
+    let told: Vec<String> =
+        seen.iter().map(|(asked, used)| format!("{asked:.0} asked, {used:.0} used")).collect();
+    let jumbo = if seen.iter().any(|(asked, _)| *asked > 1460.0) {
+        ": jumbo frames were not in effect; raise the MTU of hosts and switch"
+    } else {
+        ""
+    };
+    (!told.is_empty()).then(|| format!("Segments were smaller than asked ({}){jumbo}.", told.join("; ")))
+}
+
+/// How well flows started together.
+fn start_error(record: &PlanRecord) -> Option<String> {
+    if record.start.as_ref()?.flows.len() < 2 {
+        return None;
+    }
+    let worst = |quantity: &str| {
+        let of = record.summaries.iter().filter(|one| one.quantity == quantity);
+        of.filter_map(PointSummary::largest).max_by(f64::total_cmp)
+    };
+    let late = figure(Some("ns"), worst("start_error")?);
+    let clock = worst("clock_error").map(|error| format!(", clocks known to {}", figure(Some("ns"), error)));
+    Some(format!("Flows started at most {late} late{}.", clock.unwrap_or_default()))
+}
+
+/// Each assertion once, with what was found where it fails.
+fn assertions(record: &PlanRecord) -> Vec<Remark> {
+    let mut names: Vec<&str> = Vec::new();
+    for judgement in &record.judgements {
+        if !names.contains(&judgement.assertion.as_str()) {
+            names.push(&judgement.assertion);
+        }
+    }
+    let mut remarks = Vec::new();
+    for name in names {
+        let all: Vec<_> = record.judgements.iter().filter(|one| one.assertion == name).collect();
+        let failed: Vec<_> = all.iter().filter(|one| !one.holds).collect();
+        if failed.is_empty() {
+            remarks.push((Ink::Good, format!("holds: {name} ({} of {})", all.len(), all.len())));
+            continue;
+        }
+        remarks.push((
+            Ink::Warning,
+            format!("FAILS: {name} ({} of {} hold)", all.len() - failed.len(), all.len()),
+        ));
+        for one in failed.iter().take(MOST_LINES) {
+            let place = format!("{}, {} {}", label(record, &one.point), one.flow, one.direction.name());
+            remarks.push((Ink::Plain, format!("at {place}: {}", one.found.as_deref().unwrap_or("fails"))));
+        }
+        if failed.len() > MOST_LINES {
+            remarks.push((Ink::Faint, format!("and {} more", failed.len() - MOST_LINES)));
+        }
+    }
+    remarks
+}
+
+fn not_there(record: &PlanRecord) -> Vec<Remark> {
+    let all = missing(record);
+    let mut remarks: Vec<Remark> = all
+        .iter()
+        .take(MOST_LINES)
+        .map(|(point, repeat, reasons)| {
+            let text = format!("{}, trial {}: {}", label(record, point), repeat + 1, reasons.join("; "));
+            (Ink::Warning, text)
+        })
+        .collect();
+    if all.len() > MOST_LINES {
+        remarks.push((Ink::Faint, format!("and {} more", all.len() - MOST_LINES)));
+    }
+    remarks
+}
+
+fn ending(record: &PlanRecord) -> Vec<Remark> {
+    let text = match (record.outcome, &record.reason) {
+        (Some(Outcome::Completed), _) => return Vec::new(),
+        (Some(Outcome::Interrupted), reason) => ("interrupted", reason),
+        (Some(Outcome::Failed), reason) => ("not complete", reason),
+        (None, reason) => ("unfinished: it runs, or was killed", reason),
+    };
+    let reason = text.1.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    vec![(Ink::Warning, format!("This plan is {}{reason}.", text.0))]
+}
