@@ -79,6 +79,13 @@ impl Table {
         lines.collect()
     }
 
+    /// Heads with whether their column holds numbers, and the rows with the meaning of each cell, for a page.
+    pub(crate) fn marked(&self) -> (Vec<(&'static str, bool)>, Vec<Vec<(Ink, String)>>) {
+        let heads = self.0.iter().map(|column| (column.head, column.right)).collect();
+        let marked = |row: Vec<Cell>| row.into_iter().map(|cell| (cell.ink, cell.text)).collect();
+        (heads, self.rows().into_iter().skip(1).map(marked).collect())
+    }
+
     /// Heads and cells as bare texts, for another form of table.
     pub(crate) fn texts(&self) -> Vec<Vec<String>> {
         let bare = |row: Vec<Cell>| row.into_iter().map(|cell| cell.text).collect();
