@@ -12,6 +12,7 @@ mod page;
 mod path_values;
 mod plan;
 mod reference;
+mod report;
 mod serve;
 mod stand_in;
 mod sweep;
@@ -51,6 +52,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::History(args) => archived::history(&args),
         Command::Show(args) => archived::show(&args),
         Command::Export(args) => archived::export(&args),
+        Command::Report(args) => report::run(&args),
         Command::Completions { shell } => reference::completions(shell),
         Command::Man { command } => reference::man(&command),
         Command::Schema { which } => reference::schema(which),

@@ -7,7 +7,7 @@ use linerate_model::{Event, Outcome, RunRecord};
 use linerate_report::{RunRow, history_table};
 
 use super::format;
-use crate::args::{ArchiveArgs, ExportArgs, FormatName, HistoryArgs, ShowArgs};
+use crate::args::{ArchiveArgs, ExportArgs, FormatName, HistoryArgs, ReportArgs, ShowArgs};
 use crate::exit::Exit;
 use crate::{say, terminal};
 
@@ -139,6 +139,11 @@ pub(crate) fn show(args: &ShowArgs) -> Exit {
 }
 
 pub(crate) fn export(args: &ExportArgs) -> Exit {
+    if args.format == FormatName::Html {
+        let output = args.output.clone().or_else(|| Some("-".into()));
+        let runs = vec![args.run.clone()];
+        return super::report::run(&ReportArgs { runs, output, archive: args.archive.clone() });
+    }
     let (record, events, _) = match load(&args.archive, &args.run) {
         Ok(loaded) => loaded,
         Err(error) => return failed(&error),
