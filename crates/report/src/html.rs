@@ -3,6 +3,8 @@
 //! Verdicts, tables and the matrices of plans are in the page as they are read; charts are drawn by the script of the
 //! front end from data in the page. The event logs are inside too, packed, so that a report can be imported again.
 
+#[cfg(test)]
+mod browser;
 mod chart;
 mod compare;
 mod heat;
@@ -156,7 +158,7 @@ fn plan_heading(record: &PlanRecord) -> Markup {
 }
 
 fn run_heading(record: &RunRecord, alone: bool) -> Markup {
-    let pieces = run::title(record);
+    let pieces: Vec<String> = run::title(record).iter().map(|piece| piece.replace("->", "→")).collect();
     let (first, rest) = pieces.split_first().map_or((String::new(), &[][..]), |(a, b)| (a.clone(), b));
     html! {
         @if alone { h1 { (first) } } @else { h2 { "run " (compare::name(record)) ": " (first) } }

@@ -35,4 +35,6 @@ pub use json::result_schema;
 #[cfg(test)]
 mod every_format;
 #[cfg(test)]
+mod samples_of_plans;
+#[cfg(test)]
 mod samples_of_runs;

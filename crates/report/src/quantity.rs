@@ -97,6 +97,19 @@ mod tests {
         assert_eq!(in_unit(Some("bytes"), -1.5), "-1.5");
     }
 
+    /// The script of the page is held to the same file.
+    #[test]
+    fn quantities_are_printed_as_the_vectors_say() {
+        let text = include_str!("../../../fixtures/units.json");
+        let vectors: serde_json::Value = serde_json::from_str(text).unwrap();
+        let vectors = vectors["vectors"].as_array().unwrap();
+        assert!(vectors.len() > 30);
+        for vector in vectors {
+            let (unit, value) = (vector["unit"].as_str(), vector["value"].as_f64().unwrap());
+            assert_eq!(in_unit(unit, value), vector["text"].as_str().unwrap(), "{vector}");
+        }
+    }
+
     #[test]
     fn nominal_rates_have_no_idle_digits() {
         let show = |bps| nominal(Bitrate::from_bps(bps).unwrap());

@@ -20,15 +20,16 @@ const PAPER = 640;
 export function Figure({ chart, catalogue, heights }: FigureProps) {
   const place = useRef<HTMLDivElement>(null);
   const key = useId();
-  const printing = useMedia("print");
+  const paper = useMedia("print");
+  const printing = useAsked() || paper;
   const dark = useMedia("(prefers-color-scheme: dark)");
   const near = useNear(place);
   const wide = useWidth(place);
   const [colours, setColours] = useState<Theme>();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the colours of the style sheet follow from these two
+  // The colours of the style sheet follow from these two.
   useLayoutEffect(() => {
     if (place.current) setColours(theme(place.current));
-  }, [dark, printing]);
+  }, [dark, paper]);
   const width = printing ? Math.min(wide || PAPER, PAPER) : wide;
   const ends = useMemo(() => extent(chart.panels, chart.bands ?? [], chart.x), [chart]);
   const frames = useMemo(() => {
@@ -76,6 +77,22 @@ function useMedia(query: string): boolean {
     return () => media.removeEventListener("change", changed);
   }, [media]);
   return matches;
+}
+
+/** Whether the page is being printed: said before it is laid out for paper, or by the media it is shown on. */
+function useAsked(): boolean {
+  const [asked, setAsked] = useState(false);
+  useLayoutEffect(() => {
+    const begin = () => setAsked(true);
+    const end = () => setAsked(false);
+    addEventListener("beforeprint", begin);
+    addEventListener("afterprint", end);
+    return () => {
+      removeEventListener("beforeprint", begin);
+      removeEventListener("afterprint", end);
+    };
+  }, []);
+  return asked;
 }
 
 /** Whether the element was ever near the screen. */

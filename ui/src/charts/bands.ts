@@ -4,6 +4,9 @@ import type uPlot from "uplot";
 import type { Band } from "../page";
 import type { Theme } from "./theme";
 
+/** CSS pixels of a line of words. */
+export const ROW = 16;
+
 /** Draws the bands; their words only where `words` says so, so that they stand once in a figure. */
 export function bands(all: Band[], theme: Theme, words: boolean): uPlot.Plugin {
   return {
@@ -22,7 +25,7 @@ export function bands(all: Band[], theme: Theme, words: boolean): uPlot.Plugin {
           const ratio = devicePixelRatio;
           ctx.fillStyle = band.caveat ? theme.caveat : theme.grid;
           // What concerns the whole time is a strip at the top, so that the lines stay readable.
-          const strip = 16 * ratio;
+          const strip = ROW * ratio;
           if (whole && words) ctx.fillRect(left, bbox.top + row * strip, right - left, strip - ratio);
           if (!whole) ctx.fillRect(left, bbox.top, right - left, bbox.height);
           if (words) {

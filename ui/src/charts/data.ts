@@ -49,7 +49,9 @@ export function table(panel: Panel, extent: [number, number], catalogue: Map<str
       add(column, extent, [level.value, level.value]);
     }
   }
-  return { columns, data: tables.length > 0 ? uPlot.join(tables) : [[]], above };
+  // A last column without values stretches every panel of a figure over the same axis; it is not drawn.
+  const data = uPlot.join([...tables, [extent, [null, null]]]);
+  return { columns, data: data.slice(0, -1) as uPlot.AlignedData, above };
 }
 
 function highest(lines: Line[]): number {
@@ -68,7 +70,7 @@ export function extent(panels: Panel[], bands: Band[], axis: Axis): [number, num
   };
   for (const { lines } of panels) {
     for (const { x } of lines) {
-      see(x[0]);
+      see(axis.log ? x.find((value) => value > 0) : x[0]);
       see(x[x.length - 1]);
     }
   }
@@ -76,9 +78,13 @@ export function extent(panels: Panel[], bands: Band[], axis: Axis): [number, num
     see(band.from);
     see(band.to);
   }
-  if (low > high) return [0, 1];
-  if (low === high) return axis.log ? [low / 2, low * 2] : [low - 0.5, low + 0.5];
-  return [low, high];
+  if (low > high) return axis.log ? [1, 10] : [0, 1];
+  if (!axis.log) return low === high ? [low - 0.5, low + 0.5] : [low, high];
+  // The ticks of a logarithmic axis count from its end, so that has to be a round number.
+  const step = (value: number) =>
+    axis.unit === "bytes" ? 2 ** Math.floor(Math.log2(value)) : 10 ** Math.floor(Math.log10(value));
+  const ends = [Math.floor(low / step(low)) * step(low), Math.ceil(high / step(high)) * step(high)] as const;
+  return ends[0] === ends[1] ? [ends[0] / 2, ends[1] * 2] : [...ends];
 }
 
 /** What stands above a panel: its quantity, its unit, and what does not fit into it. */
@@ -92,9 +98,9 @@ export function heading(panel: Panel, above: Level[]): string {
 
 /** Units as they are called beside an axis. */
 export const UNITS: Record<string, string> = {
-  "bit/s": "b/s, decimal",
-  bytes: "bytes, binary",
-  ns: "time",
+  "bit/s": "b/s",
+  bytes: "bytes",
+  ns: "seconds",
   ratio: "%",
   "1": "count",
   s: "s",

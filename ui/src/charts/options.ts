@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import type { Axis, Band, Panel } from "../page";
 import { inUnit, tick } from "../units";
-import { bands } from "./bands";
+import { bands, ROW } from "./bands";
 import { type Column, UNITS } from "./data";
 import { colour, dash, type Theme } from "./theme";
 
@@ -28,7 +28,8 @@ export function options(panel: Panel, columns: Column[], frame: Frame): uPlot.Op
   return {
     width: frame.width,
     height: frame.height,
-    padding: [8, 12, 0, 0],
+    // The label of the last tick reaches beyond the plot.
+    padding: [8, 28, 0, 0],
     cursor: { sync: { key }, drag: { x: true, y: false }, points: { size: 6 } },
     legend: {
       live: true,
@@ -40,11 +41,10 @@ export function options(panel: Panel, columns: Column[], frame: Frame): uPlot.Op
       x: {
         time: false,
         ...scale(x),
-        range: (_, low, high) => (low === null || high === null ? frame.extent : [low, high]),
       },
       y: {
         ...scale(panel.y),
-        ...(panel.y.log ? {} : { range: (_, __, high) => [0, above(panel.y.unit, high)] }),
+        ...(panel.y.log ? {} : { range: (_, __, high) => [0, above(panel.y.unit, high, headroom(frame))] }),
       },
     },
     axes: [
@@ -53,7 +53,7 @@ export function options(panel: Panel, columns: Column[], frame: Frame): uPlot.Op
     ],
     series: [
       {
-        label: x.label,
+        label: "at",
         value: (_, value) => (x.unit === "s" ? `${tick("s", value ?? 0)} s` : inUnit(x.unit, value)),
       },
       ...columns.map((column) => series(column, panel.y.unit, theme)),
@@ -63,9 +63,15 @@ export function options(panel: Panel, columns: Column[], frame: Frame): uPlot.Op
   };
 }
 
-function above(unit: string, high: number | null): number {
-  if (unit === "ratio") return Math.max(1, high ?? 1);
-  return high === null || high <= 0 ? 1 : high * 1.06;
+/** Share of a panel's height that the words of its bands take. */
+function headroom(frame: Frame): number {
+  return frame.first ? Math.min(0.5, (frame.bands.length * ROW) / (frame.height - 60)) : 0;
+}
+
+/** The end of an axis from zero: a little above the highest value, and below the words. */
+function above(unit: string, high: number | null, words: number): number {
+  const top = high === null || high <= 0 ? 1 : high;
+  return ((unit === "ratio" ? Math.max(1, top) : top) * 1.06) / (1 - words);
 }
 
 function scale(axis: Axis): uPlot.Scale {

@@ -135,13 +135,11 @@ pub(super) struct Rounded(pub(super) f64);
 
 impl Serialize for Rounded {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Seven digits: a microsecond in ten seconds, and less than a pixel of any value.
-        let short = format!("{:.6e}", self.0).parse().unwrap_or(self.0);
-        if f64::fract(short) == 0.0 && short.abs() < 9e15 {
-            serializer.serialize_i64(short as i64)
-        } else {
-            serializer.serialize_f64(short)
+        if self.0.fract() == 0.0 && self.0.abs() < 9e15 {
+            return serializer.serialize_i64(self.0 as i64);
         }
+        // Seven digits: a microsecond in ten seconds, and less than a pixel of any value.
+        serializer.serialize_f64(format!("{:.6e}", self.0).parse().unwrap_or(self.0))
     }
 }
 

@@ -19,11 +19,6 @@ impl Figures {
         let markup = html! {
             figure.chart data-chart=(number) {
                 figcaption { (chart.title) }
-                @let notes: Vec<&str> =
-                    chart.bands.iter().filter(|band| band.caveat).map(|band| band.text.as_str()).collect();
-                @if !notes.is_empty() {
-                    ul.notes { @for note in notes { li { "⚠ " (note) } } }
-                }
                 div.plot { noscript { "This chart is drawn by the page's script, which is switched off here." } }
             }
         };

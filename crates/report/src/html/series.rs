@@ -1,7 +1,7 @@
 //! A flow over time: rate, retransmissions, windows, round-trip time, queues and processors on one time axis.
 
 use linerate_model::metrics::{Metric, Quantity, flow, host, loss, port, queue, tcp};
-use linerate_model::{FlowRecord, PortRecord, Readings, RunRecord, Side};
+use linerate_model::{FlowRecord, PortRecord, Readings, RunRecord, Sample, Side};
 use linerate_units::Timestamp;
 
 use super::chart::{Axis, Band, Chart, Kind, Level, Line, Panel, Rounded, Style};
@@ -9,6 +9,8 @@ use super::thin::thin;
 use crate::figure::caveats;
 use crate::layout::harmless;
 
+/// What is shorter than this part of the longest interval is a sliver.
+const SLIVER: u64 = 10;
 /// Most ports of an emulated network in one panel: those with the largest queues.
 const PORTS: usize = 4;
 
@@ -62,7 +64,7 @@ fn layout() -> [(&'static str, &'static str, Vec<Wanted>); 6] {
         ("bit rate of payload", "bit/s", rate),
         ("segments or datagrams in an interval", "1", repair),
         ("windows", "bytes", windows),
-        ("times", "ns", times),
+        ("round-trip time and jitter", "ns", times),
         ("waiting data", "bytes", queues),
         ("busy share of processors", "ratio", processors),
     ]
@@ -93,7 +95,12 @@ pub(super) fn received(flow: &FlowRecord, label: String) -> Option<Line> {
 }
 
 fn line(flow: &FlowRecord, wanted: &Wanted) -> Option<Line> {
-    let samples = || flow.samples_of(wanted.side);
+    let longest = flow.samples_of(wanted.side).map(Sample::span).max().unwrap_or_default();
+    // A rate over a sliver of time, as behind the end of a test, would be a spike that says nothing.
+    let whole = |sample: &&Sample| {
+        wanted.style != Style::Steps || sample.span().as_ns() >= longest.as_ns() / SLIVER
+    };
+    let samples = || flow.samples_of(wanted.side).filter(whole);
     samples().find(|sample| sample.readings.named(wanted.metric).is_some())?;
     let points = samples().map(|sample| (sample.end_ns, value(&sample.readings, wanted.metric)));
     let mut points: Vec<(f64, Option<f64>)> = points.map(|(end, value)| (seconds(end), value)).collect();
