@@ -82,7 +82,8 @@ function watch(page, troubles) {
 async function drawn(page, troubles, where) {
   for (const figure of await page.locator("figure[data-chart]").all()) {
     await figure.scrollIntoViewIfNeeded();
-    await figure.locator("canvas").first().waitFor({ timeout: 5000 });
+    const canvas = figure.locator("canvas").first();
+    await canvas.waitFor({ timeout: 5000 }).catch(() => troubles.push(`${where}: a chart is not drawn`));
   }
   // Drawing ends with the task that began it; one frame later everything is there.
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
@@ -133,12 +134,12 @@ async function printed(page, troubles) {
   await drawn(page, troubles, "on paper");
   const paper = await page.evaluate(() => ({
     background: getComputedStyle(document.body).backgroundColor,
-    overflow: [...document.querySelectorAll("canvas")].some(
-      (canvas) => canvas.getBoundingClientRect().right > innerWidth,
+    overflow: [...document.querySelectorAll("canvas, .wide:not(.many) table")].some(
+      (wide) => wide.getBoundingClientRect().right > innerWidth,
     ),
   }));
   if (paper.background !== "rgb(255, 255, 255)") troubles.push(`paper is ${paper.background}`);
-  if (paper.overflow) troubles.push("a chart is wider than the paper");
+  if (paper.overflow) troubles.push("a chart or a table is wider than the paper");
   const pdf = await page.pdf({ format: "A4" });
   if (pdf.subarray(0, 5).toString() !== "%PDF-") troubles.push("it does not print");
 }
@@ -148,7 +149,7 @@ async function withoutScript(name, troubles) {
   const context = await browser.newContext({ javaScriptEnabled: false });
   const page = await context.newPage();
   await page.goto(pathToFileURL(join(folder, name)).href);
-  const said = await page.locator(".verdict").first().innerText();
-  if (said.trim() === "") troubles.push("without the script there is no verdict");
+  const said = await page.locator(".verdict").first().textContent();
+  if (!said?.trim()) troubles.push("without the script there is no verdict");
   await context.close();
 }

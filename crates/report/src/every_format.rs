@@ -10,7 +10,9 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
 
 use crate::samples_of_runs as runs;
-use crate::{IntervalRows, Live, RunRow, View, csv, document, history_table, html, markdown, ndjson, plot, text};
+use crate::{
+    IntervalRows, Live, RunRow, View, csv, document, history_table, html, markdown, ndjson, plot, text,
+};
 
 fn side() -> impl Strategy<Value = Side> {
     prop_oneof![Just(Side::Sender), Just(Side::Receiver)]

@@ -31,6 +31,7 @@ use chart::{Chart, Charts};
 use parts::Figures;
 
 use crate::layout::harmless;
+use crate::text_flow::plural;
 
 /// Version of the data that the script reads; page and script are always of one build.
 const DATA: &str = "linerate.charts/1";
@@ -88,7 +89,8 @@ pub fn write(
         title { (title(plan, runs)) }
         style { (PreEscaped(inline::style(assets.style))) }
     };
-    let opening = html! { (DOCTYPE) (PreEscaped("<html lang=\"en\">")) head { (head) } (PreEscaped("<body>")) (body) };
+    let opening =
+        html! { (DOCTYPE) (PreEscaped("<html lang=\"en\">")) head { (head) } (PreEscaped("<body>")) (body) };
     out.write_all(opening.into_string().as_bytes())?;
     let charts = serde_json::to_string(&charts(figures.0))?;
     write!(out, "<script type=\"application/json\" id=\"charts\">{}</script>", inline::json(&charts))?;
@@ -115,9 +117,8 @@ fn charts(charts: Vec<Chart>) -> Charts<'static> {
 }
 
 fn body(plan: Option<&Plan<'_>>, runs: &[Run<'_>], figures: &mut Figures) -> Markup {
-    let place = |name: &str| {
-        runs.iter().position(|run| run.record.run == name).map(|number| format!("run-{number}"))
-    };
+    let place =
+        |name: &str| runs.iter().position(|run| run.record.run == name).map(|number| format!("run-{number}"));
     let records: Vec<&RunRecord> = runs.iter().map(|run| run.record).collect();
     let first_log = usize::from(plan.is_some());
     html! {
@@ -152,7 +153,7 @@ fn plan_heading(record: &PlanRecord) -> Markup {
         h1 { "plan " (start.map_or_else(String::new, |start| harmless(&start.name))) }
         @if let Some(start) = start {
             p.about { (harmless(&start.about)) }
-            p.faint { (harmless(&start.started_at)) " · " (start.world.name()) " · " (start.points.len()) " points × " (start.repeats) " repeats" }
+            p.faint { (harmless(&start.started_at)) " · " (start.world.name()) " · " (plural(start.points.len() as u64, "point")) " × " (plural(u64::from(start.repeats), "repeat")) }
         }
     }
 }
@@ -171,7 +172,7 @@ fn left_out(runs: &[String]) -> Markup {
     html! {
         @if !runs.is_empty() {
             details {
-                summary { "⚠ " (runs.len()) " runs are not in this page, which would be too large" }
+                summary { "⚠ " (plural(runs.len() as u64, "run")) @if runs.len() == 1 { " is" } @else { " are" } " not in this page, which would be too large" }
                 p { "Each of them is in the archive: linerate report RUN -o FILE.html, with RUN being" }
                 p.names { @for run in runs { code { (harmless(run)) } " " } }
             }

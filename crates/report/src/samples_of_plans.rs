@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use linerate_model::{
-    Body, Direction, Event, Outcome, PlanAxis, PlanFile, PlanFlow, PlanHost, PlanJudgement, PlanPoint, PlanRecord,
-    PlanStart, PlanValue, PointSummary, SummaryInterval, TrialEnd, TrialRun, World,
+    Body, Direction, Event, Outcome, PlanAxis, PlanFile, PlanFlow, PlanHost, PlanJudgement, PlanPoint,
+    PlanRecord, PlanStart, PlanValue, PointSummary, SummaryInterval, TrialEnd, TrialRun, World,
 };
 use linerate_units::{Span, Timestamp};
 
@@ -87,8 +87,12 @@ fn summary(point: usize, flow: &str, quantity: &str, unit: &str, median: f64) ->
 
 /// Window against delay: goodput is the window in a round trip, up to the line; at one point too little.
 pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
-    let windows =
-        [("64 KiB", Some(65_536.0)), ("1 MiB", Some(1_048_576.0)), ("16 MiB", Some(16_777_216.0)), ("default", None)];
+    let windows = [
+        ("64 KiB", Some(65_536.0)),
+        ("1 MiB", Some(1_048_576.0)),
+        ("16 MiB", Some(16_777_216.0)),
+        ("default", None),
+    ];
     let delays = [("1 ms", Some(1e6)), ("50 ms", Some(5e7))];
     let axes = vec![axis("window", "bytes", &windows), axis("delay", "ns", &delays)];
     let start = start("windows", axes, &["a", "b"], vec![flow("ab", "a", "b")]);
@@ -98,7 +102,11 @@ pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
         bodies.extend((0..goodput.len()).map(|point| {
             let runs = vec![TrialRun {
                 flow: "ab".into(),
-                run: if point == 0 && repeat == 0 { "7f3a9c21".into() } else { format!("{repeat}{point:07}") },
+                run: if point == 0 && repeat == 0 {
+                    "7f3a9c21".into()
+                } else {
+                    format!("{repeat}{point:07}")
+                },
                 outcome: if point == 1 { Outcome::Failed } else { Outcome::Completed },
                 reason: (point == 1).then(|| "the server went away".into()),
                 late: None,
@@ -116,7 +124,8 @@ pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
         let words = vec!["link".to_owned(), "link".to_owned()];
         let mut verdict = summary(point, "ab", "verdict", "1", 0.0);
         if let Body::PointSummed(verdict) = &mut verdict {
-            (verdict.words, verdict.values, verdict.median, verdict.interval) = (words, Vec::new(), None, None);
+            (verdict.words, verdict.values, verdict.median, verdict.interval) =
+                (words, Vec::new(), None, None);
         }
         bodies.push(verdict);
     }
@@ -137,7 +146,8 @@ pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
 /// Three hosts, each to each; the flows that the last one sends get half.
 pub(crate) fn all_pairs() -> (Vec<Event>, PlanRecord) {
     let hosts = ["a", "b", "c"];
-    let pairs = || hosts.iter().flat_map(|from| hosts.iter().filter(move |to| *to != from).map(move |to| (from, to)));
+    let pairs =
+        || hosts.iter().flat_map(|from| hosts.iter().filter(move |to| *to != from).map(move |to| (from, to)));
     let flows = pairs().map(|(from, to)| flow(&format!("{from}{to}"), from, to)).collect();
     let mut bodies = vec![Body::PlanStarted(Box::new(start("matrix", Vec::new(), &hosts, flows)))];
     bodies.extend(pairs().map(|(from, to)| {

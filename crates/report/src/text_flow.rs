@@ -198,7 +198,8 @@ fn effective<T: PartialEq + ToString>(name: &str, asked: Option<T>, effective: O
     }
 }
 
-fn plural(count: u64, noun: &str) -> String {
+/// `1 run`, `2 runs`.
+pub(crate) fn plural(count: u64, noun: &str) -> String {
     if count == 1 { format!("{count} {noun}") } else { format!("{count} {noun}s") }
 }
 

@@ -33,7 +33,10 @@ export function table(panel: Panel, extent: [number, number], catalogue: Map<str
     columns.push(column);
     tables.push([x, panel.y.log ? y.map((value) => (value !== null && value > 0 ? value : null)) : y]);
   };
-  panel.lines.forEach((line, number) => {
+  // A computed curve has the colour of the measured one that it belongs to: the first of the first, and so on.
+  const measured = panel.lines.filter((line) => line.style !== "computed").length;
+  panel.lines.forEach((line, place) => {
+    const number = line.style === "computed" ? place - measured : place;
     const { label, style } = line;
     const help = line.metric === undefined ? undefined : catalogue.get(line.metric)?.doc.trim();
     add({ label, style, line: number, role: "value", ...(help ? { help } : {}) }, line.x, line.y);

@@ -133,7 +133,7 @@ function series(column: Column, unit: string, theme: Theme): uPlot.Series {
     case "points":
       return { ...common, dash: dashed, points: { show: true, size: 6, stroke, fill: stroke } };
     case "computed":
-      return { ...common, stroke: theme.faint, dash: [6, 4] };
+      return { ...common, width: 1, dash: [3, 3] };
     default:
       return { ...common, dash: dashed };
   }

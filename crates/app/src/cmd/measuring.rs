@@ -40,10 +40,7 @@ pub(super) struct Wish<'a> {
 
 /// Measures, and lets `print` print the result with its log and the name under which it is kept, whatever became of the
 /// run.
-pub(super) fn run(
-    wish: Wish<'_>,
-    print: impl FnOnce(&RunRecord, &[Event], Option<String>) -> Exit,
-) -> Exit {
+pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, &[Event], Option<String>) -> Exit) -> Exit {
     let (host, port) = match target(wish.host, wish.port) {
         Ok(found) => found,
         Err(trouble) => {

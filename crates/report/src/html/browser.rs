@@ -34,7 +34,8 @@ fn every_page_draws_its_charts_loads_nothing_fits_a_telephone_and_prints() {
     let ui = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../ui"));
     let read = |name: &str| {
         let path = ui.join("dist").join(name);
-        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}; type: make ui", path.display()))
+        std::fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}: {error}; type: make ui", path.display()))
     };
     let (script, style) = (read("report.js"), read("report.css"));
     let assets = Assets { script: &script, style: &style };

@@ -92,8 +92,7 @@ impl Line {
         style: Style,
         points: impl IntoIterator<Item = (f64, Option<f64>)>,
     ) -> Self {
-        let mut points: Vec<(f64, Option<f64>)> =
-            points.into_iter().filter(|(x, _)| x.is_finite()).collect();
+        let mut points: Vec<(f64, Option<f64>)> = points.into_iter().filter(|(x, _)| x.is_finite()).collect();
         points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         Self {
             label: label.into(),

@@ -31,7 +31,15 @@ pub(super) fn name(record: &RunRecord) -> String {
 
 fn rows(runs: &[&RunRecord]) -> Vec<Vec<String>> {
     let heads = [
-        "run", "started", "flow", "bitrate", "of ceiling", "limited by", "sent again", "loaded p95", "caveats",
+        "run",
+        "started",
+        "flow",
+        "bitrate",
+        "of ceiling",
+        "limited by",
+        "sent again",
+        "loaded p95",
+        "caveats",
     ];
     let rows = runs.iter().flat_map(|record| record.flows.iter().map(|flow| row(record, flow)));
     std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows).collect()
@@ -70,7 +78,8 @@ fn charts(runs: &[&RunRecord]) -> Vec<Chart> {
             series::received(flow, format!("run {}", self::name(record)))
         });
         let lines: Vec<_> = of_name.take(MOST_LINES).collect();
-        let axis = |label: &str, unit: &str| Axis { label: label.to_owned(), unit: unit.to_owned(), log: false };
+        let axis =
+            |label: &str, unit: &str| Axis { label: label.to_owned(), unit: unit.to_owned(), log: false };
         let y = axis("bit rate of payload", "bit/s");
         (lines.len() > 1).then(|| Chart {
             kind: Kind::Time,

@@ -38,7 +38,7 @@ fn one(matrix: &Matrix) -> Markup {
     html! {
         figure.heat {
             figcaption { (matrix.title) ", from " (in_unit(Some("bit/s"), low)) " to " (in_unit(Some("bit/s"), high))
-                "; the darker the higher, white is 0" }
+                "; the stronger the colour the higher" }
             div.wide {
                 table {
                     thead { tr {
@@ -66,11 +66,7 @@ fn one(matrix: &Matrix) -> Markup {
     }
 }
 
-fn summary<'a>(
-    record: &'a PlanRecord,
-    point: &str,
-    flow: (&str, Direction),
-) -> Option<&'a PointSummary> {
+fn summary<'a>(record: &'a PlanRecord, point: &str, flow: (&str, Direction)) -> Option<&'a PointSummary> {
     record.summaries.iter().find(|summary| {
         summary.point == point
             && (summary.flow.as_str(), summary.direction) == flow
@@ -97,15 +93,23 @@ fn over_axes(record: &PlanRecord) -> Vec<Matrix> {
     let mut matrices: BTreeMap<(usize, Vec<usize>), Matrix> = BTreeMap::new();
     for (number, flow) in flows(record).into_iter().enumerate() {
         for point in &start.points {
-            let Some(median) = summary(record, &point.id, flow).and_then(|summary| summary.median) else { continue };
-            let (Some(row), Some(column)) = (point.values.get(rows), point.values.get(columns)) else { continue };
+            let Some(median) = summary(record, &point.id, flow).and_then(|summary| summary.median) else {
+                continue;
+            };
+            let (Some(row), Some(column)) = (point.values.get(rows), point.values.get(columns)) else {
+                continue;
+            };
             let others: Vec<usize> = (0..point.values.len())
                 .filter(|axis| *axis != rows && *axis != columns)
                 .map(|axis| point.values[axis])
                 .collect();
             let matrix = matrices.entry((number, others)).or_insert_with(|| Matrix {
                 title: title(record, &point.id, flow, &[rows, columns]),
-                corner: format!("{} / {}", harmless(&start.axes[rows].name), harmless(&start.axes[columns].name)),
+                corner: format!(
+                    "{} / {}",
+                    harmless(&start.axes[rows].name),
+                    harmless(&start.axes[columns].name)
+                ),
                 rows: heads(rows),
                 columns: heads(columns),
                 cells: BTreeMap::new(),
@@ -145,10 +149,16 @@ fn between_hosts(record: &PlanRecord) -> Vec<Matrix> {
         }
         let senders: std::collections::BTreeSet<usize> = cells.keys().map(|(from, _)| *from).collect();
         if senders.len() >= 2 && names.len() >= 3 {
-            let labels: Vec<String> =
-                record.labels(&point.id).iter().map(|(a, v)| format!(", {} {}", harmless(a), harmless(v))).collect();
+            let labels: Vec<String> = record
+                .labels(&point.id)
+                .iter()
+                .map(|(a, v)| format!(", {} {}", harmless(a), harmless(v)))
+                .collect();
             matrices.push(Matrix {
-                title: format!("{QUANTITY} from host to host, flows between the same two added{}", labels.concat()),
+                title: format!(
+                    "{QUANTITY} from host to host, flows between the same two added{}",
+                    labels.concat()
+                ),
                 corner: "from / to".to_owned(),
                 rows: names.clone(),
                 columns: names.clone(),

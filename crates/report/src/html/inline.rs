@@ -75,7 +75,7 @@ mod tests {
         let events = runs::tcp_run();
         let mut out = Vec::new();
         log(&events, &mut out).unwrap();
-        let packed = base64::engine::general_purpose::STANDARD.decode(&out).unwrap();
+        let packed = STANDARD.decode(&out).unwrap();
         let mut text = String::new();
         flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).unwrap();
         assert_eq!(ndjson::read(&text).unwrap(), events);

@@ -7,6 +7,9 @@ use super::chart::Chart;
 use crate::layout::{Ink, harmless};
 use crate::table::Table;
 
+/// A table with more columns is printed on paper laid sideways.
+const MANY: usize = 9;
+
 /// The charts of a page in the order in which they stand in it; a figure knows its chart by its number.
 #[derive(Debug, Default)]
 pub(super) struct Figures(pub(super) Vec<Chart>);
@@ -47,7 +50,7 @@ pub(super) fn table(table: &Table, caption: &str) -> Markup {
 pub(super) fn plain_table(rows: &[Vec<String>], caption: &str) -> Markup {
     let Some((heads, body)) = rows.split_first() else { return html! {} };
     html! {
-        div.wide { table {
+        div.wide.many[heads.len() > MANY] { table {
             caption { (caption) }
             thead { tr { @for (at, head) in heads.iter().enumerate() { th.number[at > 0] scope="col" { (head) } } } }
             tbody { @for row in body { tr {

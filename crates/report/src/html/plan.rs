@@ -3,11 +3,12 @@
 use linerate_model::{Direction, PlanJudgement, PlanRecord, PlanStart, PointSummary, TrialEnd};
 use maud::{Markup, html};
 
+use super::heat;
 use super::parts::{Figures, caveat_list, ending, pairs, plain_table};
 use super::sweep::{self, MOST_LINES, flows};
-use super::heat;
 use crate::layout::harmless;
 use crate::quantity::{ABSENT, in_unit};
+use crate::text_flow::plural;
 
 /// Where the section of a run is on the page; absent when it is not there.
 pub(super) type Place<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -24,7 +25,7 @@ pub(super) fn section(record: &PlanRecord, place: Place<'_>, figures: &mut Figur
         @for chart in sweep::charts(record) { (figures.place(Some(chart))) }
         @if most_lines(record) { p.faint { "Curves are drawn for the first " (MOST_LINES) " combinations of the other axes; the table has all." } }
         (heat::markup(record))
-        (trials(record, place))
+        @if !record.trials.is_empty() { (trials(record, place)) }
         @if let Some(start) = &record.start { (provenance(record, start)) }
     }
 }
@@ -54,8 +55,8 @@ fn judgements(record: &PlanRecord) -> Markup {
             div.verdict { p.said { "The plan claims nothing that could hold or fail, or ended before it was judged." } }
         } @else {
             div.verdict.confirmed[fail.is_empty()].bad[!fail.is_empty()] {
-                p.figure { strong { @if fail.is_empty() { "✓ every assertion holds" } @else { "✗ " (fail.len()) " of " (all) " judgements fail" } } }
-                p.said { (hold.len()) " of " (all) " hold; what was not measured does not." }
+                p.figure { strong { @if fail.is_empty() { "✓ every assertion holds" } @else { "✗ " (fail.len()) " of " (plural(all as u64, "judgement")) " do not hold" } } }
+                p.said { "What was not measured does not hold." }
             }
             @if !fail.is_empty() {
                 div.wide { table {
@@ -70,7 +71,7 @@ fn judgements(record: &PlanRecord) -> Markup {
                 } }
             }
             @if !hold.is_empty() {
-                details { summary { (hold.len()) " judgements hold" }
+                details { summary { (plural(hold.len() as u64, "judgement")) " of " (all) " hold" }
                     ul { @for judgement in &hold { li {
                         "✓ " (harmless(&judgement.assertion)) ": " (point(record, &judgement.point)) ", " (harmless(&judgement.flow))
                     } } }
@@ -94,8 +95,7 @@ fn results(record: &PlanRecord) -> Markup {
     }
     let axes = start.axes.iter().map(|axis| harmless(&axis.name));
     let words = quantities.iter().map(|quantity| harmless(quantity).replace('_', " "));
-    let heads: Vec<String> =
-        axes.chain(["flow".to_owned(), "direction".to_owned()]).chain(words).collect();
+    let heads: Vec<String> = axes.chain(["flow".to_owned(), "direction".to_owned()]).chain(words).collect();
     let rows = start.points.iter().flat_map(|point| {
         flows(record).into_iter().filter_map(|flow| row(record, &point.id, flow, &quantities))
     });
@@ -103,12 +103,7 @@ fn results(record: &PlanRecord) -> Markup {
     plain_table(&rows, "Results: the median over the trials, and its interval where there are enough of them")
 }
 
-fn row(
-    record: &PlanRecord,
-    id: &str,
-    flow: (&str, Direction),
-    quantities: &[&str],
-) -> Option<Vec<String>> {
+fn row(record: &PlanRecord, id: &str, flow: (&str, Direction), quantities: &[&str]) -> Option<Vec<String>> {
     let of = |quantity: &str| {
         record.summaries.iter().find(|summary| {
             summary.point == id
@@ -153,7 +148,7 @@ fn found(record: &PlanRecord) -> Markup {
 fn trials(record: &PlanRecord, place: Place<'_>) -> Markup {
     html! {
         details open[record.trials.len() <= 40] {
-            summary { (record.trials.len()) " trials, in the order in which they were run" }
+            summary { (plural(record.trials.len() as u64, "trial")) ", in the order in which they were run" }
             div.wide { table {
                 thead { tr { th { "point" } th.number { "repeat" } th { "runs" } } }
                 tbody { @for trial in &record.trials { (trial_row(record, trial, place)) } }
@@ -198,7 +193,10 @@ fn provenance(record: &PlanRecord, start: &PlanStart) -> Markup {
         ("order, seed".to_owned(), format!("{}, {}", harmless(&start.order), start.seed)),
     ];
     facts.extend(start.hosts.iter().map(|host| {
-        (format!("host {}", harmless(&host.name)), host.address.as_deref().map_or("emulated".to_owned(), harmless))
+        (
+            format!("host {}", harmless(&host.name)),
+            host.address.as_deref().map_or("emulated".to_owned(), harmless),
+        )
     }));
     facts.extend(start.notes.iter().map(|(name, value)| (harmless(name), harmless(value))));
     facts.retain(|(_, text)| !text.is_empty());

@@ -9,9 +9,10 @@ use crate::layout::harmless;
 /// Every report of a run that has answers: without load first, then beside each flow.
 pub(super) fn reports(record: &RunRecord) -> Vec<(String, &LatencyReport)> {
     let idle = record.idle.iter().map(|report| ("idle".to_owned(), report));
-    let loaded = record.flows.iter().filter_map(|flow| {
-        Some((format!("beside {}", harmless(&flow.plan.name)), flow.loaded.as_ref()?))
-    });
+    let loaded = record
+        .flows
+        .iter()
+        .filter_map(|flow| Some((format!("beside {}", harmless(&flow.plan.name)), flow.loaded.as_ref()?)));
     idle.chain(loaded).filter(|(_, report)| report.rtt.count > 0).collect()
 }
 
@@ -30,8 +31,11 @@ pub(super) fn kept(digest: &Digest) -> [(f64, u64); 5] {
 pub(super) fn chart(record: &RunRecord) -> Option<Chart> {
     let lines: Vec<Line> = reports(record).into_iter().map(|(label, report)| line(label, report)).collect();
     let x = Axis { label: "round-trip time of probes".to_owned(), unit: "ns".to_owned(), log: true };
-    let y =
-        Axis { label: "share of probes that took at most as long".to_owned(), unit: "ratio".to_owned(), log: false };
+    let y = Axis {
+        label: "share of probes that took at most as long".to_owned(),
+        unit: "ratio".to_owned(),
+        log: false,
+    };
     let panel = Panel { y, lines, levels: Vec::new() };
     (!panel.lines.is_empty()).then(|| Chart {
         kind: Kind::Cdf,

@@ -53,8 +53,7 @@ pub(super) fn title(record: &RunRecord) -> Vec<String> {
 fn verdict(flow: &FlowRecord) -> Markup {
     let figure = Figure::of(flow).filter(|_| flow.sizes.is_empty());
     let impossible = figure.is_some_and(|figure| figure.impossible);
-    let confirmed =
-        flow.verdict.as_ref().is_some_and(|verdict| verdict.confidence == Confidence::Confirmed);
+    let confirmed = flow.verdict.as_ref().is_some_and(|verdict| verdict.confidence == Confidence::Confirmed);
     html! {
         div.verdict.confirmed[confirmed && !impossible].bad[impossible] {
             h3 { (harmless(&flow.plan.name)) }

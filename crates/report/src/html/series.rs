@@ -97,9 +97,8 @@ pub(super) fn received(flow: &FlowRecord, label: String) -> Option<Line> {
 fn line(flow: &FlowRecord, wanted: &Wanted) -> Option<Line> {
     let longest = flow.samples_of(wanted.side).map(Sample::span).max().unwrap_or_default();
     // A rate over a sliver of time, as behind the end of a test, would be a spike that says nothing.
-    let whole = |sample: &&Sample| {
-        wanted.style != Style::Steps || sample.span().as_ns() >= longest.as_ns() / SLIVER
-    };
+    let whole =
+        |sample: &&Sample| wanted.style != Style::Steps || sample.span().as_ns() >= longest.as_ns() / SLIVER;
     let samples = || flow.samples_of(wanted.side).filter(whole);
     samples().find(|sample| sample.readings.named(wanted.metric).is_some())?;
     let points = samples().map(|sample| (sample.end_ns, value(&sample.readings, wanted.metric)));
@@ -109,11 +108,8 @@ fn line(flow: &FlowRecord, wanted: &Wanted) -> Option<Line> {
         points.insert(0, (seconds(first.start_ns), value(&first.readings, wanted.metric)));
     }
     let line = thin(Line::of(wanted.label, wanted.style, points));
-    let style = if line.thinned_from.is_some() && wanted.style == Style::Steps {
-        Style::Line
-    } else {
-        wanted.style
-    };
+    let style =
+        if line.thinned_from.is_some() && wanted.style == Style::Steps { Style::Line } else { wanted.style };
     Some(Line { metric: Some(wanted.metric), style, ..line })
 }
 

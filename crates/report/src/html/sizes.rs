@@ -19,9 +19,9 @@ pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
     }
     let fit = flow.curve.as_ref().and_then(|curve| curve.fit).filter(|fit| fit.asymptotic.bps() > 0.0);
     let size = |point: &SizePoint| point.message_bytes.get() as f64;
-    let rates = points.iter().map(|point| {
-        (size(point), point.bitrate.map(linerate_units::Bitrate::bps).filter(|bps| *bps > 0.0))
-    });
+    let rates = points
+        .iter()
+        .map(|point| (size(point), point.bitrate.map(linerate_units::Bitrate::bps).filter(|bps| *bps > 0.0)));
     let mut rates = vec![Line::of("measured", Style::Points, rates)];
     let mut times = vec![timed(&points)];
     if let Some(fit) = fit {
@@ -37,10 +37,7 @@ pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
         lines,
         levels: Vec::new(),
     };
-    let panels = vec![
-        panel("bit rate of payload", "bit/s", rates),
-        panel(time_words(record), "ns", times),
-    ];
+    let panels = vec![panel("bit rate of payload", "bit/s", rates), panel(time_words(record), "ns", times)];
     let title = format!("{} over message size", harmless(&flow.plan.name));
     Some(Chart { kind: Kind::Sweep, title, x, panels, bands: Vec::new() })
 }
@@ -50,7 +47,8 @@ fn timed(points: &[&SizePoint]) -> Line {
     let mut line = Line::of("measured", Style::Points, times);
     if points.iter().any(|point| point.interval.is_some()) {
         let end = |end: fn(&linerate_model::TimeInterval) -> u64| {
-            let ends = points.iter().map(|point| point.interval.as_ref().map(|i| Rounded(end(i).max(1) as f64)));
+            let ends =
+                points.iter().map(|point| point.interval.as_ref().map(|i| Rounded(end(i).max(1) as f64)));
             ends.collect()
         };
         line.low = end(|interval| interval.low.as_ns());

@@ -110,8 +110,7 @@ fn lines(
     let mut groups: BTreeMap<Vec<usize>, Vec<(f64, &PointSummary)>> = BTreeMap::new();
     for point in &start.points {
         let number = point.values.get(axis).and_then(|value| start.axes[axis].values.get(*value)?.number);
-        let summary =
-            record.summaries.iter().find(|s| s.point == point.id && is_of(s, flow, quantity));
+        let summary = record.summaries.iter().find(|s| s.point == point.id && is_of(s, flow, quantity));
         let mut others = point.values.clone();
         if axis < others.len() {
             others.remove(axis);

@@ -106,7 +106,10 @@ fn the_chart_has_every_panel_that_was_measured_with_unit_ceiling_and_caveat() {
     );
     let rate = &upload["panels"][0];
     // 58 837 500 bytes in half a second, three times; a step has its beginning too.
-    assert_eq!(rate["lines"][0]["y"], serde_json::json!([941_400_000, 941_400_000, 941_400_000, 941_400_000]));
+    assert_eq!(
+        rate["lines"][0]["y"],
+        serde_json::json!([941_400_000, 941_400_000, 941_400_000, 941_400_000])
+    );
     assert_eq!(rate["lines"][0]["x"], serde_json::json!([0, 0.5, 1, 1.5]));
     assert_eq!(rate["levels"][0]["label"], "ceiling (link)");
     assert_eq!(upload["bands"][0]["caveat"], true);
@@ -131,9 +134,15 @@ fn a_series_over_sizes_has_its_intervals_and_the_computed_line() {
     let data = data(&of(runs::sweep_run()));
     let [rates, times] = [&data["charts"][0]["panels"][0], &data["charts"][0]["panels"][1]];
     assert_eq!((&rates["y"]["log"], &data["charts"][0]["x"]["log"]), (&true.into(), &true.into()));
-    assert_eq!((&times["lines"][0]["low"][0], &times["lines"][0]["high"][0]), (&19_001.into(), &22_001.into()));
+    assert_eq!(
+        (&times["lines"][0]["low"][0], &times["lines"][0]["high"][0]),
+        (&19_001.into(), &22_001.into())
+    );
     // 20 us, and 4096 bytes at 8 Gb/s.
-    assert_eq!((&times["lines"][1]["style"], &times["lines"][1]["y"][6]), (&"computed".into(), &24_096.into()));
+    assert_eq!(
+        (&times["lines"][1]["style"], &times["lines"][1]["y"][6]),
+        (&"computed".into(), &24_096.into())
+    );
 }
 
 #[test]
@@ -158,7 +167,10 @@ fn several_runs_stand_side_by_side_before_each_of_them() {
     let places = ["2 runs", "Side by side", "id=\"run-0\"", "id=\"run-1\"", "id=\"log-1\""];
     assert!(places.map(|text| position(&page, text)).is_sorted());
     let chart = &data(&page)["charts"][0];
-    assert_eq!((&chart["panels"][0]["lines"][0]["label"], &chart["panels"][0]["lines"][1]["label"]), (&"run 7f3a9c21".into(), &"run 0badcafe".into()));
+    assert_eq!(
+        (&chart["panels"][0]["lines"][0]["label"], &chart["panels"][0]["lines"][1]["label"]),
+        (&"run 7f3a9c21".into(), &"run 0badcafe".into())
+    );
 }
 
 #[test]
@@ -168,7 +180,7 @@ fn a_plan_says_first_what_does_not_hold_and_links_to_its_runs() {
     let plan = Plan { record: &record, events: &events, left_out: &left_out };
     let page = page(Some(&plan), &plans::runs(), &ASSETS);
     let order = [
-        "1 of 8 judgements fail",
+        "1 of 8 judgements do not hold",
         "<th scope=\"row\">full</th>",
         "window 64 KiB, delay 50 ms",
         "Results: the median over the trials",
@@ -176,7 +188,7 @@ fn a_plan_says_first_what_does_not_hold_and_links_to_its_runs() {
         "goodput, ab, upload, from 10.00 Mb/s to 940.0 Mb/s",
         "href=\"#run-0\"",
         "length = &quot;60s&quot;",
-        "1 runs are not in this page",
+        "1 run is not in this page",
         "id=\"run-0\"",
     ];
     let places: Vec<usize> = order.iter().map(|text| position(&page, text)).collect();
@@ -190,7 +202,10 @@ fn a_plan_has_a_line_for_each_value_of_the_other_axis_with_intervals_and_what_wa
     let (events, record) = plans::two_axes();
     let plan = Plan { record: &record, events: &events, left_out: &[] };
     let chart = &data(&page(Some(&plan), &[], &ASSETS))["charts"][0];
-    assert_eq!((&chart["x"]["label"], &chart["x"]["unit"], &chart["x"]["log"]), (&"window".into(), &"bytes".into(), &true.into()));
+    assert_eq!(
+        (&chart["x"]["label"], &chart["x"]["unit"], &chart["x"]["log"]),
+        (&"window".into(), &"bytes".into(), &true.into())
+    );
     let lines = chart["panels"][0]["lines"].as_array().unwrap();
     let labels: Vec<&str> = lines.iter().map(|line| line["label"].as_str().unwrap()).collect();
     assert_eq!(labels, ["delay 1 ms", "delay 50 ms", "ceiling, delay 1 ms", "ceiling, delay 50 ms"]);
