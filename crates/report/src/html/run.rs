@@ -1,14 +1,15 @@
 //! The section of one run: verdict, results, charts, everything that supports them, where it was measured, raw data.
 
-use linerate_model::{Confidence, FlowRecord, RunRecord};
-use linerate_units::{Bytes, Span};
+use linerate_model::metrics::find;
+use linerate_model::{Confidence, FlowRecord, RunRecord, Side};
+use linerate_units::{Bytes, Span, Timestamp};
 use maud::{Markup, html};
 
 use super::parts::{Figures, caveat_list, ending, pairs, plain_table, table};
 use super::{provenance, quantiles, series, sizes as curves};
 use crate::figure::{Figure, caveats, imported};
 use crate::layout::harmless;
-use crate::quantity::{ABSENT, or_absent};
+use crate::quantity::{ABSENT, in_unit, or_absent};
 use crate::text::{heading, results};
 use crate::text_flow::{cause, details, ladder};
 use crate::{intervals, ports, sizes};
@@ -153,28 +154,28 @@ fn interval_tables(record: &RunRecord) -> Markup {
     }
 }
 
+/// A row for each interval of each side, a column for every metric that the charts show.
 fn interval_rows(record: &RunRecord, flow: &FlowRecord) -> Vec<Vec<String>> {
-    use linerate_model::metrics::{flow as payload, loss, tcp};
     let end = flow.samples.iter().map(|sample| sample.end_ns.as_ns()).max().unwrap_or_default();
     // Whole multiples of what was asked for, so that no interval is cut.
     let asked = intervals::asked(record).as_ns().max(1);
     let times = end.div_ceil(ROWS).div_ceil(asked).max(1);
     let merged = intervals::merged(&flow.samples, Span::from_ns(asked.saturating_mul(times)));
-    let heads = ["side", "seconds", "bytes", "bitrate", "sent again", "lost", "cwnd", "rtt", ""];
+    let mut metrics = series::metrics();
+    metrics.retain(|metric| merged.iter().any(|sample| sample.readings.named(metric).is_some()));
+    let heads = ["side", "seconds"].into_iter().chain(metrics.iter().copied()).chain([""]);
+    let heads: Vec<String> = heads.map(str::to_owned).collect();
     let rows = merged.iter().take(4 * ROWS as usize).map(|sample| {
-        let seconds = |at: linerate_units::Timestamp| at.as_ns() as f64 / 1e9;
-        let side = if sample.side == linerate_model::Side::Sender { "sender" } else { "receiver" };
-        vec![
-            side.to_owned(),
-            format!("{:.2}-{:.2}", seconds(sample.start_ns), seconds(sample.end_ns)),
-            or_absent(sample.readings.get(payload::BYTES)),
-            or_absent(sample.readings.get(payload::BITRATE)),
-            or_absent(sample.readings.get(tcp::RETRANSMITS)),
-            or_absent(sample.readings.get(loss::LOST)),
-            or_absent(sample.readings.get(tcp::CWND)),
-            or_absent(sample.readings.get(tcp::SRTT)),
-            if sample.outside { "not in the result".to_owned() } else { String::new() },
-        ]
+        let seconds = |at: Timestamp| at.as_ns() as f64 / 1e9;
+        let side = if sample.side == Side::Sender { "sender" } else { "receiver" };
+        let extent = format!("{:.2}-{:.2}", seconds(sample.start_ns), seconds(sample.end_ns));
+        let values = metrics.iter().map(|name| {
+            let value = sample.readings.named(name).map(linerate_model::Value::real);
+            let unit = find(name).map(|entry| entry.unit);
+            value.map_or_else(|| ABSENT.to_owned(), |value| in_unit(unit, value))
+        });
+        let outside = if sample.outside { "not in the result" } else { "" };
+        [side.to_owned(), extent].into_iter().chain(values).chain([outside.to_owned()]).collect()
     });
-    std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows).collect()
+    std::iter::once(heads).chain(rows).collect()
 }

@@ -42,8 +42,8 @@ fn layout() -> [(&'static str, &'static str, Vec<Wanted>); 6] {
         wanted(Receiver, &loss::LOST, "lost", Bars),
     ];
     let windows = vec![
-        wanted(Sender, &tcp::CWND, "congestion window", Style::Line),
-        wanted(Sender, &tcp::SND_WND, "window offered by the receiver", Style::Line),
+        wanted(Sender, &tcp::CWND, "cwnd, what may be in flight", Style::Line),
+        wanted(Sender, &tcp::SND_WND, "rwnd, what the receiver offers", Style::Line),
     ];
     let times = vec![
         wanted(Sender, &tcp::SRTT, "smoothed round-trip time", Style::Line),
@@ -68,6 +68,17 @@ fn layout() -> [(&'static str, &'static str, Vec<Wanted>); 6] {
         ("waiting data", "bytes", queues),
         ("busy share of processors", "ratio", processors),
     ]
+}
+
+/// Every metric that charts show, the payload of an interval first.
+pub(super) fn metrics() -> Vec<&'static str> {
+    let mut names = vec![flow::BYTES.name()];
+    for wanted in layout().iter().flat_map(|(_, _, lines)| lines) {
+        if !names.contains(&wanted.metric) {
+            names.push(wanted.metric);
+        }
+    }
+    names
 }
 
 /// The chart of a flow; absent without samples.
