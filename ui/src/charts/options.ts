@@ -34,7 +34,7 @@ export function options(panel: Panel, columns: Column[], frame: Frame): uPlot.Op
     legend: {
       live: true,
       markers: {
-        dash: (_, series) => (dash(columns[series - 1]?.line ?? 0).length > 0 ? "dashed" : "solid"),
+        dash: (_, series) => marker(columns[series - 1]),
       },
     },
     scales: {
@@ -61,6 +61,12 @@ export function options(panel: Panel, columns: Column[], frame: Frame): uPlot.Op
     bands: intervals(columns, theme),
     plugins: frame.bands.length > 0 ? [bands(frame.bands, theme, frame.first)] : [],
   };
+}
+
+/** How the legend shows a line: the kinds of dash that a border has. */
+function marker(column: Column | undefined): string {
+  if (column?.style === "computed") return "dotted";
+  return dash(column?.line ?? 0).length > 0 ? "dashed" : "solid";
 }
 
 /** Share of a panel's height that the words of its bands take. */

@@ -71,7 +71,7 @@ fn judgements(record: &PlanRecord) -> Markup {
                 } }
             }
             @if !hold.is_empty() {
-                details { summary { (plural(hold.len() as u64, "judgement")) " of " (all) " hold" }
+                details { summary { (hold.len()) " of " (plural(all as u64, "judgement")) " hold" }
                     ul { @for judgement in &hold { li {
                         "✓ " (harmless(&judgement.assertion)) ": " (point(record, &judgement.point)) ", " (harmless(&judgement.flow))
                     } } }
@@ -112,7 +112,7 @@ fn row(record: &PlanRecord, id: &str, flow: (&str, Direction), quantities: &[&st
         })
     };
     quantities.iter().find_map(|quantity| of(quantity))?;
-    let labels = record.labels(id).into_iter().map(|(_, value)| harmless(value));
+    let labels = record.labels(id).into_iter().map(|(_, value)| unbroken(&harmless(value)));
     let ends = [harmless(flow.0), flow.1.name().to_owned()];
     Some(labels.chain(ends).chain(quantities.iter().map(|quantity| cell(of(quantity)))).collect())
 }
@@ -128,9 +128,14 @@ fn cell(summary: Option<&PointSummary>) -> String {
     let Some(median) = summary.median else { return ABSENT.to_owned() };
     let interval = summary.interval.map(|interval| {
         let ends = (in_unit(unit, interval.low), in_unit(unit, interval.high));
-        format!(" ({} .. {})", ends.0, ends.1)
+        format!(" ({}\u{a0}.. {})", unbroken(&ends.0), unbroken(&ends.1))
     });
-    in_unit(unit, median) + &interval.unwrap_or_default()
+    unbroken(&in_unit(unit, median)) + &interval.unwrap_or_default()
+}
+
+/// A number that stays with its unit at the end of a line.
+fn unbroken(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
 }
 
 /// What searches came to.
