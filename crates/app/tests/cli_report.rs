@@ -33,7 +33,7 @@ impl Place {
     fn import(&self, file: &str) -> Vec<String> {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/results/").to_owned() + file;
         let output = self.run(&["import", "--json", &file]);
-        let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
         said["runs"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
     }
 

@@ -79,11 +79,15 @@ impl Table {
         lines.collect()
     }
 
-    /// Heads with whether their column holds numbers, and the rows with the meaning of each cell, for a page.
-    pub(crate) fn marked(&self) -> (Vec<(&'static str, bool)>, Vec<Vec<(Ink, String)>>) {
-        let heads = self.0.iter().map(|column| (column.head, column.right)).collect();
+    /// Heads, with whether their column holds numbers, for a page.
+    pub(crate) fn heads(&self) -> Vec<(&'static str, bool)> {
+        self.0.iter().map(|column| (column.head, column.right)).collect()
+    }
+
+    /// Rows below the heads, with the meaning of each cell, for a page.
+    pub(crate) fn marked(&self) -> Vec<Vec<(Ink, String)>> {
         let marked = |row: Vec<Cell>| row.into_iter().map(|cell| (cell.ink, cell.text)).collect();
-        (heads, self.rows().into_iter().skip(1).map(marked).collect())
+        self.rows().into_iter().skip(1).map(marked).collect()
     }
 
     /// Heads and cells as bare texts, for another form of table.

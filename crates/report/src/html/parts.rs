@@ -32,7 +32,7 @@ impl Figures {
 
 /// A table of the terminal as one of the page.
 pub(super) fn table(table: &Table, caption: &str) -> Markup {
-    let (heads, rows) = table.marked();
+    let (heads, rows) = (table.heads(), table.marked());
     html! {
         div.wide { table {
             caption { (caption) }
