@@ -3,6 +3,7 @@
 
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Chart, Entry } from "../page";
+import { ROW } from "./bands";
 import { extent } from "./data";
 import { Plot } from "./Plot";
 import { type Theme, theme } from "./theme";
@@ -36,7 +37,9 @@ export function Figure({ chart, catalogue, heights }: FigureProps) {
     if (!colours || width <= 0) return [];
     return chart.panels.map((_, number) => ({
       width,
-      height: heights[number === 0 ? 0 : 1] + (number === chart.panels.length - 1 ? 32 : 0),
+      height:
+        (number === 0 ? heights[0] + (chart.bands?.length ?? 0) * ROW : heights[1]) +
+        (number === chart.panels.length - 1 ? 32 : 0),
       key,
       x: chart.x,
       extent: ends,
