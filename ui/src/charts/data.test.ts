@@ -44,6 +44,10 @@ test("a ceiling far above the values is said, a near one is drawn", () => {
   expect(heading(far, above)).toBe("rate (b/s); far 1.000 Gb/s is above the diagram");
 });
 
+test("a quantity that never came says so, since there is nothing to see", () => {
+  expect(heading(panel([line({ y: [0, null, 0] })]), [])).toBe("rate (b/s); 0 throughout");
+});
+
 test("intervals are columns beside their line, and a logarithmic axis has no place for zero", () => {
   const points = line({ style: "points", y: [0, 2, 3], low: [0, 1, 2], high: [1, 3, 4] });
   const { columns, data } = table(

@@ -96,7 +96,8 @@ export function heading(panel: Panel, above: Level[]): string {
   const over = above.map(
     (level) => `; ${level.label} ${inUnit(panel.y.unit, level.value)} is above the diagram`,
   );
-  return `${panel.y.label}${unit ? ` (${unit})` : ""}${over.join("")}`;
+  const none = highest(panel.lines) === 0 ? "; 0 throughout" : "";
+  return `${panel.y.label}${unit ? ` (${unit})` : ""}${none}${over.join("")}`;
 }
 
 /** Units as they are called beside an axis. */
