@@ -1,6 +1,6 @@
 # The verbs of the project. Each works on a clean clone and needs no terminal.
 
-.PHONY: help build demo test bench fmt fuzz doc
+.PHONY: help build demo test bench fmt fuzz doc ui
 
 # Properties are tried on the same cases every time, so that a change is judged by what it changes; make fuzz looks for
 # new ones.
@@ -10,6 +10,7 @@ HEADING = @printf '\n== %s\n'
 
 help:
 	@echo "make build   the release binary, target/release/linerate"
+	@echo "make ui      the charts of reports: checks, tests and builds ui/"
 	@echo "make demo    measure this machine over loopback, archive the run, write a report"
 	@echo "make test    everything that must hold before a change is taken"
 	@echo "make bench   compare with the installed peers"
@@ -20,12 +21,18 @@ help:
 build:
 	cargo build --release
 
+# The program embeds what this makes, so it comes before every build that shall write reports with charts.
+ui:
+	@scripts/ui.sh
+
 demo:
 	@scripts/demo.sh
 
 test:
 	$(HEADING) 'what the tests need'
 	@scripts/test-deps.sh
+	$(HEADING) 'front end'
+	@scripts/ui.sh
 	$(HEADING) 'format'
 	@cargo fmt --all --check
 	$(HEADING) 'lints'

@@ -28,7 +28,9 @@ if ! command -v cargo >/dev/null; then
     exit 1
 fi
 
+scripts/need.sh node:nodejs npm:npm
 heading 'build'
+scripts/ui.sh build
 cargo build --release --package linerate
 linerate=${CARGO_TARGET_DIR:-target}/release/linerate
 mkdir -p "$out"
@@ -54,9 +56,11 @@ fi
 echo "listening on $address"
 
 heading "test, $seconds s in each direction"
-"$linerate" test "$address" -t "$seconds" --report "$out/report.md"
+"$linerate" test "$address" -t "$seconds" --report "$out/report.html"
 
 heading 'archive and report'
 "$linerate" history
+"$linerate" export --format markdown --output "$out/report.md"
 "$linerate" export --format jsonl --output "$out/events.jsonl"
 ls -l "$out"
+echo "open $out/report.html in a browser; it needs no network"

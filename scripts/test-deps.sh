@@ -6,6 +6,7 @@ set -euo pipefail
     cc:gcc \
     iperf3:iperf3 iperf:iperf nuttcp:nuttcp NPtcp:netpipe-tcp \
     curl:curl ping:iputils-ping python3:python3 script:bsdutils setpriv:util-linux unshare:util-linux \
+    node:nodejs npm:npm chromium:chromium \
     ethtool:ethtool faketime:faketime openssl:openssl ip:iproute2 ps:procps sqlite3:sqlite3 jq:jq
 
 if ! command -v cargo >/dev/null; then

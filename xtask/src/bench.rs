@@ -10,6 +10,7 @@ mod duel;
 mod figure;
 mod lab;
 mod machine;
+mod page;
 mod place;
 mod process;
 mod report;
@@ -96,10 +97,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let wanted_duels = duel::DUELS.iter().filter(|duel| wish.wants(duel.name));
     let wanted_alone = alone::ALONE.iter().filter(|alone| wish.wants(alone.name));
     let wanted_trials = lab::TRIALS.iter().filter(|trial| trial.names().any(|name| wish.wants(name)));
+    let wanted_page = page::NAMES.iter().any(|name| wish.wants(name)).then_some("report");
     let outcomes = wanted_duels
         .map(|duel| (duel.name, duel.run(&bench)))
         .chain(wanted_alone.map(|alone| (alone.name, alone.run(&bench))))
-        .chain(wanted_trials.map(|trial| (trial.name(), trial.run(&bench))));
+        .chain(wanted_trials.map(|trial| (trial.name(), trial.run(&bench))))
+        .chain(wanted_page.map(|name| (name, page::run(&bench))));
     for (name, outcome) in outcomes {
         if bench.stopped() {
             return Err("interrupted; nothing was written".to_owned());
@@ -129,7 +132,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 fn names() -> impl Iterator<Item = &'static str> {
     let duels = duel::DUELS.iter().map(|duel| duel.name);
     let alone = alone::ALONE.iter().map(|alone| alone.name);
-    duels.chain(alone).chain(lab::TRIALS.iter().flat_map(lab::Trial::names))
+    duels.chain(alone).chain(lab::TRIALS.iter().flat_map(lab::Trial::names)).chain(page::NAMES)
 }
 
 /// What became of one measurement.

@@ -36,8 +36,8 @@ const LINK_KNOB: usize = READ_BACK_KNOB + 6;
 const CALCULATED_KNOB: usize = 19;
 /// Catalogue entry, probe, and one rule that uses it.
 const METRIC: usize = 3;
-/// The same, and a column of the table that a person watches.
-const SHOWN_METRIC: usize = 4;
+/// The same, a column of the table that a person watches, and a line of a chart.
+const SHOWN_METRIC: usize = 5;
 
 /// The hits of one name, by room, then by file.
 type Walk = BTreeMap<String, BTreeMap<String, Vec<usize>>>;

@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Write an archived run in another format
     Export(ExportArgs),
+    /// Make one page of archived runs or of a plan: verdicts, tables, charts and the raw data, in one HTML file
+    Report(ReportArgs),
     /// Print the completions of a shell
     Completions {
         /// Which shell
@@ -212,7 +214,7 @@ pub(crate) struct SweepOutputArgs {
     /// Also draw the curves into this file, as an SVG picture
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) svg: Option<PathBuf>,
-    /// Also write a report to this file; its ending says the format: .json, .csv, .md, .txt or .svg
+    /// Also write a report to this file; its ending says the format: .html, .json, .csv, .md, .txt or .svg
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) report: Option<PathBuf>,
 }
@@ -234,12 +236,12 @@ pub(crate) struct OutputArgs {
     /// Below each verdict, list every ceiling: which binds, and which would be next
     #[arg(long, conflicts_with_all = ["json", "json_stream"], help_heading = "Output")]
     pub(crate) explain: bool,
-    /// Also write a report to this file; its ending says the format: .json, .csv, .md or .txt
+    /// Also write a report to this file; its ending says the format: .html, .json, .csv, .md or .txt
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) report: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ArchiveArgs {
     /// Keep runs in this SQLite file [default: linerate/archive.sqlite in the user's data directory]
     // An empty name would be a database that SQLite forgets at the end.
@@ -330,6 +332,18 @@ pub(crate) struct ExportArgs {
     pub(crate) archive: ArchiveArgs,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Names of runs, or enough of their beginnings; several are shown side by side, a plan brings its runs along
+    #[arg(value_name = "RUN", default_value = "latest")]
+    pub(crate) runs: Vec<String>,
+    /// Write to this file, - is stdout [default: linerate-RUN.html]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+}
+
 /// A format of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatName {
@@ -344,6 +358,8 @@ pub(crate) enum FormatName {
     SummaryCsv,
     /// A report to paste into a ticket
     Markdown,
+    /// One page with verdict, tables, charts and the raw data
+    Html,
     /// What the terminal shows
     Text,
     /// The curves of a series over message sizes

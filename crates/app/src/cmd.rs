@@ -13,6 +13,7 @@ mod page;
 mod path_values;
 mod plan;
 mod reference;
+mod report;
 mod run;
 mod serve;
 mod stand_in;
@@ -57,6 +58,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::History(args) => archived::history(&args),
         Command::Show(args) => archived::show(&args),
         Command::Export(args) => archived::export(&args),
+        Command::Report(args) => report::run(&args),
         Command::Completions { shell } => reference::completions(shell),
         Command::Man { command } => reference::man(&command),
         Command::Schema { which } => reference::schema(which),

@@ -33,6 +33,7 @@ mod cmd;
 mod embed;
 mod entry;
 mod exit;
+mod front_end;
 mod lab_witness;
 mod naming;
 mod say;

@@ -10,7 +10,9 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
 
 use crate::samples_of_runs as runs;
-use crate::{IntervalRows, Live, RunRow, View, csv, document, history_table, markdown, ndjson, plot, text};
+use crate::{
+    IntervalRows, Live, RunRow, View, csv, document, history_table, html, markdown, ndjson, plot, text,
+};
 
 fn side() -> impl Strategy<Value = Side> {
     prop_oneof![Just(Side::Sender), Just(Side::Receiver)]
@@ -232,6 +234,8 @@ proptest! {
         csv::summary(&record, &mut out).unwrap();
         csv::sizes(&record, &mut out).unwrap();
         let _ = plot::svg(&record);
+        let assets = html::Assets { script: "", style: "" };
+        html::write(None, &[html::Run { record: &record, events: &log }], &assets, &mut out).unwrap();
         let drawn = plot::terminal(&record, &view);
         if !colour {
             check_page(&drawn, width)?;

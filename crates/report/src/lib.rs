@@ -1,4 +1,4 @@
-//! A run, or a plan that was carried out, as text, JSON, CSV or Markdown: one format, one file.
+//! A run, or a plan that was carried out, as text, JSON, CSV, Markdown or a page with charts: one format, one file.
 //!
 //! Every function here is pure: a folded run or its events in, a document out. Nothing is computed but changes of
 //! scale, the merging of adjacent intervals to the interval that is shown, and quotients of sums. Whatever comes from
@@ -7,6 +7,7 @@
 pub mod csv;
 mod figure;
 mod history;
+pub mod html;
 pub mod intervals;
 pub mod json;
 mod layout;
@@ -35,5 +36,7 @@ pub use text::text;
 pub use json::result_schema;
 #[cfg(test)]
 mod every_format;
+#[cfg(test)]
+mod samples_of_plans;
 #[cfg(test)]
 mod samples_of_runs;

@@ -40,6 +40,19 @@ pub(crate) fn named(name: &str, value: f64) -> String {
     format!("{} {}", label.replace(['_', '.'], " "), text.unwrap_or_else(|| number(value)))
 }
 
+/// A number in a unit of the metric catalogue; one without a unit, or in one that is not known here, as it is.
+pub(crate) fn in_unit(unit: Option<&str>, value: f64) -> String {
+    let whole = (0.0..1.8e19).contains(&value).then_some(value as u64);
+    let text = match unit {
+        Some("bit/s") => Bitrate::from_bps(value).map(|v| v.to_string()),
+        Some("bytes") => whole.map(|v| Bytes::new(v).to_string()),
+        Some("ns") => whole.map(|v| Span::from_ns(v).to_string()),
+        Some("ratio") => Ratio::new(value).map(|v| v.to_string()),
+        _ => None,
+    };
+    text.unwrap_or_else(|| number(value))
+}
+
 /// Four digits that count.
 fn number(value: f64) -> String {
     if !value.is_finite() {
@@ -72,6 +85,29 @@ mod tests {
         assert_eq!(named("slope_bps", -1.5), "slope -1.5");
         assert_eq!(named("ratio", f64::NAN), "ratio -");
         assert_eq!(named("busy", 0.12345), "busy 0.1235");
+    }
+
+    #[test]
+    fn a_number_is_shown_in_its_unit() {
+        assert_eq!(in_unit(Some("bit/s"), 941_482_444.7), "941.5 Mb/s");
+        assert_eq!(in_unit(Some("bytes"), 65_536.0), "64 KiB");
+        assert_eq!(in_unit(Some("ns"), 1_500_000.0), "1.50 ms");
+        assert_eq!(in_unit(Some("ratio"), 0.25), "25.0 %");
+        assert_eq!((in_unit(Some("1"), 17.0), in_unit(None, 0.5)), ("17".to_owned(), "0.5".to_owned()));
+        assert_eq!(in_unit(Some("bytes"), -1.5), "-1.5");
+    }
+
+    /// The script of the page is held to the same file.
+    #[test]
+    fn quantities_are_printed_as_the_vectors_say() {
+        let text = include_str!("../../../fixtures/units.json");
+        let vectors: serde_json::Value = serde_json::from_str(text).unwrap();
+        let vectors = vectors["vectors"].as_array().unwrap();
+        assert!(vectors.len() > 30);
+        for vector in vectors {
+            let (unit, value) = (vector["unit"].as_str(), vector["value"].as_f64().unwrap());
+            assert_eq!(in_unit(unit, value), vector["text"].as_str().unwrap(), "{vector}");
+        }
     }
 
     #[test]

@@ -98,6 +98,17 @@ impl Table {
         lines.collect()
     }
 
+    /// Heads, with whether their column holds numbers, for a page.
+    pub(crate) fn heads(&self) -> Vec<(&str, bool)> {
+        self.0.iter().map(|column| (column.head.as_ref(), column.right)).collect()
+    }
+
+    /// Rows below the heads, with the meaning of each cell, for a page.
+    pub(crate) fn marked(&self) -> Vec<Vec<(Ink, String)>> {
+        let marked = |row: Vec<Cell>| row.into_iter().map(|cell| (cell.ink, cell.text)).collect();
+        self.rows().into_iter().skip(1).map(marked).collect()
+    }
+
     /// Heads and cells as bare texts, for another form of table.
     pub(crate) fn texts(&self) -> Vec<Vec<String>> {
         let bare = |row: Vec<Cell>| row.into_iter().map(|cell| cell.text).collect();

@@ -78,7 +78,7 @@ fn detail(label: &str, text: &str, view: &View) -> Vec<String> {
     lines.collect()
 }
 
-fn cause(finding: &Finding) -> String {
+pub(crate) fn cause(finding: &Finding) -> String {
     let confidence = match finding.confidence {
         Confidence::Confirmed => "confirmed",
         Confidence::Probable => "probable",
@@ -100,7 +100,7 @@ fn rung(bps: f64, because: &str) -> String {
 }
 
 /// Every ceiling from the lowest up, as rate and words, with the measured rate where it lies between them.
-fn ladder(flow: &FlowRecord) -> Vec<(String, String)> {
+pub(crate) fn ladder(flow: &FlowRecord) -> Vec<(String, String)> {
     let mut rungs: Vec<(f64, String)> = Vec::new();
     for (number, ceiling) in flow.ladder.iter().enumerate() {
         let place = match number {
@@ -198,7 +198,8 @@ fn effective<T: PartialEq + ToString>(name: &str, asked: Option<T>, effective: O
     }
 }
 
-fn plural(count: u64, noun: &str) -> String {
+/// `1 run`, `2 runs`.
+pub(crate) fn plural(count: u64, noun: &str) -> String {
     if count == 1 { format!("{count} {noun}") } else { format!("{count} {noun}s") }
 }
 

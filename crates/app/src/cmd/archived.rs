@@ -7,7 +7,7 @@ use linerate_model::{Body, Event, Outcome, PlanPoint, PlanRecord, RunRecord};
 use linerate_report::{RunRow, View, history_table};
 
 use super::{format, page};
-use crate::args::{ArchiveArgs, ExportArgs, FormatName, HistoryArgs, ShowArgs};
+use crate::args::{ArchiveArgs, ExportArgs, FormatName, HistoryArgs, ReportArgs, ShowArgs};
 use crate::exit::Exit;
 use crate::{say, terminal};
 
@@ -246,6 +246,11 @@ fn export_plan(args: &ExportArgs, plan: &PlanRecord) -> Exit {
 }
 
 pub(crate) fn export(args: &ExportArgs) -> Exit {
+    if args.format == FormatName::Html {
+        let output = args.output.clone().or_else(|| Some("-".into()));
+        let runs = vec![args.run.clone()];
+        return super::report::run(&ReportArgs { runs, output, archive: args.archive.clone() });
+    }
     let events = match load(&args.archive, &args.run) {
         Ok((events, _)) => events,
         Err(error) => return failed(&error),

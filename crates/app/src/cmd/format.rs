@@ -4,11 +4,11 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 use linerate_model::{Event, RunRecord};
-use linerate_report::{View, csv, document, markdown, ndjson, plot, text};
+use linerate_report::{View, csv, document, html, markdown, ndjson, plot, text};
 
 use crate::args::FormatName;
 use crate::exit::Exit;
-use crate::say;
+use crate::{front_end, say};
 
 /// What a run without a curve is told.
 const NO_CURVE: &str = "the run has no two message sizes to draw a curve through";
@@ -18,7 +18,7 @@ pub(super) fn is_series(record: &RunRecord) -> bool {
     record.flows.iter().any(|flow| !flow.sizes.is_empty())
 }
 
-/// Writes a run. `events` is used by the event log only.
+/// Writes a run. `events` is used by the event log and by the page, which has it inside.
 pub(super) fn write(
     record: &RunRecord,
     events: &[Event],
@@ -40,6 +40,10 @@ pub(super) fn write(
         FormatName::Csv => csv::samples(record, &mut *out).map_err(io::Error::other)?,
         FormatName::SummaryCsv => csv::summary(record, &mut *out).map_err(io::Error::other)?,
         FormatName::Markdown => out.write_all(markdown::report(record).as_bytes())?,
+        FormatName::Html => {
+            let assets = front_end::assets().ok_or_else(|| io::Error::other(front_end::MISSING))?;
+            html::write(None, &[html::Run { record, events }], &assets, &mut *out)?;
+        }
         FormatName::Svg => match plot::svg(record) {
             Some(picture) => out.write_all(picture.as_bytes())?,
             None => return Err(io::Error::other(NO_CURVE)),
@@ -68,11 +72,19 @@ pub(super) fn to_file(
     format: FormatName,
     path: &Path,
 ) -> io::Result<()> {
+    whole_file(path, |out| write(record, events, format, &View::default(), out))
+}
+
+/// Writes a file; one that is there is replaced only when the new one is complete.
+pub(super) fn whole_file(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = path.with_file_name(name);
     let mut out = io::BufWriter::new(std::fs::File::create(&part)?);
-    let written = write(record, events, format, &View::default(), &mut out);
+    let written = write(&mut out).and_then(|()| out.flush());
     drop(out);
     let result = written.and_then(|()| std::fs::rename(&part, path));
     if result.is_err() {

@@ -6,18 +6,19 @@ pub(super) mod sinks;
 use std::path::Path;
 
 use linerate_control::{HostRef, Log, Request, Sink, Witness, measure};
-use linerate_model::{Outcome, RunRecord, TestSpec, World};
+use linerate_model::{Event, Outcome, RunRecord, TestSpec, World};
 
 use super::format;
 use crate::archive_sink::ArchiveSink;
 use crate::args::{ArchiveArgs, FormatName, OutputArgs};
 use crate::exit::Exit;
+use crate::front_end;
 use crate::lab_witness::LabWitness;
 use crate::naming::{now, run_name, target};
 use crate::say;
 use crate::signals::Signals;
 pub(super) use from::agent;
-use sinks::{Screen, Stream};
+use sinks::{Screen, Stream, Whole};
 
 /// What shall be measured, and where the result goes meanwhile.
 pub(super) struct Wish<'a> {
@@ -33,10 +34,13 @@ pub(super) struct Wish<'a> {
     pub(super) output: &'a OutputArgs,
     /// Where it is kept.
     pub(super) archive: &'a ArchiveArgs,
+    /// Whether the log is wanted at the end, as the page does that has it inside.
+    pub(super) keep_log: bool,
 }
 
-/// Measures, and lets `print` print the result with the name under which it is kept, whatever became of the run.
-pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, Option<String>) -> Exit) -> Exit {
+/// Measures, and lets `print` print the result with its log and the name under which it is kept, whatever became of the
+/// run.
+pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, &[Event], Option<String>) -> Exit) -> Exit {
     let (host, port) = match target(wish.host, wish.port) {
         Ok(found) => found,
         Err(trouble) => {
@@ -58,10 +62,12 @@ pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, Option<String>)
     let mut archive = ArchiveSink::open(wish.archive.archive.as_deref());
     let mut screen = Screen::new(wish.output);
     let mut stream = wish.output.json_stream.then(Stream::default);
+    let mut whole = wish.keep_log.then(Whole::default);
     let mut sinks: Vec<&mut dyn Sink> = Vec::new();
     sinks.extend(archive.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.push(&mut screen);
     sinks.extend(stream.as_mut().map(|sink| sink as &mut dyn Sink));
+    sinks.extend(whole.as_mut().map(|sink| sink as &mut dyn Sink));
     let mut log = Log::new(id.clone(), sinks);
     let lab = LabWitness::from_environment();
     let request = Request {
@@ -83,7 +89,8 @@ pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, Option<String>)
     for caveat in record.caveats.iter().filter(|c| c.kind == linerate_model::CaveatKind::NotArchived) {
         say::warning(&caveat.text);
     }
-    let printed = print(&record, kept.map(|id| id.chars().take(8).collect()));
+    let events = whole.map(|whole| whole.0).unwrap_or_default();
+    let printed = print(&record, &events, kept.map(|id| id.chars().take(8).collect()));
     let streamed = stream.is_none_or(|stream| stream.end());
     match result {
         Err(error) => {
@@ -97,8 +104,8 @@ pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, Option<String>)
 }
 
 /// Writes a report to a file.
-pub(super) fn write_report(record: &RunRecord, format: FormatName, path: &Path) -> Exit {
-    match format::to_file(record, &[], format, path) {
+pub(super) fn write_report(record: &RunRecord, events: &[Event], format: FormatName, path: &Path) -> Exit {
+    match format::to_file(record, events, format, path) {
         Ok(()) => Exit::Done,
         Err(error) => {
             say::error(format!("the report {} could not be written: {error}", path.display()));
@@ -115,6 +122,7 @@ pub(super) fn format_of(path: &Path) -> Option<FormatName> {
         "md" => FormatName::Markdown,
         "txt" => FormatName::Text,
         "svg" => FormatName::Svg,
+        "html" => FormatName::Html,
         _ => return None,
     })
 }
@@ -124,6 +132,9 @@ pub(super) fn file_trouble(flag: &str, path: &Path, endings: &str) -> Option<Str
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     if ending.is_empty() || !endings.split([' ', ',']).any(|known| known.strip_prefix('.') == Some(ending)) {
         return Some(format!("{flag} {}: the name must end in {endings}", path.display()));
+    }
+    if ending == "html" && front_end::assets().is_none() {
+        return Some(format!("{flag} {}: {}", path.display(), front_end::MISSING));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty())?;
     (!folder.is_dir()).then(|| format!("{flag} {}: there is no folder {}", path.display(), folder.display()))

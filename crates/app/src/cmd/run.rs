@@ -56,7 +56,7 @@ pub(crate) struct RunArgs {
     /// Show no progress
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
-    /// Also write a report to this file; its ending says the format: .json, .csv, .md or .txt
+    /// Also write a report to this file; its ending says the format: .html (with every run in it), .json, .csv, .md or .txt
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     report: Option<PathBuf>,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! `linerate sweep`.
 
-use linerate_model::{RunRecord, TestSpec};
+use linerate_model::{Event, RunRecord, TestSpec};
 
 use super::format;
 use super::measuring::{self, Wish, file_trouble, format_of, write_report};
@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::{say, terminal};
 
 /// What a report may end in.
-const REPORTS: &str = ".json, .csv, .md, .txt or .svg";
+const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
 
 pub(crate) fn run(args: &SweepArgs) -> Exit {
     let spec = TestSpec::of_sweep(args.sweep.clone(), args.socket.clone(), args.hosts.clone());
@@ -38,12 +38,13 @@ pub(crate) fn run(args: &SweepArgs) -> Exit {
         agent: None,
         output: &output,
         archive: &args.archive,
+        keep_log: report.and_then(format_of) == Some(FormatName::Html),
     };
-    measuring::run(wish, |record, kept| print(args, record, kept))
+    measuring::run(wish, |record, events, kept| print(args, record, events, kept))
 }
 
 /// Prints the result and writes the files, whatever happened to the archive.
-fn print(args: &SweepArgs, record: &RunRecord, kept: Option<String>) -> Exit {
+fn print(args: &SweepArgs, record: &RunRecord, events: &[Event], kept: Option<String>) -> Exit {
     let mut view = terminal::stdout_view();
     view.kept = kept;
     let measured = format::is_series(record);
@@ -61,7 +62,7 @@ fn print(args: &SweepArgs, record: &RunRecord, kept: Option<String>) -> Exit {
     let report = args.output.report.iter().map(|path| (format_of(path).unwrap_or_default(), path));
     let picture = args.output.svg.iter().map(|path| (FormatName::Svg, path));
     for (format, path) in report.chain(picture).filter(|_| measured) {
-        let written = write_report(record, format, path);
+        let written = write_report(record, events, format, path);
         printed = if written == Exit::Done { printed } else { written };
     }
     printed

@@ -1,7 +1,7 @@
 //! `linerate test`.
 
 use linerate_control::HostRef;
-use linerate_model::{RunRecord, TestSpec};
+use linerate_model::{Event, RunRecord, TestSpec};
 use linerate_units::Bitrate;
 
 use super::format;
@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::{say, terminal};
 
 /// What a report may end in.
-const REPORTS: &str = ".json, .csv, .md or .txt";
+const REPORTS: &str = ".html, .json, .csv, .md or .txt";
 
 pub(crate) fn run(args: &TestArgs) -> Exit {
     let agent = match understood(args) {
@@ -28,8 +28,9 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
         agent,
         output: &args.output,
         archive: &args.archive,
+        keep_log: args.output.report.as_deref().and_then(format_of) == Some(FormatName::Html),
     };
-    measuring::run(wish, |record, kept| print(args, record, kept))
+    measuring::run(wish, |record, events, kept| print(args, record, events, kept))
 }
 
 /// The agent that shall measure, if one shall; or what is wrong with what was typed.
@@ -42,7 +43,7 @@ fn understood(args: &TestArgs) -> Result<Option<HostRef>, String> {
 }
 
 /// Prints the result and writes the report file, whatever happened to the archive.
-fn print(args: &TestArgs, record: &RunRecord, kept: Option<String>) -> Exit {
+fn print(args: &TestArgs, record: &RunRecord, events: &[Event], kept: Option<String>) -> Exit {
     let mut view = terminal::stdout_view();
     view.kept = kept;
     view.explain = args.output.explain;
@@ -55,7 +56,7 @@ fn print(args: &TestArgs, record: &RunRecord, kept: Option<String>) -> Exit {
         printed = format::to_stdout(record, &[], FormatName::Text, &view);
     }
     if let Some(path) = &args.output.report {
-        let written = write_report(record, format_of(path).unwrap_or_default(), path);
+        let written = write_report(record, events, format_of(path).unwrap_or_default(), path);
         printed = if written == Exit::Done { printed } else { written };
     }
     printed

@@ -113,3 +113,14 @@ impl Sink for Stream {
         }
     }
 }
+
+/// Every event, for a page that has the log inside.
+#[derive(Debug, Default)]
+pub(super) struct Whole(pub(super) Vec<Event>);
+
+impl Sink for Whole {
+    fn on(&mut self, event: &Event) -> Result<(), String> {
+        self.0.push(event.clone());
+        Ok(())
+    }
+}

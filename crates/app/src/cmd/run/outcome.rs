@@ -7,7 +7,7 @@ use linerate_model::PlanRecord;
 use linerate_report::{View, plan};
 
 use super::RunArgs;
-use crate::args::FormatName;
+use crate::args::{FormatName, ReportArgs};
 use crate::cmd::{measuring::format_of, page};
 use crate::exit::Exit;
 use crate::{say, terminal};
@@ -26,6 +26,13 @@ pub(super) fn print(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -
         page::print(plan::text(record, &view).as_bytes())
     };
     let Some(path) = &args.report else { return printed };
+    if format_of(path) == Some(FormatName::Html) {
+        // The page has the runs in it, which are in the archive.
+        let runs = vec![record.run.clone()];
+        let wish = ReportArgs { runs, output: Some(path.clone()), archive: args.archive.clone() };
+        let written = crate::cmd::report::run(&wish);
+        return if written == Exit::Done { printed } else { written };
+    }
     match report(record, path) {
         Ok(()) => printed,
         Err(error) => {
@@ -71,7 +78,7 @@ pub(in crate::cmd) fn write(record: &PlanRecord, format: FormatName, out: &mut d
         FormatName::Text => {
             out.write_all(plan::text(record, &View { width: WIDE, ..View::default() }).as_bytes())
         }
-        FormatName::Jsonl | FormatName::Svg => {
+        FormatName::Jsonl | FormatName::Svg | FormatName::Html => {
             Err(io::Error::other("a plan has no such form; give json, csv, markdown or text"))
         }
     }

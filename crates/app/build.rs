@@ -1,0 +1,22 @@
+//! Puts the built front end into the program, where there is one.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("cargo names no package")?);
+    let dist = here.join("../../ui/dist");
+    // The folder is always there; what is in it comes from `make ui`.
+    println!("cargo::rerun-if-changed={}", dist.display());
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo names no folder for the build")?);
+    let script = read(&dist.join("report.js"));
+    let style = read(&dist.join("report.css"));
+    fs::write(out.join("report.js"), script)?;
+    fs::write(out.join("report.css"), style)?;
+    Ok(())
+}
+
+/// The text of a file; empty where there is none.
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}

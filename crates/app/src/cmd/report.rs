@@ -1,0 +1,138 @@
+//! `linerate report`: archived runs, or a plan with its runs, as one page.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use linerate_archive::{ArchiveError, SqliteArchive, Store};
+use linerate_model::{Body, Event, PlanRecord, RunRecord};
+use linerate_report::html;
+
+use super::archived::{archive, failed};
+use super::format::whole_file;
+use crate::args::ReportArgs;
+use crate::exit::Exit;
+use crate::{front_end, say};
+
+/// Most runs of a plan in one page.
+const MOST_RUNS: usize = 200;
+/// Most events of a plan's runs in one page: some tens of megabytes.
+const MOST_EVENTS: usize = 400_000;
+
+/// A run with its log.
+type Loaded = (RunRecord, Vec<Event>);
+
+pub(crate) fn run(args: &ReportArgs) -> Exit {
+    let Some(assets) = front_end::assets() else {
+        say::error(front_end::MISSING);
+        return Exit::Failed;
+    };
+    let loaded = archive(&args.archive).and_then(|archive| {
+        let logs = args.runs.iter().map(|run| archive.events(run)).collect::<Result<Vec<_>, _>>()?;
+        let plans = logs.iter().filter(|log| is_plan(log)).count();
+        let short = archive.short_name(&archive.find(&args.runs[0])?)?;
+        match (plans, logs.len()) {
+            (1, 1) => Ok(Some((short, of_plan(logs, &archive)?))),
+            (0, _) => Ok(Some((short, of_runs(logs)))),
+            _ => Ok(None),
+        }
+    });
+    let (short, page) = match loaded {
+        Ok(Some(loaded)) => loaded,
+        Ok(None) => {
+            say::error("a plan brings its own runs along; give its name alone, or names of runs only");
+            return Exit::Usage;
+        }
+        Err(error) => return failed(&error),
+    };
+    let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("linerate-{short}.html")));
+    finish(&path, args.output.is_none(), |out| page.write(&assets, out))
+}
+
+/// What goes into a page.
+struct Page {
+    plan: Option<(PlanRecord, Vec<Event>)>,
+    runs: Vec<Loaded>,
+    left_out: Vec<String>,
+}
+
+impl Page {
+    fn write(&self, assets: &html::Assets<'_>, out: &mut dyn io::Write) -> io::Result<()> {
+        let runs: Vec<html::Run<'_>> =
+            self.runs.iter().map(|(record, events)| html::Run { record, events }).collect();
+        let plan = self.plan.as_ref();
+        let plan = plan.map(|(record, events)| html::Plan { record, events, left_out: &self.left_out });
+        html::write(plan.as_ref(), &runs, assets, out)
+    }
+}
+
+fn is_plan(log: &[Event]) -> bool {
+    log.iter().any(|event| matches!(event.body, Body::PlanStarted(_)))
+}
+
+fn of_runs(logs: Vec<Vec<Event>>) -> Page {
+    let runs = logs.into_iter().map(|log| (RunRecord::fold(&log), log)).collect();
+    Page { plan: None, runs, left_out: Vec::new() }
+}
+
+/// The plan with as many of its runs as fit: first a run of each point, then the repeats. One that the archive does not
+/// have any more is among those that are left out.
+fn of_plan(logs: Vec<Vec<Event>>, archive: &SqliteArchive) -> Result<Page, ArchiveError> {
+    let log = logs.into_iter().next().unwrap_or_default();
+    let plan = PlanRecord::fold(&log);
+    let mut trials: Vec<_> = plan.trials.iter().collect();
+    trials.sort_by_key(|trial| trial.repeat);
+    let (mut runs, mut left_out, mut events) = (Vec::new(), Vec::new(), 0);
+    for run in trials.iter().flat_map(|trial| &trial.runs) {
+        // No run is looked for any more once one did not fit.
+        let log = if left_out.len() < MOST_RUNS && runs.len() < MOST_RUNS && events < MOST_EVENTS {
+            found(archive, &run.run)?
+        } else {
+            None
+        };
+        match log.filter(|log| events + log.len() <= MOST_EVENTS) {
+            Some(log) => {
+                events += log.len();
+                runs.push((RunRecord::fold(&log), log));
+            }
+            None => left_out.push(run.run.clone()),
+        }
+    }
+    Ok(Page { plan: Some((plan, log)), runs, left_out })
+}
+
+fn found(archive: &SqliteArchive, run: &str) -> Result<Option<Vec<Event>>, ArchiveError> {
+    match archive.events(run) {
+        Ok(log) => Ok(Some(log)),
+        Err(ArchiveError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes to a file, or to stdout for `-`; says where, when nobody named it.
+fn finish(path: &Path, say_where: bool, write: impl Fn(&mut dyn io::Write) -> io::Result<()>) -> Exit {
+    if path.as_os_str() == "-" {
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        return match write(&mut out).and_then(|()| io::Write::flush(&mut out)) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                say::error(format!("the page could not be printed: {error}"));
+                Exit::Failed
+            }
+            _ => Exit::Done,
+        };
+    }
+    match whole_file(path, write) {
+        Ok(()) => {
+            if say_where {
+                let _ = io::Write::write_all(
+                    &mut io::stdout().lock(),
+                    format!("written: {}\n", path.display()).as_bytes(),
+                );
+            }
+            Exit::Done
+        }
+        Err(error) => {
+            say::error(format!("{} could not be written: {error}", path.display()));
+            Exit::Failed
+        }
+    }
+}

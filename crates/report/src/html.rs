@@ -1,0 +1,211 @@
+//! A report as one page: everything is inside, nothing is loaded, and it opens from a disk.
+//!
+//! Verdicts, tables and the matrices of plans are in the page as they are read; charts are drawn by the script of the
+//! front end from data in the page. The event logs are inside too, packed, so that a report can be imported again.
+
+#[cfg(test)]
+mod browser;
+mod chart;
+mod compare;
+mod heat;
+mod inline;
+mod parts;
+mod plan;
+mod provenance;
+mod quantiles;
+mod run;
+mod series;
+mod sizes;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod thin;
+
+use std::io::{self, Write};
+
+use linerate_model::metrics::{Entry, find};
+use linerate_model::{Event, PlanRecord, RunRecord};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use chart::{Chart, Charts};
+use parts::Figures;
+
+use crate::layout::harmless;
+use crate::text_flow::plural;
+
+/// Version of the data that the script reads; page and script are always of one build.
+const DATA: &str = "linerate.charts/1";
+
+/// What a page may do: nothing but run what is in it, and show it.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
+/// The built front end: one script and one style sheet.
+#[derive(Debug, Clone, Copy)]
+pub struct Assets<'a> {
+    /// The script, as a classic one.
+    pub script: &'a str,
+    /// The style sheet.
+    pub style: &'a str,
+}
+
+/// A run of a report.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// What its log folds to.
+    pub record: &'a RunRecord,
+    /// Its log, which becomes the raw data of the page; empty: left out.
+    pub events: &'a [Event],
+}
+
+/// A plan of a report.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan<'a> {
+    /// What its log folds to.
+    pub record: &'a PlanRecord,
+    /// Its own log.
+    pub events: &'a [Event],
+    /// Names of its runs that are not in the page, to be said.
+    pub left_out: &'a [String],
+}
+
+/// Writes a report: the plan first if there is one, then runs side by side if there are several, then each run.
+///
+/// # Errors
+/// When `out` takes no more.
+pub fn write(
+    plan: Option<&Plan<'_>>,
+    runs: &[Run<'_>],
+    assets: &Assets<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut figures = Figures::default();
+    let body = body(plan, runs, &mut figures);
+    let head = html! {
+        meta charset="utf-8";
+        meta name="viewport" content="width=device-width, initial-scale=1";
+        meta http-equiv="Content-Security-Policy" content=(POLICY);
+        meta name="color-scheme" content="light dark";
+        meta name="generator" content="linerate";
+        title { (title(plan, runs)) }
+        style { (PreEscaped(inline::style(assets.style))) }
+    };
+    let opening =
+        html! { (DOCTYPE) (PreEscaped("<html lang=\"en\">")) head { (head) } (PreEscaped("<body>")) (body) };
+    out.write_all(opening.into_string().as_bytes())?;
+    let charts = serde_json::to_string(&charts(figures.0))?;
+    write!(out, "<script type=\"application/json\" id=\"charts\">{}</script>", inline::json(&charts))?;
+    write!(out, "<script>{}</script>", inline::script(assets.script))?;
+    // Last, so that everything else is there before a long log has been read.
+    let logs = plan.map(|plan| plan.events).into_iter().chain(runs.iter().map(|run| run.events));
+    for (number, events) in logs.enumerate().filter(|(_, events)| !events.is_empty()) {
+        write!(out, "<script type=\"application/gzip\" id=\"log-{number}\">")?;
+        inline::log(events, out)?;
+        out.write_all(b"</script>")?;
+    }
+    out.write_all(b"</body></html>\n")
+}
+
+fn charts(charts: Vec<Chart>) -> Charts<'static> {
+    let mut catalogue: Vec<&'static Entry> = Vec::new();
+    let lines = charts.iter().flat_map(|chart| &chart.panels).flat_map(|panel| &panel.lines);
+    for entry in lines.filter_map(|line| find(line.metric?)) {
+        if catalogue.iter().all(|known| known.name != entry.name) {
+            catalogue.push(entry);
+        }
+    }
+    Charts { schema: DATA, catalogue, charts }
+}
+
+fn body(plan: Option<&Plan<'_>>, runs: &[Run<'_>], figures: &mut Figures) -> Markup {
+    let place =
+        |name: &str| runs.iter().position(|run| run.record.run == name).map(|number| format!("run-{number}"));
+    let records: Vec<&RunRecord> = runs.iter().map(|run| run.record).collect();
+    let first_log = usize::from(plan.is_some());
+    html! {
+        main {
+            header { p.brand { "linerate report" } }
+            @if let Some(plan) = plan {
+                section #plan {
+                    (plan_heading(plan.record))
+                    (plan::section(plan.record, &place, figures))
+                    (left_out(plan.left_out))
+                    (raw(0, plan.events, &plan.record.run))
+                }
+            } @else if runs.len() > 1 {
+                h1 { (runs.len()) " runs" }
+                (compare::section(&records, figures))
+            }
+            @for (number, run) in runs.iter().enumerate() {
+                section #(format!("run-{number}")) .run {
+                    (run_heading(run.record, plan.is_none() && runs.len() == 1))
+                    (run::section(run.record, figures))
+                    (raw(number + first_log, run.events, &run.record.run))
+                }
+            }
+            footer { p { "Rates are decimal (1 Mb/s is 10^6 bit/s), memory is binary (1 MiB is 2^20 bytes). What is missing was not measured." } }
+        }
+    }
+}
+
+fn plan_heading(record: &PlanRecord) -> Markup {
+    let start = record.start.as_ref();
+    html! {
+        h1 { "plan " (start.map_or_else(String::new, |start| harmless(&start.name))) }
+        @if let Some(start) = start {
+            p.about { (harmless(&start.about)) }
+            p.faint { (harmless(&start.started_at)) " · " (start.world.name()) " · " (plural(start.points.len() as u64, "point")) " × " (plural(u64::from(start.repeats), "repeat")) }
+        }
+    }
+}
+
+fn run_heading(record: &RunRecord, alone: bool) -> Markup {
+    let pieces: Vec<String> = run::title(record).iter().map(|piece| piece.replace("->", "→")).collect();
+    let (first, rest) = pieces.split_first().map_or((String::new(), &[][..]), |(a, b)| (a.clone(), b));
+    html! {
+        @if alone { h1 { (first) } } @else { h2 { "run " (compare::name(record)) ": " (first) } }
+        p.faint { (rest.join(" · ")) }
+    }
+}
+
+/// Runs of the plan that the page does not have, and how to get them.
+fn left_out(runs: &[String]) -> Markup {
+    html! {
+        @if !runs.is_empty() {
+            details {
+                summary { "⚠ " (plural(runs.len() as u64, "run")) @if runs.len() == 1 { " is" } @else { " are" } " not in this page, which would be too large" }
+                p { "Each of them is in the archive: linerate report RUN -o FILE.html, with RUN being" }
+                p.names { @for run in runs { code { (harmless(run)) } " " } }
+            }
+        }
+    }
+}
+
+/// The raw data of a run or plan, to be saved.
+fn raw(log: usize, events: &[Event], run: &str) -> Markup {
+    html! {
+        @if !events.is_empty() {
+            p.raw {
+                button type="button" data-log=(log) data-name=(file_name(run)) { "Save the event log" }
+                " " (events.len()) " events, as they were measured; linerate import takes the file again."
+            }
+        } @else {
+            p.raw { "The event log is not in this page; linerate export RUN writes it." }
+        }
+    }
+}
+
+/// A name for the saved log that no file system minds.
+fn file_name(run: &str) -> String {
+    let plain: String = run.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
+    format!("linerate-{plain}.jsonl")
+}
+
+fn title(plan: Option<&Plan<'_>>, runs: &[Run<'_>]) -> String {
+    if let Some(start) = plan.and_then(|plan| plan.record.start.as_ref()) {
+        return format!("linerate: plan {}", harmless(&start.name));
+    }
+    match runs {
+        [run] => format!("linerate: {}", run::title(run.record).into_iter().next().unwrap_or_default()),
+        runs => format!("linerate: {} runs", runs.len()),
+    }
+}

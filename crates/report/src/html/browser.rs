@@ -1,0 +1,70 @@
+//! Pages in a real browser: `ui/e2e/check.mjs` opens them and looks.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::tests::page;
+use super::{Assets, Plan};
+use crate::samples_of_plans as plans;
+use crate::samples_of_runs as runs;
+
+/// Long enough that lines are thinned, with a caveat and everything that charts can show.
+fn long_run() -> Vec<linerate_model::Event> {
+    use linerate_model::{Direction, Side, Transport};
+    let mut bodies = runs::opening(linerate_model::TestSpec::default());
+    bodies.push(runs::probes(None, 210));
+    bodies.push(runs::planned(0, Direction::Upload, Transport::Tcp));
+    for number in 0..3000 {
+        let (from, to) = (number * 100, number * 100 + 100);
+        bodies.push(runs::sample(0, Side::Receiver, from, to, 11_000_000 + number % 7 * 100_000));
+        bodies.push(runs::sample(0, Side::Sender, from, to, 11_000_000));
+    }
+    bodies.push(runs::probes(Some(0), 900));
+    bodies.extend([Side::Sender, Side::Receiver].map(|side| runs::ended(0, side, runs::tally(900e6))));
+    bodies.push(runs::ceilings(0));
+    let text = "Another test ran on the same host at the same time: </script><b>Ä</b>".to_owned();
+    let caveat = linerate_model::Caveat { kind: linerate_model::CaveatKind::Neighbour, text };
+    bodies.push((0, linerate_model::Body::Caveat { flow: Some(0), caveat }));
+    runs::log(bodies)
+}
+
+#[test]
+#[ignore = "needs Chromium, Node.js and the built front end (make ui)"]
+fn every_page_draws_its_charts_loads_nothing_fits_a_telephone_and_prints() {
+    let ui = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../ui"));
+    let read = |name: &str| {
+        let path = ui.join("dist").join(name);
+        std::fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}: {error}; type: make ui", path.display()))
+    };
+    let (script, style) = (read("report.js"), read("report.css"));
+    let assets = Assets { script: &script, style: &style };
+    let (events, record) = plans::two_axes();
+    let windows = Plan { record: &record, events: &events, left_out: &["gone".to_owned()] };
+    let (events, record) = plans::all_pairs();
+    let matrix = Plan { record: &record, events: &events, left_out: &[] };
+    let pages = [
+        ("run", page(None, &[runs::tcp_run()], &assets)),
+        ("long", page(None, &[long_run()], &assets)),
+        ("datagrams", page(None, &[runs::udp_run()], &assets)),
+        ("lab", page(None, &[runs::lab_run()], &assets)),
+        ("killed", page(None, &[runs::killed_run()], &assets)),
+        ("sizes", page(None, &[runs::sweep_run()], &assets)),
+        ("together", page(None, &[runs::tcp_run(), long_run()], &assets)),
+        ("plan", page(Some(&windows), &plans::runs(), &assets)),
+        ("matrix", page(Some(&matrix), &[], &assets)),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (name, page) in &pages {
+        std::fs::write(folder.path().join(format!("{name}.html")), page).unwrap();
+    }
+    let checked = Command::new("node").arg(ui.join("e2e/check.mjs")).arg(folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{said}{}", String::from_utf8_lossy(&checked.stderr));
+    assert_eq!(said.lines().filter(|line| line.ends_with(": ok")).count(), pages.len(), "{said}");
+    if let Some(kept) = std::env::var_os("LINERATE_KEEP_PAGES") {
+        for (name, page) in &pages {
+            std::fs::write(Path::new(&kept).join(format!("{name}.html")), page).unwrap();
+        }
+    }
+}

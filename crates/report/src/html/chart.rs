@@ -1,0 +1,151 @@
+//! A chart as data: what the page's script draws, without knowing any metric.
+
+use linerate_model::metrics::Entry;
+use serde::Serialize;
+
+/// What kind of figure it is, from which follow its axes and how wide it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    /// Panels over one time axis.
+    Time,
+    /// Shares of probes over their round-trip time.
+    Cdf,
+    /// A quantity over a swept value.
+    Sweep,
+}
+
+/// A figure: panels below each other that share an axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Chart {
+    pub(super) kind: Kind,
+    /// Words for those who cannot see it.
+    pub(super) title: String,
+    pub(super) x: Axis,
+    pub(super) panels: Vec<Panel>,
+    /// Parts of the axis about which something is to be said, drawn behind every panel.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) bands: Vec<Band>,
+}
+
+/// An axis with its quantity and unit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Axis {
+    pub(super) label: String,
+    /// As in the metric catalogue: `bit/s`, `bytes`, `ns`, `ratio`, `1`; and `s` for time axes.
+    pub(super) unit: String,
+    pub(super) log: bool,
+}
+
+/// One diagram of a figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Panel {
+    pub(super) y: Axis,
+    pub(super) lines: Vec<Line>,
+    /// Limits and other single values, drawn across.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) levels: Vec<Level>,
+}
+
+/// How the values of a line are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Style {
+    /// Straight from point to point.
+    Line,
+    /// Each value holds for the time since the one before.
+    Steps,
+    /// Amounts, from zero up.
+    Bars,
+    /// Points with intervals, joined.
+    Points,
+    /// A computed curve, dashed.
+    Computed,
+}
+
+/// One line of a panel.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Line {
+    pub(super) label: String,
+    /// Name of its metric in the catalogue; absent for what is no metric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metric: Option<&'static str>,
+    pub(super) style: Style,
+    /// Ascending.
+    pub(super) x: Vec<Rounded>,
+    /// Absent where nothing was measured.
+    pub(super) y: Vec<Option<Rounded>>,
+    /// Ends of the intervals; empty where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) low: Vec<Option<Rounded>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) high: Vec<Option<Rounded>>,
+    /// Number of values that were thinned out to the smallest and largest of each part; absent when all are there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) thinned_from: Option<usize>,
+}
+
+impl Line {
+    /// A line without intervals; values that are not finite count as absent.
+    pub(super) fn of(
+        label: impl Into<String>,
+        style: Style,
+        points: impl IntoIterator<Item = (f64, Option<f64>)>,
+    ) -> Self {
+        let mut points: Vec<(f64, Option<f64>)> = points.into_iter().filter(|(x, _)| x.is_finite()).collect();
+        points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        Self {
+            label: label.into(),
+            metric: None,
+            style,
+            x: points.iter().map(|(x, _)| Rounded(*x)).collect(),
+            y: points.iter().map(|(_, y)| y.filter(|y| y.is_finite()).map(Rounded)).collect(),
+            low: Vec::new(),
+            high: Vec::new(),
+            thinned_from: None,
+        }
+    }
+}
+
+/// A value across a panel.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Level {
+    pub(super) label: String,
+    pub(super) value: Rounded,
+}
+
+/// A part of the shared axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Band {
+    /// Absent: from the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) from: Option<Rounded>,
+    /// Absent: to the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) to: Option<Rounded>,
+    pub(super) text: String,
+    /// Whether it weakens the result.
+    pub(super) caveat: bool,
+}
+
+/// A number with the digits that a drawing can show.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub(super) struct Rounded(pub(super) f64);
+
+impl Serialize for Rounded {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0.fract() == 0.0 && self.0.abs() < 9e15 {
+            return serializer.serialize_i64(self.0 as i64);
+        }
+        // Seven digits: a microsecond in ten seconds, and less than a pixel of any value.
+        serializer.serialize_f64(format!("{:.6e}", self.0).parse().unwrap_or(self.0))
+    }
+}
+
+/// What the script gets: every chart of the page, in order, and the catalogue's word on the metrics in them.
+#[derive(Debug, Serialize)]
+pub(super) struct Charts<'a> {
+    pub(super) schema: &'static str,
+    pub(super) catalogue: Vec<&'a Entry>,
+    pub(super) charts: Vec<Chart>,
+}

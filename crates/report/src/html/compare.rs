@@ -1,0 +1,93 @@
+//! Several runs side by side: their figures in one table, their rates in one diagram for each direction.
+
+use linerate_model::{FlowRecord, RunRecord};
+use maud::{Markup, html};
+
+use super::chart::{Axis, Chart, Kind, Panel};
+use super::parts::{Figures, plain_table};
+use super::series;
+use crate::figure::{Figure, caveats};
+use crate::layout::harmless;
+use crate::quantity::or_absent;
+
+/// Most runs in one diagram.
+const MOST_LINES: usize = 6;
+
+/// The runs with their numbers on the page, in the order in which they were asked for.
+pub(super) fn section(runs: &[&RunRecord], figures: &mut Figures) -> Markup {
+    html! {
+        section #together {
+            h2 { "Side by side" }
+            (plain_table(&rows(runs), "Every flow of every run"))
+            @for chart in charts(runs) { (figures.place(Some(chart))) }
+        }
+    }
+}
+
+/// How a run is called on the page: by the beginning of its name.
+pub(super) fn name(record: &RunRecord) -> String {
+    harmless(&record.run.chars().take(8).collect::<String>())
+}
+
+fn rows(runs: &[&RunRecord]) -> Vec<Vec<String>> {
+    let heads = [
+        "run",
+        "started",
+        "flow",
+        "bitrate",
+        "of ceiling",
+        "limited by",
+        "sent again",
+        "loaded p95",
+        "caveats",
+    ];
+    let rows = runs.iter().flat_map(|record| record.flows.iter().map(|flow| row(record, flow)));
+    std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows).collect()
+}
+
+fn row(record: &RunRecord, flow: &FlowRecord) -> Vec<String> {
+    let figure = Figure::of(flow);
+    let rate = flow.bitrate().map(|rate| {
+        let impossible = figure.is_some_and(|figure| figure.impossible);
+        if impossible { format!("impossible: {rate}") } else { rate.to_string() }
+    });
+    let loaded = flow.loaded.as_ref().filter(|report| report.rtt.count > 0);
+    vec![
+        name(record),
+        record.start.as_ref().map(|start| harmless(&start.started_at)).unwrap_or_default(),
+        harmless(&flow.plan.name),
+        or_absent(rate),
+        or_absent(figure.and_then(|figure| figure.share)),
+        or_absent(flow.verdict.as_ref().map(|verdict| verdict.cause)),
+        or_absent(flow.sender.as_ref().and_then(|tally| tally.retransmits)),
+        or_absent(loaded.map(|report| linerate_units::Span::from_ns(report.rtt.p95_ns))),
+        caveats(flow).len().to_string(),
+    ]
+}
+
+fn charts(runs: &[&RunRecord]) -> Vec<Chart> {
+    let mut names: Vec<&str> = Vec::new();
+    for flow in runs.iter().flat_map(|record| &record.flows) {
+        if !names.contains(&flow.plan.name.as_str()) {
+            names.push(&flow.plan.name);
+        }
+    }
+    let chart = |name: &str| {
+        let of_name = runs.iter().filter_map(|record| {
+            let flow = record.flows.iter().find(|flow| flow.plan.name == name)?;
+            series::received(flow, format!("run {}", self::name(record)))
+        });
+        let lines: Vec<_> = of_name.take(MOST_LINES).collect();
+        let axis =
+            |label: &str, unit: &str| Axis { label: label.to_owned(), unit: unit.to_owned(), log: false };
+        let y = axis("bit rate of payload", "bit/s");
+        (lines.len() > 1).then(|| Chart {
+            kind: Kind::Time,
+            title: format!("{}: received by each run", harmless(name)),
+            x: axis("time since the receiver's first byte", "s"),
+            panels: vec![Panel { y, lines, levels: Vec::new() }],
+            bands: Vec::new(),
+        })
+    };
+    names.into_iter().filter_map(chart).collect()
+}

@@ -1,0 +1,170 @@
+//! Matrices: goodput over two axes of a plan, or from host to host.
+
+use std::collections::BTreeMap;
+
+use linerate_model::{Direction, PlanRecord, PlanStart, PointSummary};
+use maud::{Markup, html};
+
+use super::sweep::flows;
+use crate::layout::harmless;
+use crate::quantity::{ABSENT, in_unit};
+
+/// What matrices show.
+const QUANTITY: &str = "goodput";
+
+/// A matrix with heads; a cell that was not measured is absent.
+struct Matrix {
+    title: String,
+    /// What the rows and the columns are.
+    corner: String,
+    rows: Vec<String>,
+    columns: Vec<String>,
+    cells: BTreeMap<(usize, usize), f64>,
+}
+
+/// Every matrix that the plan has: for each flow and direction over two axes, for each combination of the others; and
+/// where the plan has flows between many hosts, from sender to receiver.
+pub(super) fn markup(record: &PlanRecord) -> Markup {
+    let matrices: Vec<Matrix> = over_axes(record).into_iter().chain(between_hosts(record)).collect();
+    html! {
+        @for matrix in &matrices { (one(matrix)) }
+    }
+}
+
+fn one(matrix: &Matrix) -> Markup {
+    let values = || matrix.cells.values().copied().filter(|value| value.is_finite());
+    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    let share = |value: f64| if high > 0.0 { (value / high * 100.0).clamp(0.0, 100.0) } else { 0.0 };
+    html! {
+        figure.heat {
+            figcaption { (matrix.title) ", from " (in_unit(Some("bit/s"), low)) " to " (in_unit(Some("bit/s"), high))
+                "; the stronger the colour the higher" }
+            div.wide {
+                table {
+                    thead { tr {
+                        th scope="col" { (matrix.corner) }
+                        @for column in &matrix.columns { th scope="col" { (column) } }
+                    } }
+                    tbody {
+                        @for (number, row) in matrix.rows.iter().enumerate() {
+                            tr {
+                                th scope="row" { (row) }
+                                @for column in 0..matrix.columns.len() {
+                                    @match matrix.cells.get(&(number, column)) {
+                                        Some(value) => td.number style=(format!("--share:{:.1}%", share(*value))) {
+                                            (in_unit(Some("bit/s"), *value))
+                                        },
+                                        None => td.number { (ABSENT) },
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn summary<'a>(record: &'a PlanRecord, point: &str, flow: (&str, Direction)) -> Option<&'a PointSummary> {
+    record.summaries.iter().find(|summary| {
+        summary.point == point
+            && (summary.flow.as_str(), summary.direction) == flow
+            && summary.quantity == QUANTITY
+    })
+}
+
+/// The two axes with most values, in the order of the plan; absent when fewer than two have several.
+fn two_axes(start: &PlanStart) -> Option<(usize, usize)> {
+    let mut several: Vec<(usize, usize)> =
+        start.axes.iter().enumerate().map(|(number, axis)| (axis.values.len(), number)).collect();
+    several.retain(|(values, _)| *values >= 2);
+    several.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    match several.as_slice() {
+        [(_, a), (_, b), ..] => Some((*a.min(b), *a.max(b))),
+        _ => None,
+    }
+}
+
+fn over_axes(record: &PlanRecord) -> Vec<Matrix> {
+    let Some(start) = &record.start else { return Vec::new() };
+    let Some((rows, columns)) = two_axes(start) else { return Vec::new() };
+    let heads = |axis: usize| start.axes[axis].values.iter().map(|value| harmless(&value.label)).collect();
+    let mut matrices: BTreeMap<(usize, Vec<usize>), Matrix> = BTreeMap::new();
+    for (number, flow) in flows(record).into_iter().enumerate() {
+        for point in &start.points {
+            let Some(median) = summary(record, &point.id, flow).and_then(|summary| summary.median) else {
+                continue;
+            };
+            let (Some(row), Some(column)) = (point.values.get(rows), point.values.get(columns)) else {
+                continue;
+            };
+            let others: Vec<usize> = (0..point.values.len())
+                .filter(|axis| *axis != rows && *axis != columns)
+                .map(|axis| point.values[axis])
+                .collect();
+            let matrix = matrices.entry((number, others)).or_insert_with(|| Matrix {
+                title: title(record, &point.id, flow, &[rows, columns]),
+                corner: format!(
+                    "{} / {}",
+                    harmless(&start.axes[rows].name),
+                    harmless(&start.axes[columns].name)
+                ),
+                rows: heads(rows),
+                columns: heads(columns),
+                cells: BTreeMap::new(),
+            });
+            matrix.cells.insert((*row, *column), median);
+        }
+    }
+    matrices.into_values().collect()
+}
+
+/// The flow, and the values of the axes that the matrix does not show.
+fn title(record: &PlanRecord, point: &str, flow: (&str, Direction), shown: &[usize]) -> String {
+    let others = record.labels(point).into_iter().enumerate().filter(|(axis, _)| !shown.contains(axis));
+    let others: Vec<String> =
+        others.map(|(_, (axis, value))| format!(", {} {}", harmless(axis), harmless(value))).collect();
+    format!("{QUANTITY}, {}, {}{}", harmless(flow.0), flow.1.name(), others.concat())
+}
+
+/// From sender to receiver, for each point; only where that is more than a row or a column.
+fn between_hosts(record: &PlanRecord) -> Vec<Matrix> {
+    let Some(start) = &record.start else { return Vec::new() };
+    let names: Vec<String> = start.hosts.iter().map(|host| harmless(&host.name)).collect();
+    let place = |name: &str| start.hosts.iter().position(|host| host.name == name);
+    let mut matrices = Vec::new();
+    for point in &start.points {
+        let mut cells = BTreeMap::new();
+        for (flow, direction) in flows(record) {
+            let Some(plan) = start.flows.iter().find(|known| known.name == flow) else { continue };
+            let ends = match direction {
+                Direction::Upload => (place(&plan.from), place(&plan.to)),
+                Direction::Download => (place(&plan.to), place(&plan.from)),
+            };
+            let median = summary(record, &point.id, (flow, direction)).and_then(|summary| summary.median);
+            if let ((Some(from), Some(to)), Some(median)) = (ends, median) {
+                *cells.entry((from, to)).or_insert(0.0) += median;
+            }
+        }
+        let senders: std::collections::BTreeSet<usize> = cells.keys().map(|(from, _)| *from).collect();
+        if senders.len() >= 2 && names.len() >= 3 {
+            let labels: Vec<String> = record
+                .labels(&point.id)
+                .iter()
+                .map(|(a, v)| format!(", {} {}", harmless(a), harmless(v)))
+                .collect();
+            matrices.push(Matrix {
+                title: format!(
+                    "{QUANTITY} from host to host, flows between the same two added{}",
+                    labels.concat()
+                ),
+                corner: "from / to".to_owned(),
+                rows: names.clone(),
+                columns: names.clone(),
+                cells,
+            });
+        }
+    }
+    matrices
+}

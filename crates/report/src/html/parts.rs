@@ -1,0 +1,105 @@
+//! Pieces that the sections of the page share.
+
+use linerate_model::Caveat;
+use maud::{Markup, html};
+
+use super::chart::Chart;
+use crate::layout::{Ink, harmless};
+use crate::table::Table;
+
+/// A table with more columns is printed on paper laid sideways.
+const MANY: usize = 9;
+
+/// The charts of a page in the order in which they stand in it; a figure knows its chart by its number.
+#[derive(Debug, Default)]
+pub(super) struct Figures(pub(super) Vec<Chart>);
+
+impl Figures {
+    /// A figure into which the script draws; without the script it says what would be there.
+    pub(super) fn place(&mut self, chart: Option<Chart>) -> Markup {
+        let Some(chart) = chart else { return html! {} };
+        let number = self.0.len();
+        let markup = html! {
+            figure.chart data-chart=(number) {
+                figcaption { (chart.title) }
+                div.plot { noscript { "This chart is drawn by the page's script, which is switched off here." } }
+            }
+        };
+        self.0.push(chart);
+        markup
+    }
+}
+
+/// A table of the terminal as one of the page.
+pub(super) fn table(table: &Table, caption: &str) -> Markup {
+    let (heads, rows) = (table.heads(), table.marked());
+    html! {
+        div.wide { table {
+            caption { (caption) }
+            thead { tr { @for (head, number) in &heads { th.number[*number] scope="col" { (head) } } } }
+            tbody { @for row in &rows { tr {
+                @for ((ink, text), (_, number)) in row.iter().zip(&heads) {
+                    td.number[*number] { (inked(*ink, text.trim())) }
+                }
+            } } }
+        } }
+    }
+}
+
+/// Heads and rows of words as a table; the first column names the rows, the others are numbers.
+pub(super) fn plain_table(rows: &[Vec<String>], caption: &str) -> Markup {
+    let Some((heads, body)) = rows.split_first() else { return html! {} };
+    html! {
+        div.wide.many[heads.len() > MANY] { table {
+            caption { (caption) }
+            thead { tr { @for (at, head) in heads.iter().enumerate() { th.number[at > 0] scope="col" { (head) } } } }
+            tbody { @for row in body { tr {
+                @for (at, cell) in row.iter().enumerate() {
+                    @if at == 0 { th scope="row" { (cell) } } @else { td.number { (cell) } }
+                }
+            } } }
+        } }
+    }
+}
+
+fn inked(ink: Ink, text: &str) -> Markup {
+    html! {
+        @match ink {
+            Ink::Result => strong { (text) },
+            Ink::Struck => span.bad { s { (text) } },
+            Ink::Warning => span.warn { (text) },
+            Ink::Good => span.good { (text) },
+            Ink::Plain | Ink::Faint => (text),
+        }
+    }
+}
+
+/// Label and text, one pair below the other.
+pub(super) fn pairs(pairs: &[(String, String)]) -> Markup {
+    html! {
+        @if !pairs.is_empty() {
+            dl { @for (label, text) in pairs { div { dt { (label) } dd { (text) } } } }
+        }
+    }
+}
+
+/// What weakens a result.
+pub(super) fn caveat_list(caveats: &[Caveat]) -> Markup {
+    html! {
+        @if !caveats.is_empty() {
+            ul.caveats { @for caveat in caveats { li { strong { "⚠ caveat: " } (harmless(&caveat.text)) } } }
+        }
+    }
+}
+
+/// How a run ended, unless it was completed.
+pub(super) fn ending(outcome: Option<linerate_model::Outcome>, reason: Option<&str>) -> Markup {
+    use linerate_model::Outcome::{Completed, Failed, Interrupted};
+    let word = match outcome {
+        Some(Completed) => return html! {},
+        Some(Interrupted) => "interrupted; the figures cover what was measured",
+        Some(Failed) => "failed; the figures cover what was measured",
+        None => "not finished: the log has no end, so it goes on or was killed",
+    };
+    html! { p.warn { "⚠ " (word) @if let Some(reason) = reason { ": " (harmless(reason)) } } }
+}

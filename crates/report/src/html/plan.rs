@@ -1,0 +1,217 @@
+//! The section of a plan that was carried out: judgements, results, curves, matrices, trials, and the plan itself.
+
+use linerate_model::{Direction, PlanJudgement, PlanRecord, PlanStart, PointSummary, TrialEnd};
+use maud::{Markup, html};
+
+use super::heat;
+use super::parts::{Figures, caveat_list, ending, pairs, plain_table};
+use super::sweep::{self, MOST_LINES, flows};
+use crate::layout::harmless;
+use crate::quantity::{ABSENT, in_unit};
+use crate::text_flow::plural;
+
+/// Where the section of a run is on the page; absent when it is not there.
+pub(super) type Place<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Everything about a plan but its raw log.
+pub(super) fn section(record: &PlanRecord, place: Place<'_>, figures: &mut Figures) -> Markup {
+    html! {
+        (judgements(record))
+        (ending(record.outcome, record.reason.as_deref()))
+        (caveat_list(&record.caveats))
+        @if record.resumed > 0 { p { "Interrupted and taken up again: " (record.resumed) " times." } }
+        (results(record))
+        (found(record))
+        @for chart in sweep::charts(record) { (figures.place(Some(chart))) }
+        @if most_lines(record) { p.faint { "Curves are drawn for the first " (MOST_LINES) " combinations of the other axes; the table has all." } }
+        (heat::markup(record))
+        @if !record.trials.is_empty() { (trials(record, place)) }
+        @if let Some(start) = &record.start { (provenance(record, start)) }
+    }
+}
+
+/// Whether there are more combinations than lines that can be told apart.
+fn most_lines(record: &PlanRecord) -> bool {
+    let Some(start) = &record.start else { return false };
+    let Some((number, _)) = sweep::axis(start) else { return false };
+    let others = start.axes.iter().enumerate().filter(|(axis, _)| *axis != number);
+    others.map(|(_, axis)| axis.values.len()).product::<usize>() > MOST_LINES
+}
+
+/// The name of a point: its values.
+fn point(record: &PlanRecord, id: &str) -> String {
+    let labels = record.labels(id).into_iter();
+    let words: Vec<String> =
+        labels.map(|(axis, value)| format!("{} {}", harmless(axis), harmless(value))).collect();
+    if words.is_empty() { "the only point".to_owned() } else { words.join(", ") }
+}
+
+fn judgements(record: &PlanRecord) -> Markup {
+    let (hold, fail): (Vec<&PlanJudgement>, Vec<&PlanJudgement>) =
+        record.judgements.iter().partition(|judgement| judgement.holds);
+    let all = record.judgements.len();
+    html! {
+        @if all == 0 {
+            div.verdict { p.said { "The plan claims nothing that could hold or fail, or ended before it was judged." } }
+        } @else {
+            div.verdict.confirmed[fail.is_empty()].bad[!fail.is_empty()] {
+                p.figure { strong { @if fail.is_empty() { "✓ every assertion holds" } @else { "✗ " (fail.len()) " of " (plural(all as u64, "judgement")) " do not hold" } } }
+                p.said { "What was not measured does not hold." }
+            }
+            @if !fail.is_empty() {
+                div.wide { table {
+                    caption { "Assertions that do not hold" }
+                    thead { tr { th { "assertion" } th { "point" } th { "flow" } th { "found" } } }
+                    tbody { @for judgement in &fail { tr {
+                        th scope="row" { (harmless(&judgement.assertion)) }
+                        td { (point(record, &judgement.point)) }
+                        td { (harmless(&judgement.flow)) ", " (judgement.direction.name()) }
+                        td.bad { (judgement.found.as_deref().map_or(ABSENT.to_owned(), harmless)) }
+                    } } }
+                } }
+            }
+            @if !hold.is_empty() {
+                details { summary { (hold.len()) " of " (plural(all as u64, "judgement")) " hold" }
+                    ul { @for judgement in &hold { li {
+                        "✓ " (harmless(&judgement.assertion)) ": " (point(record, &judgement.point)) ", " (harmless(&judgement.flow))
+                    } } }
+                }
+            }
+        }
+    }
+}
+
+/// A row for each point, flow and direction, a column for each quantity that was summed up.
+fn results(record: &PlanRecord) -> Markup {
+    let Some(start) = &record.start else { return html! {} };
+    let mut quantities: Vec<&str> = Vec::new();
+    for summary in &record.summaries {
+        if !quantities.contains(&summary.quantity.as_str()) {
+            quantities.push(&summary.quantity);
+        }
+    }
+    if quantities.is_empty() {
+        return html! { p { "No point was summed up." } };
+    }
+    let axes = start.axes.iter().map(|axis| harmless(&axis.name));
+    let words = quantities.iter().map(|quantity| harmless(quantity).replace('_', " "));
+    let heads: Vec<String> = axes.chain(["flow".to_owned(), "direction".to_owned()]).chain(words).collect();
+    let rows = start.points.iter().flat_map(|point| {
+        flows(record).into_iter().filter_map(|flow| row(record, &point.id, flow, &quantities))
+    });
+    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
+    plain_table(&rows, "Results: the median over the trials, and its interval where there are enough of them")
+}
+
+fn row(record: &PlanRecord, id: &str, flow: (&str, Direction), quantities: &[&str]) -> Option<Vec<String>> {
+    let of = |quantity: &str| {
+        record.summaries.iter().find(|summary| {
+            summary.point == id
+                && (summary.flow.as_str(), summary.direction) == flow
+                && summary.quantity == quantity
+        })
+    };
+    quantities.iter().find_map(|quantity| of(quantity))?;
+    let labels = record.labels(id).into_iter().map(|(_, value)| unbroken(&harmless(value)));
+    let ends = [harmless(flow.0), flow.1.name().to_owned()];
+    Some(labels.chain(ends).chain(quantities.iter().map(|quantity| cell(of(quantity)))).collect())
+}
+
+fn cell(summary: Option<&PointSummary>) -> String {
+    let Some(summary) = summary else { return ABSENT.to_owned() };
+    if !summary.words.is_empty() {
+        let mut words: Vec<String> = summary.words.iter().map(|word| harmless(word)).collect();
+        words.dedup();
+        return words.join(", ");
+    }
+    let unit = summary.unit.as_deref();
+    let Some(median) = summary.median else { return ABSENT.to_owned() };
+    let interval = summary.interval.map(|interval| {
+        let ends = (in_unit(unit, interval.low), in_unit(unit, interval.high));
+        format!(" ({}\u{a0}.. {})", unbroken(&ends.0), unbroken(&ends.1))
+    });
+    unbroken(&in_unit(unit, median)) + &interval.unwrap_or_default()
+}
+
+/// A number that stays with its unit at the end of a line.
+fn unbroken(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
+}
+
+/// What searches came to.
+fn found(record: &PlanRecord) -> Markup {
+    let rows = record.found.iter().map(|end| {
+        let found = end.found.as_deref().map_or("none passed".to_owned(), harmless);
+        vec![point(record, &end.point), end.repeat.to_string(), found]
+    });
+    let heads = ["point", "repeat", "largest value that passed"];
+    let rows: Vec<Vec<String>> = std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows).collect();
+    let claim = record.start.as_ref().and_then(|start| start.search.as_deref()).unwrap_or_default();
+    html! { @if rows.len() > 1 { (plain_table(&rows, &format!("Search for the largest value at which holds: {}", harmless(claim)))) } }
+}
+
+fn trials(record: &PlanRecord, place: Place<'_>) -> Markup {
+    html! {
+        details open[record.trials.len() <= 40] {
+            summary { (plural(record.trials.len() as u64, "trial")) ", in the order in which they were run" }
+            div.wide { table {
+                thead { tr { th { "point" } th.number { "repeat" } th { "runs" } } }
+                tbody { @for trial in &record.trials { (trial_row(record, trial, place)) } }
+            } }
+        }
+    }
+}
+
+fn trial_row(record: &PlanRecord, trial: &TrialEnd, place: Place<'_>) -> Markup {
+    html! { tr {
+        td {
+            (point(record, &trial.point))
+            @if let Some(step) = &trial.step {
+                " at " (harmless(&step.label)) @if step.confirms { " (confirming)" } ": "
+                @if step.passed { "passed" } @else { "did not pass" }
+            }
+        }
+        td.number { (trial.repeat) }
+        td { @for run in &trial.runs {
+            div {
+                (harmless(&run.flow)) ": "
+                @let name = harmless(&run.run.chars().take(8).collect::<String>());
+                @match place(&run.run) { Some(at) => a href=(format!("#{at}")) { (name) }, None => (name) }
+                @if run.outcome != linerate_model::Outcome::Completed {
+                    span.warn { " ⚠ not completed" @if let Some(reason) = &run.reason { ": " (harmless(reason)) } }
+                }
+            }
+        } }
+    } }
+}
+
+/// The plan itself: its texts, what was set from outside, hosts, order and seed.
+fn provenance(record: &PlanRecord, start: &PlanStart) -> Markup {
+    let mut facts = vec![
+        ("run".to_owned(), harmless(&record.run)),
+        ("started".to_owned(), harmless(&start.started_at)),
+        ("linerate".to_owned(), harmless(&start.linerate)),
+        ("world".to_owned(), start.world.name().to_owned()),
+        ("topology".to_owned(), start.topology.as_deref().map(harmless).unwrap_or_default()),
+        ("set from outside".to_owned(), harmless(&start.set.join(", "))),
+        ("repeats".to_owned(), start.repeats.to_string()),
+        ("order, seed".to_owned(), format!("{}, {}", harmless(&start.order), start.seed)),
+    ];
+    facts.extend(start.hosts.iter().map(|host| {
+        (
+            format!("host {}", harmless(&host.name)),
+            host.address.as_deref().map_or("emulated".to_owned(), harmless),
+        )
+    }));
+    facts.extend(start.notes.iter().map(|(name, value)| (harmless(name), harmless(value))));
+    facts.retain(|(_, text)| !text.is_empty());
+    html! {
+        details open {
+            summary { "The plan" }
+            (pairs(&facts))
+            @for file in &start.files {
+                details open[start.files.len() == 1] { summary { (harmless(&file.name)) } pre { (file.text) } }
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The section of one run: verdict, results, charts, everything that supports them, where it was measured, raw data.
+
+use linerate_model::metrics::find;
+use linerate_model::{Confidence, FlowRecord, RunRecord, Side};
+use linerate_units::{Bytes, Span, Timestamp};
+use maud::{Markup, html};
+
+use super::parts::{Figures, caveat_list, ending, pairs, plain_table, table};
+use super::{provenance, quantiles, series, sizes as curves};
+use crate::figure::{Figure, caveats, imported};
+use crate::layout::harmless;
+use crate::quantity::{ABSENT, in_unit, or_absent};
+use crate::text::{heading, results};
+use crate::text_flow::{cause, details, ladder};
+use crate::{intervals, ports, sizes};
+
+/// Most rows of the table of intervals.
+const ROWS: u64 = 60;
+/// Runs with more samples have no table of intervals.
+const MOST_SAMPLES: usize = 50_000;
+
+/// Everything about one run but its raw data.
+pub(super) fn section(record: &RunRecord, figures: &mut Figures) -> Markup {
+    let series = sizes::is_series(record);
+    html! {
+        @for flow in &record.flows { (verdict(flow)) }
+        @if record.flows.is_empty() { p { "No flow was measured." } }
+        (ending(record.outcome, record.reason.as_deref()))
+        (caveat_list(&record.caveats))
+        @if !series && !record.flows.is_empty() { (table(&results(record), "Results, counted at the receiver")) }
+        @if series {
+            @for flow in &record.flows {
+                (figures.place(curves::chart(record, flow)))
+                (table(&sizes::table(flow), &format!("{}: times are {}", harmless(&flow.plan.name), sizes::time_words(record))))
+            }
+        }
+        @for flow in &record.flows { (figures.place(series::chart(record, flow))) }
+        (figures.place(quantiles::chart(record)))
+        @if let Some(rows) = quantiles::table(record) { (plain_table(&rows, "Latency of probes")) }
+        (processors(record))
+        @if let Some(ports) = ports::table(record) { (table(&ports, "Ports of the emulated network")) }
+        (evidence(record, series))
+        (interval_tables(record))
+        (provenance::markup(record))
+    }
+}
+
+/// Who measured with whom, over what, when.
+pub(super) fn title(record: &RunRecord) -> Vec<String> {
+    heading(record).into_iter().skip(1).filter(|piece| !piece.is_empty()).collect()
+}
+
+/// The verdict on a flow with its figure, as the first thing to be read.
+fn verdict(flow: &FlowRecord) -> Markup {
+    let figure = Figure::of(flow).filter(|_| flow.sizes.is_empty());
+    let impossible = figure.is_some_and(|figure| figure.impossible);
+    let confirmed = flow.verdict.as_ref().is_some_and(|verdict| verdict.confidence == Confidence::Confirmed);
+    html! {
+        div.verdict.confirmed[confirmed && !impossible].bad[impossible] {
+            h3 { (harmless(&flow.plan.name)) }
+            @if let Some(figure) = figure {
+                p.figure {
+                    @if impossible {
+                        s { (or_absent(figure.bitrate)) } " impossible: more than the path can carry, or than was sent"
+                    } @else {
+                        strong { (or_absent(figure.bitrate)) }
+                    }
+                    @if let (Some(share), Some(ceiling)) = (figure.share, &flow.ceiling) {
+                        span.ceiling { " " (share) " of the ceiling: " (harmless(&ceiling.because)) }
+                    }
+                }
+            }
+            @match &flow.verdict {
+                Some(verdict) => {
+                    p.said { (harmless(&verdict.text)) }
+                    p.cause { "limited by: " (cause(verdict)) }
+                    @if let Some(remedy) = &verdict.remedy { p.remedy { strong { "Remedy: " } (harmless(remedy)) } }
+                },
+                None if !flow.sizes.is_empty() => { (pairs(&owned(sizes::facts(flow)))) },
+                None if imported(flow) => p.said { "Not judged: it was not measured here." },
+                None => p.said { "Not judged: the flow ended before there was enough to judge by." },
+            }
+            (caveat_list(&caveats(flow)))
+        }
+    }
+}
+
+fn owned(pairs: Vec<(&'static str, String)>) -> Vec<(String, String)> {
+    pairs.into_iter().map(|(label, text)| (label.to_owned(), harmless(&text))).collect()
+}
+
+/// Processor time, and how much of it a gigabyte took; absent where nobody counted it.
+fn processors(record: &RunRecord) -> Markup {
+    let measured: Vec<&FlowRecord> =
+        record.flows.iter().filter(|flow| flow.sizes.is_empty() && !imported(flow)).collect();
+    let rows = measured.into_iter().flat_map(|flow| {
+        let sides = [("sender", flow.sender.as_ref()), ("receiver", flow.receiver.as_ref())];
+        sides.into_iter().filter_map(|(side, tally)| {
+            let tally = tally?;
+            Some(vec![
+                format!("{}, {side}", harmless(&flow.plan.name)),
+                format!("{:.3} s", tally.cpu_seconds),
+                per_gigabyte(tally.cpu_seconds, tally.bytes),
+                or_absent(tally.host_busy),
+            ])
+        })
+    });
+    let heads = ["processors", "time of the program", "for each GB", "host busy"];
+    let rows: Vec<Vec<String>> = std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows).collect();
+    html! { @if rows.len() > 1 { (plain_table(&rows, "Processor time for each gigabyte (10^9 bytes) of payload")) } }
+}
+
+fn per_gigabyte(seconds: f64, bytes: Bytes) -> String {
+    if bytes.get() == 0 {
+        return ABSENT.to_owned();
+    }
+    format!("{:.3} s", seconds / (bytes.get() as f64 / 1e9))
+}
+
+/// Evidence, ladder, settings and books of each flow.
+fn evidence(record: &RunRecord, series: bool) -> Markup {
+    html! {
+        @for flow in record.flows.iter().filter(|_| !series) {
+            details open {
+                summary { "Evidence and settings: " (harmless(&flow.plan.name)) }
+                (pairs(&owned(details(flow))))
+                @if !flow.ladder.is_empty() {
+                    div.wide { table {
+                        caption { "Every known limit, smallest first" }
+                        thead { tr { th.number scope="col" { "rate" } th scope="col" { "limit" } } }
+                        tbody { @for (rate, words) in ladder(flow) {
+                            tr { td.number { (rate) } td { (harmless(&words).replace("<-", "←")) } }
+                        } }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+/// The receiver's and the sender's intervals in at most 60 rows for each side.
+fn interval_tables(record: &RunRecord) -> Markup {
+    html! {
+        @for flow in record.flows.iter().filter(|flow| !flow.samples.is_empty()) {
+            details {
+                summary { "Intervals: " (harmless(&flow.plan.name)) }
+                @if flow.samples.len() > MOST_SAMPLES {
+                    p { (flow.samples.len()) " samples; they are in the event log below, and linerate export --format csv makes a table of them." }
+                } @else {
+                    (plain_table(&interval_rows(record, flow), "Merged intervals; the sender counts what it gave to its kernel"))
+                }
+            }
+        }
+    }
+}
+
+/// A row for each interval of each side, a column for every metric that the charts show.
+fn interval_rows(record: &RunRecord, flow: &FlowRecord) -> Vec<Vec<String>> {
+    let end = flow.samples.iter().map(|sample| sample.end_ns.as_ns()).max().unwrap_or_default();
+    // Whole multiples of what was asked for, so that no interval is cut.
+    let asked = intervals::asked(record).as_ns().max(1);
+    let times = end.div_ceil(ROWS).div_ceil(asked).max(1);
+    let merged = intervals::merged(&flow.samples, Span::from_ns(asked.saturating_mul(times)));
+    let mut metrics = series::metrics();
+    metrics.retain(|metric| merged.iter().any(|sample| sample.readings.named(metric).is_some()));
+    let heads = ["side", "seconds"].into_iter().chain(metrics.iter().copied()).chain([""]);
+    let heads: Vec<String> = heads.map(str::to_owned).collect();
+    let rows = merged.iter().take(4 * ROWS as usize).map(|sample| {
+        let seconds = |at: Timestamp| at.as_ns() as f64 / 1e9;
+        let side = if sample.side == Side::Sender { "sender" } else { "receiver" };
+        let extent = format!("{:.2}-{:.2}", seconds(sample.start_ns), seconds(sample.end_ns));
+        let values = metrics.iter().map(|name| {
+            let value = sample.readings.named(name).map(linerate_model::Value::real);
+            let unit = find(name).map(|entry| entry.unit);
+            value.map_or_else(|| ABSENT.to_owned(), |value| in_unit(unit, value))
+        });
+        let outside = if sample.outside { "not in the result" } else { "" };
+        [side.to_owned(), extent].into_iter().chain(values).chain([outside.to_owned()]).collect()
+    });
+    std::iter::once(heads).chain(rows).collect()
+}

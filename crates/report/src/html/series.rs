@@ -1,0 +1,206 @@
+//! A flow over time: rate, retransmissions, windows, round-trip time, queues and processors on one time axis.
+
+use linerate_model::metrics::{Metric, Quantity, flow, host, loss, port, queue, tcp};
+use linerate_model::{FlowRecord, PortRecord, Readings, RunRecord, Sample, Side};
+use linerate_units::Timestamp;
+
+use super::chart::{Axis, Band, Chart, Kind, Level, Line, Panel, Rounded, Style};
+use super::thin::thin;
+use crate::figure::caveats;
+use crate::layout::harmless;
+
+/// What is shorter than this part of the longest interval is a sliver.
+const SLIVER: u64 = 10;
+/// Most ports of an emulated network in one panel: those with the largest queues.
+const PORTS: usize = 4;
+
+/// One line of a panel, as it is looked for in the samples.
+struct Wanted {
+    side: Side,
+    metric: &'static str,
+    label: &'static str,
+    style: Style,
+}
+
+const fn wanted<Q>(side: Side, metric: &Metric<Q>, label: &'static str, style: Style) -> Wanted
+where
+    Q: Quantity,
+{
+    Wanted { side, metric: metric.name(), label, style }
+}
+
+/// The panels from top to bottom: quantity, unit, and what is drawn as far as it was measured.
+fn layout() -> [(&'static str, &'static str, Vec<Wanted>); 6] {
+    use Side::{Receiver, Sender};
+    use Style::{Bars, Steps};
+    let rate = vec![
+        wanted(Receiver, &flow::BITRATE, "received", Steps),
+        wanted(Sender, &flow::BITRATE, "given to the sender's kernel", Steps),
+    ];
+    let repair = vec![
+        wanted(Sender, &tcp::RETRANSMITS, "sent again", Bars),
+        wanted(Receiver, &loss::LOST, "lost", Bars),
+    ];
+    let windows = vec![
+        wanted(Sender, &tcp::CWND, "cwnd, what may be in flight", Style::Line),
+        wanted(Sender, &tcp::SND_WND, "rwnd, what the receiver offers", Style::Line),
+    ];
+    let times = vec![
+        wanted(Sender, &tcp::SRTT, "smoothed round-trip time", Style::Line),
+        wanted(Sender, &tcp::MIN_RTT, "smallest so far", Style::Line),
+        wanted(Receiver, &loss::JITTER, "jitter", Style::Line),
+    ];
+    let queues = vec![
+        wanted(Sender, &queue::SND, "send queue", Style::Line),
+        wanted(Receiver, &queue::RCV, "receive queue", Style::Line),
+    ];
+    let processors = vec![
+        wanted(Sender, &host::THREAD_CPU, "busiest thread, sender", Steps),
+        wanted(Receiver, &host::THREAD_CPU, "busiest thread, receiver", Steps),
+        wanted(Sender, &host::BUSY, "all cores, sender", Steps),
+        wanted(Receiver, &host::BUSY, "all cores, receiver", Steps),
+    ];
+    [
+        ("bit rate of payload", "bit/s", rate),
+        ("segments or datagrams in an interval", "1", repair),
+        ("windows", "bytes", windows),
+        ("round-trip time and jitter", "ns", times),
+        ("waiting data", "bytes", queues),
+        ("busy share of processors", "ratio", processors),
+    ]
+}
+
+/// Every metric that charts show, the payload of an interval first.
+pub(super) fn metrics() -> Vec<&'static str> {
+    let mut names = vec![flow::BYTES.name()];
+    for wanted in layout().iter().flat_map(|(_, _, lines)| lines) {
+        if !names.contains(&wanted.metric) {
+            names.push(wanted.metric);
+        }
+    }
+    names
+}
+
+/// The chart of a flow; absent without samples.
+pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
+    let panels = layout().into_iter().filter_map(|(label, unit, lines)| {
+        let mut lines: Vec<Line> = lines.iter().filter_map(|wanted| line(flow, wanted)).collect();
+        if unit == "bytes" && label == "waiting data" {
+            lines.extend(port_lines(record, flow));
+        }
+        let levels = if unit == "bit/s" { levels(flow) } else { Vec::new() };
+        let y = Axis { label: label.to_owned(), unit: unit.to_owned(), log: false };
+        (!lines.is_empty()).then_some(Panel { y, lines, levels })
+    });
+    let panels: Vec<Panel> = panels.collect();
+    let label = "time since each end's first byte".to_owned();
+    let x = Axis { label, unit: "s".to_owned(), log: false };
+    let title = format!("{} over time", harmless(&flow.plan.name));
+    (!panels.is_empty()).then(|| Chart { kind: Kind::Time, title, x, panels, bands: bands(flow) })
+}
+
+/// A line of the received rate alone, for several runs in one panel.
+pub(super) fn received(flow: &FlowRecord, label: String) -> Option<Line> {
+    let wanted = wanted(Side::Receiver, &flow::BITRATE, "received", Style::Steps);
+    Some(Line { label, ..line(flow, &wanted)? })
+}
+
+fn line(flow: &FlowRecord, wanted: &Wanted) -> Option<Line> {
+    let longest = flow.samples_of(wanted.side).map(Sample::span).max().unwrap_or_default();
+    // A rate over a sliver of time, as behind the end of a test, would be a spike that says nothing.
+    let whole =
+        |sample: &&Sample| wanted.style != Style::Steps || sample.span().as_ns() >= longest.as_ns() / SLIVER;
+    let samples = || flow.samples_of(wanted.side).filter(whole);
+    samples().find(|sample| sample.readings.named(wanted.metric).is_some())?;
+    let points = samples().map(|sample| (sample.end_ns, value(&sample.readings, wanted.metric)));
+    let mut points: Vec<(f64, Option<f64>)> = points.map(|(end, value)| (seconds(end), value)).collect();
+    // A step holds for the time before its point, so the first one needs its beginning.
+    if let (Style::Steps, Some(first)) = (wanted.style, samples().next()) {
+        points.insert(0, (seconds(first.start_ns), value(&first.readings, wanted.metric)));
+    }
+    let line = thin(Line::of(wanted.label, wanted.style, points));
+    let style =
+        if line.thinned_from.is_some() && wanted.style == Style::Steps { Style::Line } else { wanted.style };
+    Some(Line { metric: Some(wanted.metric), style, ..line })
+}
+
+fn value(readings: &Readings, name: &str) -> Option<f64> {
+    readings.named(name).map(linerate_model::Value::real)
+}
+
+fn seconds(at: Timestamp) -> f64 {
+    at.as_ns() as f64 / 1e9
+}
+
+/// The largest queue in each interval at the ports that this flow passed, those with the largest first. A port's time
+/// counts from the start of the run, so it is set back by the receiver's first read.
+fn port_lines(record: &RunRecord, flow: &FlowRecord) -> Vec<Line> {
+    let first = flow.first_read.map_or(0.0, seconds);
+    let passed = record.ports.iter().filter(|ports| ports.flows.contains(&flow.plan.flow));
+    let largest = |ports: &PortRecord| {
+        ports.samples.iter().filter_map(|sample| sample.readings.get(port::QUEUE_MAX)).max()
+    };
+    let mut passed: Vec<(u64, &PortRecord)> = passed
+        .filter_map(|ports| Some((largest(ports)?.get(), ports)))
+        .filter(|(largest, _)| *largest > 0)
+        .collect();
+    passed.sort_by(|(a, _), (b, _)| b.cmp(a));
+    let lines = passed.into_iter().take(PORTS).map(|(_, ports)| {
+        let metric = port::QUEUE_MAX.name();
+        let points = ports
+            .samples
+            .iter()
+            .map(|sample| (seconds(sample.end_ns) - first, value(&sample.readings, metric)));
+        let label = format!("largest queue at port {}", harmless(&ports.port));
+        Line { metric: Some(metric), ..thin(Line::of(label, Style::Line, points)) }
+    });
+    lines.collect()
+}
+
+/// The ceiling and the steady mean across the rate.
+fn levels(flow: &FlowRecord) -> Vec<Level> {
+    let ceiling = flow.ceiling.as_ref().filter(|ceiling| ceiling.bitrate_bps.is_finite());
+    let ceiling = ceiling.map(|ceiling| Level {
+        label: format!("ceiling ({})", harmless(&ceiling.limit).replace('_', " ")),
+        value: Rounded(ceiling.bitrate_bps),
+    });
+    ceiling.into_iter().collect()
+}
+
+/// What is to be said about parts of the time: what is not in the result, the ramp, and every caveat over the whole.
+fn bands(flow: &FlowRecord) -> Vec<Band> {
+    let mut bands = outside(flow);
+    if let Some(steady) = flow.steady.filter(|steady| steady.ramp_ns.as_ns() > 0) {
+        let from = bands.iter().find(|band| band.from.is_none()).and_then(|band| band.to);
+        let to = Rounded(from.map_or(0.0, |from| from.0) + steady.ramp_ns.as_secs_f64());
+        let text = format!("ramp-up of {}, not in the steady mean", steady.ramp_ns);
+        bands.push(Band { from, to: Some(to), text, caveat: false });
+    }
+    bands.extend(caveats(flow).iter().map(|caveat| Band {
+        from: None,
+        to: None,
+        text: harmless(&caveat.text),
+        caveat: true,
+    }));
+    bands
+}
+
+/// The omitted beginning and the tail, as the receiver's samples mark them.
+fn outside(flow: &FlowRecord) -> Vec<Band> {
+    let samples: Vec<_> = flow.samples_of(Side::Receiver).collect();
+    let Some(first) = samples.iter().find(|sample| !sample.outside) else { return Vec::new() };
+    let last = samples.iter().rev().find(|sample| !sample.outside);
+    let omitted = samples.first().is_some_and(|sample| sample.outside).then(|| Band {
+        from: None,
+        to: Some(Rounded(seconds(first.start_ns))),
+        text: "omitted, not in the result".to_owned(),
+        caveat: false,
+    });
+    let tail = samples.last().filter(|sample| sample.outside).zip(last).map(|(_, last)| Band {
+        from: Some(Rounded(seconds(last.end_ns))),
+        to: None,
+        text: "after the measured time, not in the result".to_owned(),
+        caveat: false,
+    });
+    omitted.into_iter().chain(tail).collect()
+}

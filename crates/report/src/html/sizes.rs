@@ -1,0 +1,63 @@
+//! A series over message sizes as two diagrams: rate and time over size, with the computed line.
+
+use linerate_model::{FlowRecord, RunRecord, SizeFit, SizePoint};
+
+use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
+use crate::layout::harmless;
+use crate::sizes::time_words;
+
+/// The curves of a series; absent without at least two sizes.
+pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
+    // Both axes are logarithmic, which have no place for 0.
+    let points: Vec<&SizePoint> = flow
+        .sizes
+        .iter()
+        .filter(|point| point.message_bytes.get() > 0 && point.one_way().as_ns() > 0)
+        .collect();
+    if points.len() < 2 {
+        return None;
+    }
+    let fit = flow.curve.as_ref().and_then(|curve| curve.fit).filter(|fit| fit.asymptotic.bps() > 0.0);
+    let size = |point: &SizePoint| point.message_bytes.get() as f64;
+    let rates = points
+        .iter()
+        .map(|point| (size(point), point.bitrate.map(linerate_units::Bitrate::bps).filter(|bps| *bps > 0.0)));
+    let mut rates = vec![Line::of("measured", Style::Points, rates)];
+    let mut times = vec![timed(&points)];
+    if let Some(fit) = fit {
+        let computed = |value: &dyn Fn(f64) -> f64| {
+            Line::of("computed", Style::Computed, points.iter().map(|p| (size(p), Some(value(size(p))))))
+        };
+        rates.push(computed(&|bytes| bytes * 8e9 / one_way_ns(&fit, bytes)));
+        times.push(computed(&|bytes| one_way_ns(&fit, bytes)));
+    }
+    let x = Axis { label: "message size".to_owned(), unit: "bytes".to_owned(), log: true };
+    let panel = |label: &str, unit: &str, lines| Panel {
+        y: Axis { label: label.to_owned(), unit: unit.to_owned(), log: true },
+        lines,
+        levels: Vec::new(),
+    };
+    let panels = vec![panel("bit rate of payload", "bit/s", rates), panel(time_words(record), "ns", times)];
+    let title = format!("{} over message size", harmless(&flow.plan.name));
+    Some(Chart { kind: Kind::Sweep, title, x, panels, bands: Vec::new() })
+}
+
+fn timed(points: &[&SizePoint]) -> Line {
+    let times = points.iter().map(|p| (p.message_bytes.get() as f64, Some(p.one_way().as_ns() as f64)));
+    let mut line = Line::of("measured", Style::Points, times);
+    if points.iter().any(|point| point.interval.is_some()) {
+        let end = |end: fn(&linerate_model::TimeInterval) -> u64| {
+            let ends =
+                points.iter().map(|point| point.interval.as_ref().map(|i| Rounded(end(i).max(1) as f64)));
+            ends.collect()
+        };
+        line.low = end(|interval| interval.low.as_ns());
+        line.high = end(|interval| interval.high.as_ns());
+    }
+    line
+}
+
+/// The line through the times that the run's log has: start-up, and size over the asymptotic rate (Hockney).
+fn one_way_ns(fit: &SizeFit, bytes: f64) -> f64 {
+    fit.startup.as_ns() as f64 + bytes * 8e9 / fit.asymptotic.bps()
+}

@@ -1,0 +1,150 @@
+//! A plan's points as curves: quantities against one numeric axis, a line for each combination of the other axes.
+
+use std::collections::BTreeMap;
+
+use linerate_model::{Direction, PlanAxis, PlanRecord, PlanStart, PointSummary};
+
+use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
+use crate::layout::harmless;
+
+/// What is drawn, as far as it was measured: the quantity, the one that is computed for it, and its words.
+const DRAWN: [(&str, Option<&str>, &str); 7] = [
+    ("goodput", Some("ceiling"), "goodput"),
+    ("rtt_p95", None, "round-trip time beside the load, 95th percentile"),
+    ("retransmits", None, "segments sent again"),
+    ("loss", None, "datagrams lost, share"),
+    ("jitter", None, "jitter"),
+    ("cpu_sender", None, "busy share of the sending host"),
+    ("cpu_receiver", None, "busy share of the receiving host"),
+];
+
+/// Most lines in a panel that can be told apart.
+pub(super) const MOST_LINES: usize = 6;
+
+/// Values that far apart are drawn on a logarithmic axis.
+const WIDE: f64 = 16.0;
+
+/// The axis that curves are drawn against: of those with at least two numbers the one with most of them.
+pub(super) fn axis(start: &PlanStart) -> Option<(usize, &PlanAxis)> {
+    let numbers = |axis: &PlanAxis| axis.values.iter().filter(|value| value.number.is_some()).count();
+    let numeric = start.axes.iter().enumerate().filter(|(_, axis)| numbers(axis) >= 2);
+    // The first of several with as many.
+    numeric.rev().max_by_key(|(_, axis)| numbers(axis))
+}
+
+/// Each flow and direction that has summaries, in the order of the log.
+pub(super) fn flows(record: &PlanRecord) -> Vec<(&str, Direction)> {
+    let mut flows = Vec::new();
+    for summary in &record.summaries {
+        let flow = (summary.flow.as_str(), summary.direction);
+        if !flows.contains(&flow) {
+            flows.push(flow);
+        }
+    }
+    flows
+}
+
+/// A chart for each flow and direction; none without a numeric axis.
+pub(super) fn charts(record: &PlanRecord) -> Vec<Chart> {
+    let Some(start) = &record.start else { return Vec::new() };
+    let Some((number, axis)) = axis(start) else { return Vec::new() };
+    let charts = flows(record).into_iter().filter_map(|flow| {
+        let panels = DRAWN.iter().filter_map(|(quantity, computed, words)| {
+            let mut lines = lines(record, number, flow, quantity, Style::Points);
+            let unit = unit(record, flow, quantity)?;
+            if let Some(computed) = computed.filter(|_| !lines.is_empty()) {
+                lines.extend(lines_computed(record, number, flow, computed));
+            }
+            let y = Axis { label: (*words).to_owned(), unit, log: false };
+            (!lines.is_empty()).then_some(Panel { y, lines, levels: Vec::new() })
+        });
+        let panels: Vec<Panel> = panels.collect();
+        let unit = axis.unit.clone().unwrap_or_else(|| "1".to_owned());
+        let x = Axis { label: harmless(&axis.name), unit, log: is_wide(axis) };
+        let title = format!("{}, {}, over {}", harmless(flow.0), flow.1.name(), harmless(&axis.name));
+        let chart = Chart { kind: Kind::Sweep, title, x, panels, bands: Vec::new() };
+        (!chart.panels.is_empty()).then_some(chart)
+    });
+    charts.collect()
+}
+
+fn is_wide(axis: &PlanAxis) -> bool {
+    let numbers = || axis.values.iter().filter_map(|value| value.number);
+    let (low, high) = (numbers().fold(f64::INFINITY, f64::min), numbers().fold(0.0, f64::max));
+    low > 0.0 && high >= low * WIDE
+}
+
+fn unit(record: &PlanRecord, flow: (&str, Direction), quantity: &str) -> Option<String> {
+    let mut of = record.summaries.iter().filter(|s| is_of(s, flow, quantity));
+    of.find_map(|summary| summary.unit.clone())
+}
+
+fn is_of(summary: &PointSummary, flow: (&str, Direction), quantity: &str) -> bool {
+    (summary.flow.as_str(), summary.direction) == flow && summary.quantity == quantity
+}
+
+/// The computed curves; where all lines have the same, it stands once.
+fn lines_computed(record: &PlanRecord, axis: usize, flow: (&str, Direction), quantity: &str) -> Vec<Line> {
+    let mut lines = lines(record, axis, flow, quantity, Style::Computed);
+    for line in &mut lines {
+        (line.low, line.high) = (Vec::new(), Vec::new());
+        line.label = format!("{quantity}, {}", line.label);
+    }
+    let same = lines.windows(2).all(|pair| (&pair[0].x, &pair[0].y) == (&pair[1].x, &pair[1].y));
+    if same && !lines.is_empty() {
+        lines.truncate(1);
+        lines[0].label = format!("{quantity} (computed)");
+    }
+    lines
+}
+
+/// A line for each combination of the other axes, as many as can be told apart.
+fn lines(
+    record: &PlanRecord,
+    axis: usize,
+    flow: (&str, Direction),
+    quantity: &str,
+    style: Style,
+) -> Vec<Line> {
+    let Some(start) = &record.start else { return Vec::new() };
+    let mut groups: BTreeMap<Vec<usize>, Vec<(f64, &PointSummary)>> = BTreeMap::new();
+    for point in &start.points {
+        let number = point.values.get(axis).and_then(|value| start.axes[axis].values.get(*value)?.number);
+        let summary = record.summaries.iter().find(|s| s.point == point.id && is_of(s, flow, quantity));
+        let mut others = point.values.clone();
+        if axis < others.len() {
+            others.remove(axis);
+        }
+        if let (Some(number), Some(summary)) = (number, summary) {
+            groups.entry(others).or_default().push((number, summary));
+        }
+    }
+    let lines = groups.into_iter().take(MOST_LINES).map(|(others, mut points)| {
+        points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let label = label(start, axis, &others).unwrap_or_else(|| quantity.replace('_', " "));
+        let mut line = Line::of(label, style, points.iter().map(|(x, summary)| (*x, summary.median)));
+        if points.iter().any(|(_, summary)| ends(summary).is_some()) {
+            line.low = points.iter().map(|(_, s)| ends(s).map(|(low, _)| Rounded(low))).collect();
+            line.high = points.iter().map(|(_, s)| ends(s).map(|(_, high)| Rounded(high))).collect();
+        }
+        line
+    });
+    lines.filter(|line| line.y.iter().any(Option::is_some)).collect()
+}
+
+/// The interval of a summary.
+fn ends(summary: &PointSummary) -> Option<(f64, f64)> {
+    summary.interval.map(|interval| (interval.low, interval.high))
+}
+
+/// The values of the other axes in words; absent when there are no others.
+fn label(start: &PlanStart, axis: usize, others: &[usize]) -> Option<String> {
+    let axes = start.axes.iter().enumerate().filter(|(number, _)| *number != axis);
+    let words: Vec<String> = axes
+        .zip(others)
+        .filter_map(|((_, axis), value)| {
+            Some(format!("{} {}", harmless(&axis.name), harmless(&axis.values.get(*value)?.label)))
+        })
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}

@@ -1,0 +1,265 @@
+//! The page as its readers meet it: what stands where, what is inside, and what foreign text cannot do.
+
+use linerate_model::{Caveat, CaveatKind};
+use proptest::prelude::*;
+
+use super::*;
+use crate::ndjson;
+use crate::samples_of_plans as plans;
+use crate::samples_of_runs as runs;
+
+const ASSETS: Assets<'_> = Assets { script: "draw()", style: "p{}" };
+
+pub(super) fn page(plan: Option<&Plan<'_>>, logs: &[Vec<Event>], assets: &Assets<'_>) -> String {
+    let records: Vec<RunRecord> = logs.iter().map(RunRecord::fold).collect();
+    let runs: Vec<Run<'_>> =
+        records.iter().zip(logs).map(|(record, events)| Run { record, events }).collect();
+    let mut out = Vec::new();
+    write(plan, &runs, assets, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn of(log: Vec<Event>) -> String {
+    page(None, &[log], &ASSETS)
+}
+
+/// The text between two marks.
+fn between<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
+    page.split_once(from).and_then(|(_, rest)| rest.split_once(to)).map(|(inside, _)| inside).unwrap()
+}
+
+pub(super) fn data(page: &str) -> serde_json::Value {
+    serde_json::from_str(between(page, "id=\"charts\">", "</script>")).unwrap()
+}
+
+fn position(page: &str, text: &str) -> usize {
+    page.find(text).unwrap_or_else(|| panic!("{text:?} is not in the page"))
+}
+
+#[test]
+fn the_verdict_comes_first_and_is_readable_without_the_script() {
+    let page = of(runs::tcp_run());
+    let order = [
+        "941.4 Mb/s</strong>",
+        "100.0 % of the ceiling: 1000BASE-T, MTU 1500, IPv4, TCP timestamps",
+        "The link is full: this is the maximum of 1000BASE-T at MTU 1500.",
+        "limited by: link, rule V02, confirmed",
+        "Raise net.ipv4.tcp_wmem",
+        "caveat: </strong>bbr was asked for",
+        "Results, counted at the receiver",
+        "data-chart=\"0\"",
+        "Every known limit",
+        "Linux 6.1.0",
+        "id=\"charts\"",
+        "id=\"log-0\"",
+    ];
+    let places: Vec<usize> = order.iter().map(|text| position(&page, text)).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</body></html>\n"));
+}
+
+#[test]
+fn an_impossible_figure_is_struck_out() {
+    let page = of(runs::impossible_run());
+    assert!(page.contains("<s>1.200 Gb/s</s> impossible"), "{page}");
+    assert!(page.contains("verdict bad"));
+}
+
+#[test]
+fn a_killed_run_says_so() {
+    let page = of(runs::killed_run());
+    assert!(page.contains("not finished") && page.contains("Not judged"));
+    assert!(page.contains("800.0 Mb/s"), "250 MB in 2.5 s");
+}
+
+#[test]
+fn nothing_in_the_page_is_loaded_from_elsewhere() {
+    let page = of(runs::tcp_run());
+    assert!(page.contains("default-src 'none'"));
+    for loads in ["src=", "href=\"http", "@import", "url("] {
+        assert!(!page.contains(loads), "{loads}");
+    }
+}
+
+#[test]
+fn the_chart_has_every_panel_that_was_measured_with_unit_ceiling_and_caveat() {
+    let mut log = runs::tcp_run();
+    let sample = runs::sample(1, linerate_model::Side::Sender, 0, 500, 9_000).1;
+    log.push(Event { body: sample, ..log[0].clone() });
+    let data = data(&of(log));
+    let upload = &data["charts"][1];
+    let axes: Vec<(&str, &str)> = upload["panels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|panel| (panel["y"]["label"].as_str().unwrap(), panel["y"]["unit"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        axes,
+        [
+            ("bit rate of payload", "bit/s"),
+            ("segments or datagrams in an interval", "1"),
+            ("windows", "bytes"),
+            ("round-trip time and jitter", "ns"),
+            ("busy share of processors", "ratio"),
+        ]
+    );
+    let rate = &upload["panels"][0];
+    // 58 837 500 bytes in half a second, three times; a step has its beginning too.
+    assert_eq!(
+        rate["lines"][0]["y"],
+        serde_json::json!([941_400_000, 941_400_000, 941_400_000, 941_400_000])
+    );
+    assert_eq!(rate["lines"][0]["x"], serde_json::json!([0, 0.5, 1, 1.5]));
+    assert_eq!(rate["levels"][0]["label"], "ceiling (link)");
+    assert_eq!(upload["bands"][0]["caveat"], true);
+    let names: Vec<&str> =
+        data["catalogue"].as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"tcp.srtt") && !names.contains(&"udp.jitter"), "{names:?}");
+}
+
+#[test]
+fn queues_of_the_emulated_network_stand_below_the_rate() {
+    let data = data(&of(runs::lab_run()));
+    let panel = &data["charts"][0]["panels"][0];
+    assert_eq!(panel["y"]["label"], "waiting data");
+    // The port that carried nothing has no queue to show.
+    let labels: Vec<&str> =
+        panel["lines"].as_array().unwrap().iter().map(|line| line["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["largest queue at port s>b", "largest queue at port s>a"]);
+}
+
+#[test]
+fn a_series_over_sizes_has_its_intervals_and_the_computed_line() {
+    let data = data(&of(runs::sweep_run()));
+    let [rates, times] = [&data["charts"][0]["panels"][0], &data["charts"][0]["panels"][1]];
+    assert_eq!((&rates["y"]["log"], &data["charts"][0]["x"]["log"]), (&true.into(), &true.into()));
+    assert_eq!(
+        (&times["lines"][0]["low"][0], &times["lines"][0]["high"][0]),
+        (&19_001.into(), &22_001.into())
+    );
+    // 20 us, and 4096 bytes at 8 Gb/s.
+    assert_eq!(
+        (&times["lines"][1]["style"], &times["lines"][1]["y"][6]),
+        (&"computed".into(), &24_096.into())
+    );
+}
+
+#[test]
+fn the_log_inside_can_be_read_again() {
+    use base64::Engine as _;
+    use std::io::Read as _;
+    let page = of(runs::udp_run());
+    let letters = between(&page, "id=\"log-0\">", "</script>");
+    let packed = base64::engine::general_purpose::STANDARD.decode(letters).unwrap();
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).unwrap();
+    assert_eq!(ndjson::read(&text).unwrap(), runs::udp_run());
+}
+
+#[test]
+fn several_runs_stand_side_by_side_before_each_of_them() {
+    let mut other = runs::tcp_run();
+    for event in &mut other {
+        event.run = "0badcafe".into();
+    }
+    let page = page(None, &[runs::tcp_run(), other], &ASSETS);
+    let places = ["2 runs", "Side by side", "id=\"run-0\"", "id=\"run-1\"", "id=\"log-1\""];
+    assert!(places.map(|text| position(&page, text)).is_sorted());
+    let chart = &data(&page)["charts"][0];
+    assert_eq!(
+        (&chart["panels"][0]["lines"][0]["label"], &chart["panels"][0]["lines"][1]["label"]),
+        (&"run 7f3a9c21".into(), &"run 0badcafe".into())
+    );
+}
+
+#[test]
+fn a_plan_says_first_what_does_not_hold_and_links_to_its_runs() {
+    let (events, record) = plans::two_axes();
+    let left_out = ["gone".to_owned()];
+    let plan = Plan { record: &record, events: &events, left_out: &left_out };
+    let page = page(Some(&plan), &plans::runs(), &ASSETS);
+    let order = [
+        "1 of 8 judgements do not hold",
+        "<th scope=\"row\">full</th>",
+        "window 64 KiB, delay 50 ms",
+        "Results: the median over the trials",
+        "data-chart=\"0\"",
+        "goodput, ab, upload, from 10.00 Mb/s to 940.0 Mb/s",
+        "href=\"#run-0\"",
+        "length = &quot;60s&quot;",
+        "1 run is not in this page",
+        "id=\"run-0\"",
+    ];
+    let places: Vec<usize> = order.iter().map(|text| position(&page, text)).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    // The failing point was judged by what was found there.
+    assert!(page.contains("goodput 10.00 Mb/s, not above 100.0 Mb/s"));
+}
+
+#[test]
+fn a_plan_has_a_line_for_each_value_of_the_other_axis_with_intervals_and_what_was_computed() {
+    let (events, record) = plans::two_axes();
+    let plan = Plan { record: &record, events: &events, left_out: &[] };
+    let chart = &data(&page(Some(&plan), &[], &ASSETS))["charts"][0];
+    assert_eq!(
+        (&chart["x"]["label"], &chart["x"]["unit"], &chart["x"]["log"]),
+        (&"window".into(), &"bytes".into(), &true.into())
+    );
+    let lines = chart["panels"][0]["lines"].as_array().unwrap();
+    let labels: Vec<&str> = lines.iter().map(|line| line["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["delay 1 ms", "delay 50 ms", "ceiling, delay 1 ms", "ceiling, delay 50 ms"]);
+    assert_eq!(lines[1]["x"], serde_json::json!([65_536, 1_048_576, 16_777_216]));
+    assert_eq!(lines[1]["y"], serde_json::json!([10_000_000, 160_000_000, 900_000_000]));
+    assert_eq!((&lines[1]["low"][0], &lines[1]["high"][0]), (&9_000_000.into(), &11_000_000.into()));
+    // The value that is no number has no place on the axis, and a row in the table.
+    assert_eq!(lines[0]["x"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_matrix_shows_each_pair_of_hosts_and_the_share_of_its_largest() {
+    let (events, record) = plans::all_pairs();
+    let plan = Plan { record: &record, events: &events, left_out: &[] };
+    let page = page(Some(&plan), &[], &ASSETS);
+    let matrix = between(&page, "goodput from host to host", "</figure>");
+    assert!(matrix.contains("--share:100.0%\">1.000 Gb/s") && matrix.contains("--share:50.0%\">500.0 Mb/s"));
+    // Nobody sends to himself.
+    assert_eq!(matrix.matches("<td class=\"number\">-</td>").count(), 3);
+}
+
+#[test]
+fn what_others_wrote_stays_text() {
+    let evil = "</script></style><script>alert(1)</script>&\"'<!--";
+    let mut log = runs::tcp_run();
+    for event in &mut log {
+        event.run = evil.into();
+        match &mut event.body {
+            linerate_model::Body::Host { info } => info.name = evil.into(),
+            linerate_model::Body::FlowPlanned(plan) => plan.name = evil.into(),
+            _ => {}
+        }
+    }
+    let caveat = Caveat { kind: CaveatKind::Neighbour, text: evil.into() };
+    log.push(Event { body: linerate_model::Body::Caveat { flow: Some(0), caveat }, ..log[0].clone() });
+    let page = of(log);
+    assert!(!page.contains("alert(1)</script>") && !page.contains("<script>alert"), "{page}");
+    // The scripts that we wrote: data, program, log.
+    assert_eq!(page.matches("<script").count(), 3);
+    assert_eq!(page.matches("</script>").count(), 3);
+    assert!(data(&page)["charts"][0]["title"].as_str().unwrap().contains("</script>"));
+}
+
+proptest! {
+    #[test]
+    fn any_name_is_one_text_and_the_data_stays_json(name in ".{0,40}") {
+        let mut log = runs::tcp_run();
+        for event in &mut log {
+            if let linerate_model::Body::FlowPlanned(plan) = &mut event.body {
+                plan.name.clone_from(&name);
+            }
+        }
+        let page = of(log);
+        prop_assert_eq!(page.matches("<script").count(), 3);
+        data(&page);
+    }
+}

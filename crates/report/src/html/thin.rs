@@ -1,0 +1,80 @@
+//! Long lines with fewer points, so that no peak is lost.
+
+use super::chart::{Line, Rounded};
+
+/// Parts of the axis that a drawing can tell apart: as many as a wide screen has columns for a chart.
+const PARTS: usize = 1000;
+
+/// `line` with the smallest and the largest value of each of 1000 parts of its axis, in their order; a line of up to
+/// twice as many points is left as it is.
+pub(super) fn thin(line: Line) -> Line {
+    let (Some(first), Some(last)) = (line.x.first(), line.x.last()) else { return line };
+    let (from, wide) = (first.0, last.0 - first.0);
+    if line.x.len() <= 2 * PARTS || wide <= 0.0 {
+        return line;
+    }
+    let part_of = |x: f64| (((x - from) / wide * PARTS as f64) as usize).min(PARTS - 1);
+    let mut kept = Vec::with_capacity(2 * PARTS);
+    let mut at = 0;
+    while at < line.x.len() {
+        let part = part_of(line.x[at].0);
+        let length = line.x[at..].iter().take_while(|x| part_of(x.0) == part).count().max(1);
+        kept.extend(extremes(&line.y, at, at + length));
+        at += length;
+    }
+    Line {
+        x: kept.iter().map(|at| line.x[*at]).collect(),
+        y: kept.iter().map(|at| line.y[*at]).collect(),
+        thinned_from: Some(line.x.len()),
+        ..line
+    }
+}
+
+/// The places of the smallest and the largest value between two places, in their order, and of a gap beside them.
+fn extremes(y: &[Option<Rounded>], from: usize, to: usize) -> Vec<usize> {
+    let known = || (from..to).filter_map(|at| Some((at, y[at]?.0)));
+    let low = known().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);
+    let high = known().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);
+    let gap = (from..to).find(|at| y[*at].is_none());
+    let mut kept: Vec<usize> = low.into_iter().chain(high).chain(gap).collect();
+    kept.sort_unstable();
+    kept.dedup();
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::chart::Style;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn line(y: Vec<Option<f64>>) -> Line {
+        Line::of("a", Style::Line, y.into_iter().enumerate().map(|(at, y)| (at as f64, y)))
+    }
+
+    #[test]
+    fn a_short_line_stays_and_a_long_one_keeps_its_single_peak() {
+        let short = line(vec![Some(1.0); 2000]);
+        assert_eq!(thin(short.clone()), short);
+        let mut y = vec![Some(1.0); 100_000];
+        (y[77_777], y[77_801]) = (Some(9.0), None);
+        let thinned = thin(line(y));
+        assert_eq!(thinned.thinned_from, Some(100_000));
+        assert!(thinned.x.len() <= 3 * PARTS, "{}", thinned.x.len());
+        let at = thinned.x.iter().position(|x| x.0 == 77_777.0).unwrap();
+        assert_eq!(thinned.y[at].map(|y| y.0), Some(9.0));
+        assert!(thinned.y.contains(&None));
+    }
+
+    proptest! {
+        #[test]
+        fn the_ends_of_the_values_survive(y in proptest::collection::vec(proptest::option::of(-1e9..1e9_f64), 2001..4000)) {
+            let thinned = thin(line(y.clone()));
+            let known: Vec<f64> = y.into_iter().flatten().collect();
+            let left: Vec<f64> = thinned.y.iter().flatten().map(|y| y.0).collect();
+            let ends = |values: &[f64]| (values.iter().copied().fold(f64::MAX, f64::min), values.iter().copied().fold(f64::MIN, f64::max));
+            prop_assert_eq!(ends(&left), ends(&known));
+            prop_assert!(thinned.x.is_sorted_by(|a, b| a.0 <= b.0));
+        }
+    }
+}

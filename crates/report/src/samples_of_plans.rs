@@ -1,0 +1,164 @@
+//! Plans that were carried out, written by hand.
+
+use std::collections::BTreeMap;
+
+use linerate_model::{
+    Body, Direction, Event, Outcome, PlanAxis, PlanFile, PlanFlow, PlanHost, PlanJudgement, PlanPoint,
+    PlanRecord, PlanStart, PlanValue, PointSummary, SummaryInterval, TrialEnd, TrialRun, World,
+};
+use linerate_units::{Span, Timestamp};
+
+use crate::samples_of_runs as runs;
+
+fn log(bodies: Vec<Body>) -> (Vec<Event>, PlanRecord) {
+    let numbered = bodies.into_iter().zip(0_u64..).map(|(body, seq)| Event {
+        run: "91a0".into(),
+        host: 0,
+        seq,
+        at: Timestamp::from_ns(seq * 1_000_000),
+        body,
+    });
+    let log: Vec<Event> = numbered.collect();
+    let record = PlanRecord::fold(&log);
+    (log, record)
+}
+
+fn start(name: &str, axes: Vec<PlanAxis>, hosts: &[&str], flows: Vec<PlanFlow>) -> PlanStart {
+    let mut points = vec![Vec::new()];
+    for axis in &axes {
+        points = points
+            .iter()
+            .flat_map(|point: &Vec<usize>| {
+                (0..axis.values.len()).map(|value| [point.as_slice(), &[value]].concat())
+            })
+            .collect();
+    }
+    let points = points.into_iter().enumerate();
+    PlanStart {
+        schema: "linerate.event/1".into(),
+        started_at: "2026-11-22T08:00:00Z".into(),
+        world: World::Lab,
+        linerate: "0.1.0".into(),
+        name: name.into(),
+        about: "How much window a long path needs.".into(),
+        notes: BTreeMap::from([("tester".to_owned(), "J. Doe".to_owned())]),
+        files: vec![PlanFile { name: "windows.toml".into(), text: "[plan]\nlength = \"60s\"\n".into() }],
+        set: vec!["test.duration=5s".into()],
+        hosts: hosts.iter().map(|name| PlanHost { name: (*name).into(), address: None }).collect(),
+        topology: Some("long-line".into()),
+        flows,
+        axes,
+        search: None,
+        points: points.map(|(number, values)| PlanPoint { id: id(number), values }).collect(),
+        repeats: 7,
+        order: "shuffled".into(),
+        seed: 42,
+        estimate: Span::from_secs(600),
+    }
+}
+
+fn id(number: usize) -> String {
+    format!("{number:016x}")
+}
+
+fn flow(name: &str, from: &str, to: &str) -> PlanFlow {
+    PlanFlow { name: name.into(), from: from.into(), to: to.into(), background: false }
+}
+
+fn axis(name: &str, unit: &str, values: &[(&str, Option<f64>)]) -> PlanAxis {
+    let values = values.iter().map(|(label, number)| PlanValue { label: (*label).into(), number: *number });
+    PlanAxis { name: name.into(), unit: Some(unit.into()), values: values.collect() }
+}
+
+fn summary(point: usize, flow: &str, quantity: &str, unit: &str, median: f64) -> Body {
+    let ends = SummaryInterval { low: median * 0.9, high: median * 1.1, coverage: 0.984_375 };
+    Body::PointSummed(PointSummary {
+        point: id(point),
+        flow: flow.into(),
+        direction: Direction::Upload,
+        quantity: quantity.into(),
+        unit: Some(unit.into()),
+        values: vec![median; 7],
+        median: Some(median),
+        interval: Some(ends),
+        words: Vec::new(),
+    })
+}
+
+/// Window against delay: goodput is the window in a round trip, up to the line; at one point too little.
+pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
+    let windows = [
+        ("64 KiB", Some(65_536.0)),
+        ("1 MiB", Some(1_048_576.0)),
+        ("16 MiB", Some(16_777_216.0)),
+        ("default", None),
+    ];
+    let delays = [("1 ms", Some(1e6)), ("50 ms", Some(5e7))];
+    let axes = vec![axis("window", "bytes", &windows), axis("delay", "ns", &delays)];
+    let start = start("windows", axes, &["a", "b"], vec![flow("ab", "a", "b")]);
+    let goodput = [500e6, 10e6, 940e6, 160e6, 940e6, 900e6, 940e6, 800e6];
+    let mut bodies = vec![Body::PlanStarted(Box::new(start))];
+    for repeat in 0..2 {
+        bodies.extend((0..goodput.len()).map(|point| {
+            let runs = vec![TrialRun {
+                flow: "ab".into(),
+                run: if point == 0 && repeat == 0 {
+                    "7f3a9c21".into()
+                } else {
+                    format!("{repeat}{point:07}")
+                },
+                outcome: if point == 1 { Outcome::Failed } else { Outcome::Completed },
+                reason: (point == 1).then(|| "the server went away".into()),
+                began: None,
+                late: None,
+                clock_error: None,
+            }];
+            Body::TrialEnded(TrialEnd { point: id(point), repeat, content: id(99), step: None, runs })
+        }));
+    }
+    for (point, goodput) in goodput.into_iter().enumerate() {
+        bodies.push(summary(point, "ab", "goodput", "bit/s", goodput));
+        let ceiling = if point % 2 == 0 { 941e6 } else { 941e6_f64.min(goodput * 1.05) };
+        bodies.push(summary(point, "ab", "ceiling", "bit/s", ceiling));
+        bodies.push(summary(point, "ab", "retransmits", "1", point as f64 * 3.0));
+        bodies.push(summary(point, "ab", "rtt_p95", "ns", if point % 2 == 0 { 1.2e6 } else { 51e6 }));
+        let words = vec!["link".to_owned(), "link".to_owned()];
+        let mut verdict = summary(point, "ab", "verdict", "1", 0.0);
+        if let Body::PointSummed(verdict) = &mut verdict {
+            (verdict.words, verdict.values, verdict.median, verdict.interval) =
+                (words, Vec::new(), None, None);
+        }
+        bodies.push(verdict);
+    }
+    bodies.extend((0..8).map(|point| {
+        Body::Judged(PlanJudgement {
+            assertion: "full".into(),
+            point: id(point),
+            flow: "ab".into(),
+            direction: Direction::Upload,
+            holds: point != 1,
+            found: (point == 1).then(|| "goodput 10.00 Mb/s, not above 100.0 Mb/s".into()),
+        })
+    }));
+    bodies.push(Body::RunEnded { outcome: Outcome::Completed, reason: None });
+    log(bodies)
+}
+
+/// Three hosts, each to each; the flows that the last one sends get half.
+pub(crate) fn all_pairs() -> (Vec<Event>, PlanRecord) {
+    let hosts = ["a", "b", "c"];
+    let pairs =
+        || hosts.iter().flat_map(|from| hosts.iter().filter(move |to| *to != from).map(move |to| (from, to)));
+    let flows = pairs().map(|(from, to)| flow(&format!("{from}{to}"), from, to)).collect();
+    let mut bodies = vec![Body::PlanStarted(Box::new(start("matrix", Vec::new(), &hosts, flows)))];
+    bodies.extend(pairs().map(|(from, to)| {
+        let goodput = if *from == "c" { 5e8 } else { 1e9 };
+        summary(0, &format!("{from}{to}"), "goodput", "bit/s", goodput)
+    }));
+    log(bodies)
+}
+
+/// The runs of the first plan that are in its page.
+pub(crate) fn runs() -> Vec<Vec<Event>> {
+    vec![runs::tcp_run()]
+}

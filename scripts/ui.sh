@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The front end: ui.sh checks, tests and builds it; `ui.sh build` only builds. Packages come as the lock file says.
+set -euo pipefail
+cd "$(dirname "$0")/../ui"
+
+for program in node npm; do
+    command -v "$program" >/dev/null || { echo "missing: $program; install Node.js 20.19 or newer and try again" >&2; exit 1; }
+done
+if ! node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)'; then
+    echo "Node.js $(node --version) is too old: install 20.19 or newer and try again" >&2
+    exit 1
+fi
+# Nothing is fetched again while the lock file is the one that was installed.
+if ! cmp -s package-lock.json node_modules/.installed; then
+    npm ci --no-fund --no-audit --loglevel=error
+    cp package-lock.json node_modules/.installed
+fi
+if [ "${1:-}" != build ]; then
+    npm run --silent check
+    npm test --silent
+fi
+npm run --silent build -- --logLevel warn --outDir node_modules/.built
+# Files that stay the same keep their time, so that the program is not built again for nothing.
+for file in report.js report.css; do
+    cmp -s "node_modules/.built/$file" "dist/$file" || cp "node_modules/.built/$file" "dist/$file"
+done

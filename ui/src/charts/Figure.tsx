@@ -1,0 +1,128 @@
+// A figure: its panels below each other on one axis. It is drawn when it comes near the screen, and again when the
+// page becomes wider, darker, or is printed.
+
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Chart, Entry } from "../page";
+import { ROW } from "./bands";
+import { extent } from "./data";
+import { Plot } from "./Plot";
+import { type Theme, theme } from "./theme";
+
+export interface FigureProps {
+  chart: Chart;
+  catalogue: Map<string, Entry>;
+  /** Pixels of a panel: the first, and those below it. */
+  heights: [number, number];
+}
+
+/** Width of a chart on paper, in CSS pixels: what is left of A4 and Letter beside the margins. */
+const PAPER = 640;
+
+export function Figure({ chart, catalogue, heights }: FigureProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const key = useId();
+  const paper = useMedia("print");
+  const printing = useAsked() || paper;
+  const dark = useMedia("(prefers-color-scheme: dark)");
+  const near = useNear(place);
+  const wide = useWidth(place);
+  const [colours, setColours] = useState<Theme>();
+  // The colours of the style sheet follow from these two.
+  useLayoutEffect(() => {
+    if (place.current) setColours(theme(place.current));
+  }, [dark, paper]);
+  const width = printing ? Math.min(wide || PAPER, PAPER) : wide;
+  const ends = useMemo(() => extent(chart.panels, chart.bands ?? [], chart.x), [chart]);
+  const frames = useMemo(() => {
+    if (!colours || width <= 0) return [];
+    return chart.panels.map((_, number) => ({
+      width,
+      height:
+        (number === 0 ? heights[0] + (chart.bands?.length ?? 0) * ROW : heights[1]) +
+        (number === chart.panels.length - 1 ? 32 : 0),
+      key,
+      x: chart.x,
+      extent: ends,
+      bands: chart.bands ?? [],
+      first: number === 0,
+      last: number === chart.panels.length - 1,
+      theme: colours,
+    }));
+  }, [chart, colours, width, key, ends, heights]);
+  const shown = near || printing;
+  const thinned = Math.max(
+    0,
+    ...chart.panels.flatMap((panel) => panel.lines.map((line) => line.thinned_from ?? 0)),
+  );
+  return (
+    <div ref={place} class="panels" style={shown ? undefined : { minHeight: `${heights[0]}px` }}>
+      {shown &&
+        chart.panels.map((panel, number) => {
+          const frame = frames[number];
+          return frame && <Plot key={panel.y.label} panel={panel} frame={frame} catalogue={catalogue} />;
+        })}
+      {thinned > 0 && (
+        <p class="faint">
+          Drawn from the smallest and the largest value in each thousandth of the time, of up to {thinned}{" "}
+          samples.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function useMedia(query: string): boolean {
+  const media = useMemo(() => matchMedia(query), [query]);
+  const [matches, setMatches] = useState(media.matches);
+  useLayoutEffect(() => {
+    const changed = () => setMatches(media.matches);
+    media.addEventListener("change", changed);
+    return () => media.removeEventListener("change", changed);
+  }, [media]);
+  return matches;
+}
+
+/** Whether the page is being printed: said before it is laid out for paper, or by the media it is shown on. */
+function useAsked(): boolean {
+  const [asked, setAsked] = useState(false);
+  useLayoutEffect(() => {
+    const begin = () => setAsked(true);
+    const end = () => setAsked(false);
+    addEventListener("beforeprint", begin);
+    addEventListener("afterprint", end);
+    return () => {
+      removeEventListener("beforeprint", begin);
+      removeEventListener("afterprint", end);
+    };
+  }, []);
+  return asked;
+}
+
+/** Whether the element was ever near the screen. */
+function useNear(place: { current: Element | null }): boolean {
+  const [near, setNear] = useState(false);
+  useEffect(() => {
+    if (!place.current) return;
+    const seen = (entries: IntersectionObserverEntry[]) => {
+      if (entries.some((entry) => entry.isIntersecting)) setNear(true);
+    };
+    const observer = new IntersectionObserver(seen, { rootMargin: "600px" });
+    observer.observe(place.current);
+    return () => observer.disconnect();
+  }, [place]);
+  return near;
+}
+
+function useWidth(place: { current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    if (!place.current) return;
+    const element = place.current;
+    const measure = () => setWidth(Math.floor(element.clientWidth));
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [place]);
+  return width;
+}

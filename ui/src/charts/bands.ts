@@ -1,0 +1,82 @@
+// Bands behind a plot: parts of the axis about which something is to be said, with the words in them.
+
+import type uPlot from "uplot";
+import type { Band } from "../page";
+import type { Theme } from "./theme";
+
+/** CSS pixels of a line of words. */
+export const ROW = 16;
+
+/**
+ * Draws the bands; their words only where `words` says so, so that they stand once in a figure. Words stand over the
+ * grid and below the lines. What concerns the whole time is a strip behind its words, so that the lines stay readable.
+ */
+export function bands(all: Band[], theme: Theme, words: boolean): uPlot.Plugin {
+  const parts = all.filter((band) => band.from !== undefined || band.to !== undefined);
+  return {
+    hooks: {
+      drawClear: (plot) => inside(plot, () => parts.map((band) => ground(plot, band, theme))),
+      drawAxes: (plot) => words && inside(plot, () => all.map((band, row) => say(plot, band, row, theme))),
+    },
+  };
+}
+
+/** Draws with everything outside of the plot cut off. */
+function inside(plot: uPlot, draw: () => void): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  draw();
+  ctx.restore();
+}
+
+function ends(plot: uPlot, band: Band): [number, number] {
+  const { left, width } = plot.bbox;
+  const from = band.from === undefined ? left : Math.max(left, plot.valToPos(band.from, "x", true));
+  return [from, band.to === undefined ? left + width : plot.valToPos(band.to, "x", true)];
+}
+
+function ground(plot: uPlot, band: Band, theme: Theme): void {
+  const [from, to] = ends(plot, band);
+  plot.ctx.fillStyle = band.caveat ? theme.caveat : theme.grid;
+  plot.ctx.fillRect(from, plot.bbox.top, to - from, plot.bbox.height);
+}
+
+function say(plot: uPlot, band: Band, row: number, theme: Theme): void {
+  const { ctx, bbox } = plot;
+  const ratio = devicePixelRatio;
+  const [from, to] = ends(plot, band);
+  const top = bbox.top + row * ROW * ratio;
+  if (band.from === undefined && band.to === undefined) {
+    ctx.fillStyle = band.caveat ? theme.caveat : theme.grid;
+    ctx.fillRect(from, top, to - from, (ROW - 1) * ratio);
+  }
+  ctx.fillStyle = theme.text;
+  ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+  ctx.textBaseline = "top";
+  const text = (band.caveat ? "⚠ " : "") + band.text;
+  // Words that have no room behind the beginning of their band end with it.
+  const right = bbox.left + bbox.width - 4 * ratio;
+  const after = from + 4 * ratio + ctx.measureText(text).width <= right;
+  ctx.textAlign = after || from === bbox.left ? "left" : "right";
+  const room = after || from === bbox.left ? right - from : right - bbox.left;
+  ctx.fillText(
+    shortened(ctx, text, room),
+    ctx.textAlign === "left" ? from + 4 * ratio : right,
+    top + 2 * ratio,
+  );
+}
+
+/** As much of `text` as there is room for; all of it stands beside the verdict. */
+export function shortened(
+  ctx: Pick<CanvasRenderingContext2D, "measureText">,
+  text: string,
+  room: number,
+): string {
+  if (ctx.measureText(text).width <= room) return text;
+  let length = text.length;
+  while (length > 0 && ctx.measureText(`${text.slice(0, length)}…`).width > room) length -= 1;
+  return length > 0 ? `${text.slice(0, length)}…` : "";
+}

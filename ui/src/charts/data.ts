@@ -1,0 +1,111 @@
+// From the lines of a panel to the aligned columns that uPlot draws.
+
+import uPlot from "uplot";
+import type { Axis, Band, Entry, Level, Line, Panel } from "../page";
+import { inUnit } from "../units";
+
+/** A column of a plot beside its axis. */
+export interface Column {
+  label: string;
+  /** Longer words, for the title of a legend entry. */
+  help?: string;
+  /** Number of its line, from which colour and dash follow. */
+  line: number;
+  role: "value" | "low" | "high" | "level";
+  style: Line["style"];
+}
+
+export interface Table {
+  columns: Column[];
+  data: uPlot.AlignedData;
+  /** What is too high to be drawn with the rest. */
+  above: Level[];
+}
+
+/** A level that far above every value is said, not drawn: the values would be a line at the bottom. */
+const FAR = 3;
+
+/** The columns of a panel over `extent`, the ends of the shared axis. */
+export function table(panel: Panel, extent: [number, number], catalogue: Map<string, Entry>): Table {
+  const columns: Column[] = [];
+  const tables: uPlot.AlignedData[] = [];
+  const add = (column: Column, x: number[], y: (number | null)[]) => {
+    columns.push(column);
+    tables.push([x, panel.y.log ? y.map((value) => (value !== null && value > 0 ? value : null)) : y]);
+  };
+  // A computed curve has the colour of the measured one that it belongs to: the first of the first, and so on.
+  const measured = panel.lines.filter((line) => line.style !== "computed").length;
+  panel.lines.forEach((line, place) => {
+    const number = line.style === "computed" ? place - measured : place;
+    const { label, style } = line;
+    const help = line.metric === undefined ? undefined : catalogue.get(line.metric)?.doc.trim();
+    add({ label, style, line: number, role: "value", ...(help ? { help } : {}) }, line.x, line.y);
+    if (line.high) add({ label: `${label}, high`, style, line: number, role: "high" }, line.x, line.high);
+    if (line.low) add({ label: `${label}, low`, style, line: number, role: "low" }, line.x, line.low);
+  });
+  const top = highest(panel.lines);
+  const above: Level[] = [];
+  for (const level of panel.levels ?? []) {
+    if (level.value > top * FAR) above.push(level);
+    else {
+      const column: Column = { label: level.label, style: "computed", line: columns.length, role: "level" };
+      add(column, extent, [level.value, level.value]);
+    }
+  }
+  // A last column without values stretches every panel of a figure over the same axis; it is not drawn.
+  const data = uPlot.join([...tables, [extent, [null, null]]]);
+  return { columns, data: data.slice(0, -1) as uPlot.AlignedData, above };
+}
+
+function highest(lines: Line[]): number {
+  let top = 0;
+  for (const { y } of lines) for (const value of y) if (value !== null && value > top) top = value;
+  return top;
+}
+
+/** The ends of the shared axis of a figure: all of its lines, and what its bands reach. */
+export function extent(panels: Panel[], bands: Band[], axis: Axis): [number, number] {
+  let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  const see = (x: number | undefined) => {
+    if (x === undefined || (axis.log && x <= 0)) return;
+    low = Math.min(low, x);
+    high = Math.max(high, x);
+  };
+  for (const { lines } of panels) {
+    for (const { x } of lines) {
+      see(axis.log ? x.find((value) => value > 0) : x[0]);
+      see(x[x.length - 1]);
+    }
+  }
+  for (const band of bands) {
+    see(band.from);
+    see(band.to);
+  }
+  if (low > high) return axis.log ? [1, 10] : [0, 1];
+  if (!axis.log) return low === high ? [low - 0.5, low + 0.5] : [low, high];
+  // The ticks of a logarithmic axis count from its end, so that has to be a round number.
+  const step = (value: number) =>
+    axis.unit === "bytes" ? 2 ** Math.floor(Math.log2(value)) : 10 ** Math.floor(Math.log10(value));
+  const ends = [Math.floor(low / step(low)) * step(low), Math.ceil(high / step(high)) * step(high)] as const;
+  return ends[0] === ends[1] ? [ends[0] / 2, ends[1] * 2] : [...ends];
+}
+
+/** What stands above a panel: its quantity, its unit, and what does not fit into it. */
+export function heading(panel: Panel, above: Level[]): string {
+  const unit = UNITS[panel.y.unit] ?? panel.y.unit;
+  const over = above.map(
+    (level) => `; ${level.label} ${inUnit(panel.y.unit, level.value)} is above the diagram`,
+  );
+  const none = highest(panel.lines) === 0 ? "; 0 throughout" : "";
+  return `${panel.y.label}${unit ? ` (${unit})` : ""}${none}${over.join("")}`;
+}
+
+/** Units as they are called beside an axis. */
+export const UNITS: Record<string, string> = {
+  "bit/s": "b/s",
+  bytes: "bytes",
+  ns: "seconds",
+  ratio: "%",
+  "1": "count",
+  s: "s",
+};

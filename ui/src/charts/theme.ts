@@ -1,0 +1,34 @@
+// Colours and dashes of charts, from the style sheet: a line is known by its dash and its label, not by colour alone.
+
+export interface Theme {
+  text: string;
+  faint: string;
+  grid: string;
+  caveat: string;
+  lines: string[];
+}
+
+const DASHES: number[][] = [[], [7, 4], [2, 3], [10, 3, 2, 3], [14, 4], [4, 2, 1, 2]];
+
+/** The dash of the line with this number; the first is solid. */
+export function dash(number: number): number[] {
+  return DASHES[number % DASHES.length] ?? [];
+}
+
+/** The colours as they are now. */
+export function theme(element: Element): Theme {
+  const style = getComputedStyle(element);
+  const value = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return {
+    text: value("text"),
+    faint: value("faint"),
+    grid: value("grid"),
+    caveat: value("caveat"),
+    lines: [1, 2, 3, 4, 5, 6].map((number) => value(`line-${number}`)),
+  };
+}
+
+/** The colour of the line with this number. */
+export function colour(theme: Theme, number: number): string {
+  return theme.lines[number % theme.lines.length] ?? theme.text;
+}

@@ -1,0 +1,77 @@
+// What the program wrote into the page: crates/report/src/html/chart.rs is the other side of these types.
+
+/** One metric, as the catalogue of the program describes it. */
+export interface Entry {
+  name: string;
+  doc: string;
+  unit: string;
+  kind: string;
+  better: string;
+  source: string;
+}
+
+export interface Axis {
+  label: string;
+  unit: string;
+  log: boolean;
+}
+
+export type Style = "line" | "steps" | "bars" | "points" | "computed";
+
+export interface Line {
+  label: string;
+  metric?: string;
+  style: Style;
+  /** Ascending. */
+  x: number[];
+  /** Null where nothing was measured. */
+  y: (number | null)[];
+  /** Ends of intervals; absent where there are none. */
+  low?: (number | null)[];
+  high?: (number | null)[];
+  /** Number of values of which only the smallest and largest of each part are here. */
+  thinned_from?: number;
+}
+
+export interface Level {
+  label: string;
+  value: number;
+}
+
+export interface Panel {
+  y: Axis;
+  lines: Line[];
+  levels?: Level[];
+}
+
+export interface Band {
+  from?: number;
+  to?: number;
+  text: string;
+  caveat: boolean;
+}
+
+export interface Chart {
+  kind: "time" | "cdf" | "sweep";
+  title: string;
+  x: Axis;
+  panels: Panel[];
+  bands?: Band[];
+}
+
+export interface Charts {
+  schema: string;
+  catalogue: Entry[];
+  charts: Chart[];
+}
+
+const SCHEMA = "linerate.charts/1";
+
+/** The charts of this page. */
+export function charts(root: ParentNode): Charts {
+  const text = root.querySelector("#charts")?.textContent;
+  if (!text) throw new Error("the page has no charts");
+  const found = JSON.parse(text) as Charts;
+  if (found.schema !== SCHEMA) throw new Error(`the page has ${found.schema}, this script draws ${SCHEMA}`);
+  return found;
+}

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import vectors from "../../fixtures/units.json";
+import { ABSENT, inUnit, tick } from "./units";
+
+// The program is held to the same file: crates/report/src/quantity.rs.
+test.each(vectors.vectors)("$value $unit is $text", ({ unit, value, text }) => {
+  expect(inUnit(unit, value)).toBe(text);
+});
+
+test("what was not measured is absent, not zero", () => {
+  expect([null, undefined, Number.NaN].map((value) => inUnit("bit/s", value))).toEqual([
+    ABSENT,
+    ABSENT,
+    ABSENT,
+  ]);
+});
+
+test("ticks have no digits that say nothing", () => {
+  const ticks = [
+    tick("bit/s", 5e8),
+    tick("bytes", 1.5 * 2 ** 20),
+    tick("ns", 2.5e6),
+    tick("ratio", 0.5),
+    tick("s", 0.30000000000000004),
+  ];
+  expect(ticks).toEqual(["500 Mb/s", "1.5 MiB", "2.5 ms", "50 %", "0.3"]);
+});

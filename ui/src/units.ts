@@ -1,0 +1,93 @@
+// Quantities for people, letter for letter as the program prints them: fixtures/units.json holds both to it.
+
+const RATES: [string, number][] = [
+  ["Tb/s", 1e12],
+  ["Gb/s", 1e9],
+  ["Mb/s", 1e6],
+  ["kb/s", 1e3],
+];
+const SIZES: [string, number][] = [
+  ["TiB", 2 ** 40],
+  ["GiB", 2 ** 30],
+  ["MiB", 2 ** 20],
+  ["KiB", 2 ** 10],
+];
+const TIMES: [string, number][] = [
+  ["s", 1e9],
+  ["ms", 1e6],
+  ["us", 1e3],
+  ["ns", 1],
+];
+
+/** What stands where nothing was measured. */
+export const ABSENT = "-";
+
+/** Bits per second, decimal, four digits. */
+export function bitrate(bps: number): string {
+  for (const [name, size] of RATES) {
+    const value = bps / size;
+    if (value >= 0.99995) {
+      const digits = value >= 999.95 ? 0 : value >= 99.995 ? 1 : value >= 9.9995 ? 2 : 3;
+      return `${fixed(value, digits)} ${name}`;
+    }
+  }
+  return `${fixed(bps, 0)} b/s`;
+}
+
+/** Bytes, binary; whole where they are. */
+export function bytes(count: number): string {
+  for (const [name, size] of SIZES) {
+    if (count >= size) return `${fixed(count / size, count % size === 0 ? 0 : 2)} ${name}`;
+  }
+  return `${fixed(count, 0)} B`;
+}
+
+/** A time in nanoseconds. */
+export function span(ns: number): string {
+  const [name, size] = (ns === 0 ? undefined : TIMES.find(([, size]) => ns >= size)) ?? ["s", 1e9];
+  const value = ns / size;
+  return `${fixed(value, ns % size === 0 ? 0 : value < 9.995 ? 2 : 1)} ${name}`;
+}
+
+/** A share as percent. */
+export function ratio(share: number): string {
+  const percent = share * 100;
+  if (percent === 0 || percent >= 0.1) return `${fixed(percent, 1)} %`;
+  if (percent >= 0.01) return `${fixed(percent, 3)} %`;
+  return `${percent.toExponential(2).replace("e+", "e")} %`;
+}
+
+/** A value in a unit of the metric catalogue. */
+export function inUnit(unit: string, value: number | null | undefined): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return ABSENT;
+  const of = { "bit/s": bitrate, bytes, ns: span, ratio }[unit];
+  if (of && value >= 0) return of(unit === "ns" || unit === "bytes" ? Math.round(value) : value);
+  if (unit === "s") return `${shortest(value)} s`;
+  return shortest(value);
+}
+
+/** The same without digits that say nothing, for the ticks of an axis. */
+export function tick(unit: string, value: number): string {
+  if (unit === "s") return shortest(value);
+  const [number = "", name] = inUnit(unit, value).split(" ");
+  const bare = number.includes(".") && !number.includes("e") ? number.replace(/\.?0+$/, "") : number;
+  return name ? `${bare} ${name}` : bare;
+}
+
+function shortest(value: number): string {
+  return String(Number(value.toPrecision(4)));
+}
+
+/** Halves are rounded to the even digit, as the program does; both round the exact value of the number otherwise. */
+function fixed(value: number, digits: number): string {
+  const scaled = value * 10 ** digits;
+  if (Number.isInteger(scaled * 2) && !Number.isInteger(scaled) && Math.abs(scaled) < 2 ** 50) {
+    const down = Math.floor(scaled);
+    // Only an exact half is a tie: the scaling itself may round.
+    if ((down + 0.5) / 10 ** digits === value) {
+      const even = down % 2 === 0 ? down : down + 1;
+      return (even / 10 ** digits).toFixed(digits);
+    }
+  }
+  return value.toFixed(digits);
+}

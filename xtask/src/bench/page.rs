@@ -1,0 +1,116 @@
+//! The report of a long run: how long it takes to make, and to open.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::figure::{Bar, Figure, Readings};
+use super::process::Process;
+use super::tools::{PATIENCE, wall_seconds};
+use super::{Bench, Outcome, report};
+
+/// Samples of the run, half of them of each end.
+const SAMPLES: u64 = 1_000_000;
+
+/// Names of the figures, in the order in which they are measured.
+pub(super) const NAMES: [&str; 2] = ["report-make-time", "report-open-time"];
+
+/// Both figures.
+pub(super) fn run(bench: &Bench) -> Result<Outcome, String> {
+    report::progress(NAMES[0]);
+    let (log, archive) = (bench.folder.join("long.jsonl"), bench.folder.join("long.sqlite"));
+    let page = bench.folder.join("long.html");
+    let result = measure(bench, &log, &archive, &page);
+    for path in [log, archive, page] {
+        let _ = fs::remove_file(path);
+    }
+    result
+}
+
+fn measure(bench: &Bench, log: &Path, archive: &Path, page: &Path) -> Result<Outcome, String> {
+    write_log(log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
+    let words = |words: &[&str]| -> Vec<String> {
+        let program = bench.linerate.display().to_string();
+        let archive = ["--archive".to_owned(), archive.display().to_string()];
+        std::iter::once(program).chain(words.iter().map(|word| (*word).to_owned())).chain(archive).collect()
+    };
+    let (log, page_name) = (log.display().to_string(), page.display().to_string());
+    wall_seconds(bench, &words(&["import", &log]))?;
+    let make = words(&["report", "long", "--output", &page_name]);
+    let times = if bench.pairs > 1 { 3 } else { 1 };
+    let all = (0..times).map(|_| wall_seconds(bench, &make)).collect::<Result<Vec<f64>, _>>()?;
+    let size = fs::metadata(page).map_err(|e| format!("there is no page ({e}); type: make ui"))?.len();
+    let note = format!("{SAMPLES} samples out of the archive, a page of {} MiB", size >> 20);
+    let mut figures = vec![Readings { all, note: Some(note) }.figure(NAMES[0], "s", Bar::Below(5.0))?];
+    if let Some(opened) = open(bench, page, times)? {
+        figures.push(opened);
+    }
+    Ok(Outcome::Measured(figures))
+}
+
+/// Until the page is there and its first chart is drawn; absent where nothing can open it.
+fn open(bench: &Bench, page: &Path, times: usize) -> Result<Option<Figure>, String> {
+    let script = crate::tree::root()?.join("ui/e2e/open.mjs");
+    if !script.with_file_name("../node_modules").is_dir() || !chromium() {
+        println!("{:<22} skipped: it needs Chromium and make ui", NAMES[1]);
+        return Ok(None);
+    }
+    let command = ["node".to_owned(), script.display().to_string(), page.display().to_string()];
+    let seconds = |_| {
+        let output = Process::start(bench, &command)?.finish(PATIENCE, |_| ())?;
+        let times: serde_json::Value =
+            serde_json::from_slice(&output).map_err(|e| format!("open.mjs printed no JSON: {e}"))?;
+        let ends = ["load_ms", "drawn_ms"].map(|name| times[name].as_f64());
+        let [Some(load), Some(drawn)] = ends else { return Err(format!("no times in {times}")) };
+        Ok(load.max(drawn) / 1e3)
+    };
+    let all = (0..times).map(seconds).collect::<Result<Vec<f64>, String>>()?;
+    let note = "Chromium, from the disk, until all is loaded and the first chart drawn".to_owned();
+    Readings { all, note: Some(note) }.figure(NAMES[1], "s", Bar::Below(2.0)).map(Some)
+}
+
+fn chromium() -> bool {
+    let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
+    let known =
+        ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].map(PathBuf::from);
+    named.into_iter().chain(known).any(|path| path.is_file())
+}
+
+/// A log with the events of a run and no more in them than the fold needs.
+fn write_log(path: &Path) -> std::io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    let mut seq = 0_u64;
+    let mut say = |body: std::fmt::Arguments<'_>| {
+        seq += 1;
+        writeln!(out, "{{\"run\":\"long\",\"host\":0,\"seq\":{},\"at_ns\":{seq},\"body\":{body}}}", seq - 1)
+    };
+    say(format_args!(
+        "{{\"kind\":\"run_started\",\"schema\":\"linerate.event/1\",\"started_at\":\"2026-11-22T00:00:00Z\",\
+         \"world\":\"hosts\",\"linerate\":\"0.1.0\",\"target\":\"long\",\"spec\":{{}}}}"
+    ))?;
+    say(format_args!(
+        "{{\"kind\":\"flow_planned\",\"flow\":0,\"name\":\"upload\",\"from\":\"a\",\"to\":\"b\",\
+         \"transport\":\"tcp\",\"direction\":\"upload\",\"streams\":1}}"
+    ))?;
+    for tick in 0..SAMPLES / 2 {
+        let (start, end) = (tick * 10_000_000, (tick + 1) * 10_000_000);
+        // Figures that change in every interval, as measured ones do, so that packing them is no lighter work.
+        let noise =
+            tick.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407) >> 44;
+        let (bytes, rtt) = (1_000_000 + noise, 20_000_000 + noise * 7);
+        let rate = bytes * 800;
+        let (cwnd, busy) = (bytes * 3, (noise % 10_000) as f64 / 1e4);
+        let sample = "\"kind\":\"sample\",\"flow\":0,\"sample\"";
+        say(format_args!(
+            "{{{sample}:{{\"side\":\"sender\",\"start_ns\":{start},\"end_ns\":{end},\"readings\":{{\"flow.bytes\":{bytes},\
+             \"flow.bitrate\":{rate},\"host.busy\":{busy},\"tcp.cwnd\":{cwnd},\"tcp.retransmits\":{},\"tcp.srtt\":{rtt}}}}}}}",
+            noise % 5
+        ))?;
+        say(format_args!(
+            "{{{sample}:{{\"side\":\"receiver\",\"start_ns\":{start},\"end_ns\":{end},\"readings\":{{\"flow.bytes\":{bytes},\
+             \"flow.bitrate\":{rate},\"host.busy\":{busy}}}}}}}"
+        ))?;
+    }
+    say(format_args!("{{\"kind\":\"run_ended\",\"outcome\":\"completed\"}}"))?;
+    out.flush()
+}
