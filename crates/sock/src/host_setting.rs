@@ -144,11 +144,16 @@ impl HostSetting {
         }
     }
 
-    /// True if one state is what the other one says. Of a discipline that was set here only its name is known before.
+    /// True if a state is the expected one. Of a discipline that is set here only its name is known before, and of the
+    /// kernel's own nothing but that it is the kernel's own.
     #[must_use]
     pub fn is_same(self, state: &str, expected: &str) -> bool {
-        let short = self == Self::RootDiscipline && expected.split(' ').count() == 2;
-        if short { state.split(' ').take(2).eq(expected.split(' ')) } else { state == expected }
+        let words = match (self, expected.split(' ').count()) {
+            (Self::RootDiscipline, _) if root::is_kernels_own(expected) => 1,
+            (Self::RootDiscipline, 2) => 2,
+            _ => return state == expected,
+        };
+        state.split(' ').take(words).eq(expected.split(' ').take(words))
     }
 }
 
@@ -297,7 +302,11 @@ mod tests {
         assert!(root.is_same("fq 6c72: 0102", "fq 6c72:"));
         assert!(!root.is_same("fq 6c73: 0102", "fq 6c72:"));
         assert!(!root.is_same("fq 8001: 0102", "fq 8001: 0103"), "one that was found is compared wholly");
-        assert!(root.is_same("default noqueue", "default noqueue"));
+        assert!(
+            root.is_same("default fq", "default noqueue"),
+            "the kernel's own may have become another one"
+        );
+        assert!(!root.is_same("noqueue 8001: ", "default noqueue"));
         assert!(!HostSetting::TcpRmem.is_same("1 2 3", "1 2"));
     }
 

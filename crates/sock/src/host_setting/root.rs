@@ -20,6 +20,10 @@ const OURS: [u16; 2] = [0x6c72, 0x6c73];
 const REPEATABLE: [&str; 8] = ["fq", "fq_codel", "codel", "pfifo", "bfifo", "pfifo_fast", "noqueue", "tbf"];
 const DEFAULT: &str = "default";
 
+pub(super) fn is_kernels_own(state: &str) -> bool {
+    state.split(' ').next() == Some(DEFAULT)
+}
+
 /// `default KIND` for what the kernel attached by itself, else `KIND HANDLE: OPTIONS`, the options in hexadecimal digits.
 pub(super) fn read(interface: &str) -> Result<String, SockError> {
     let index = index_of(interface)?;
