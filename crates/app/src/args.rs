@@ -137,6 +137,8 @@ pub(crate) struct ServeArgs {
     /// Be an agent too: whoever has the token in this file may have tests run from here
     #[arg(long, value_name = "FILE")]
     pub(crate) agent_token_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) run: crate::cmd::RunFolder,
     /// Print what happens as JSON, one object a line, on stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -13,6 +13,7 @@ mod path_values;
 mod plan;
 mod reference;
 mod serve;
+mod settings_folder;
 mod stand_in;
 mod sweep;
 mod test;
@@ -24,6 +25,7 @@ pub(crate) use envelope::EnvelopeArgs;
 pub(crate) use lab::LabArgs;
 pub(crate) use path_values::above_zero;
 pub(crate) use plan::PlanArgs;
+pub(crate) use settings_folder::RunFolder;
 pub(crate) use stand_in::{InstallLinksArgs, Tool};
 
 use crate::args::{Cli, Command};

@@ -34,7 +34,7 @@ pub struct Restored {
 }
 
 /// What the journal says of settings in this network namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leftovers {
     /// The process that wrote it; absent where it says none.
