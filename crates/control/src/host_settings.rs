@@ -67,7 +67,7 @@ pub fn leftovers(folder: &Path) -> Result<Option<Leftovers>, ControlError> {
 /// The journal cannot be read or written.
 pub fn restore_leftovers(folder: &Path) -> Result<Restored, ControlError> {
     let place = Place::here(folder);
-    if !place.journal.exists() {
+    if !place.is_used() {
         return Ok(Restored::default());
     }
     match place.take()? {

@@ -80,6 +80,7 @@ impl Coordinator {
             troubles.extend(self.restore_settings());
             return Err(troubles);
         }
+        answers.sort_by_key(|(host, _)| *host);
         let told = answers.into_iter().map(|(host, answer)| HostSettings { host, in_force: answer.in_force });
         Ok(told.filter(|host| !host.in_force.is_empty()).collect())
     }

@@ -43,6 +43,11 @@ impl Place {
         }
     }
 
+    /// True if somebody has changed settings here, or was about to, and has not cleared up.
+    pub(super) fn is_used(&self) -> bool {
+        self.journal.exists() || self.lock.exists()
+    }
+
     /// True if a living process has the lock.
     pub(super) fn is_taken(&self) -> bool {
         let lock = File::open(&self.lock);
@@ -116,9 +121,9 @@ mod tests {
     fn one_has_the_place_at_a_time_and_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::here(&folder.path().join("settings"));
-        assert!(!place.is_taken() && !place.folder.exists(), "looking makes nothing");
+        assert!(!place.is_used() && !place.is_taken() && !place.folder.exists(), "looking makes nothing");
         let held = place.clone().take().unwrap().unwrap();
-        assert!(place.is_taken());
+        assert!(place.is_taken() && place.is_used());
         assert!(place.clone().take().unwrap().is_none());
         fs::write(&place.journal, "x").unwrap();
         held.clear().unwrap();
