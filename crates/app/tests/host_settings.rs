@@ -19,7 +19,7 @@ use support::{Folder, Net, PATIENCE, Process, Server, Side, eventually, pause, s
 const SECRET: &str = "a secret that these tests share";
 /// Names what another process of this program shall do.
 const COORDINATE: &str = "LINERATE_TEST_COORDINATOR";
-const NO_STOP: AtomicBool = AtomicBool::new(false);
+static NO_STOP: AtomicBool = AtomicBool::new(false);
 
 /// The settings of a point that every host here can have, none of them what it has anyway.
 const POINT: [(&str, &str); 5] = [
@@ -378,8 +378,8 @@ fn coordinate(how: &str) {
         if coordinator.apply_settings(&wanted, &NO_STOP).is_err() {
             return;
         }
-        while how == "once" {
-            coordinator.rest(Span::from_secs(1), &NO_STOP);
+        if how == "once" {
+            return coordinator.rest(Span::from_secs(600), &NO_STOP);
         }
     }
 }
