@@ -3,12 +3,12 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use linerate_control::{Coordinator, FlowJob, Group, HostRef, Log, Rig, Target, Trouble};
+use linerate_control::{Coordinator, FlowJob, Group, HostRef, Log, Rig, SETTINGS, Target, Trouble};
 use linerate_model::{Outcome, TestSpec};
 use linerate_proto::agent::Token;
 use linerate_sock::host_setting::HostSetting;
@@ -59,9 +59,14 @@ impl Rigged {
     }
 
     fn start(&mut self, host: &'static str) {
+        self.start_with(host, &[]);
+    }
+
+    fn start_with(&mut self, host: &'static str, args: &[&str]) {
         let token = self.folder.file("token");
-        let args = ["serve", "-p", "5201", "--json", "--agent-token-file", &token];
-        self.agents.insert(host, Server::from(self.command(host, &args)));
+        let serve = ["serve", "-p", "5201", "--json", "--agent-token-file", &token];
+        let agent = Server::from(self.command(host, &[&serve[..], args].concat()));
+        self.agents.insert(host, agent);
     }
 
     /// Runs `work` at a host.
@@ -229,15 +234,17 @@ fn a_coordinator_killed_at_any_moment_leaves_the_hosts_as_they_were() {
     let rigged = Rigged::new();
     let before = rigged.state();
     let mut seen_changed = 0;
-    for round in 0..12_u64 {
+    for (rounds, round) in (0..30_u64).enumerate() {
         let child = rigged.child();
         eventually("it has begun to change settings", || (rigged.state() != before).then_some(()));
         pause(Duration::from_millis(round * 17 % 97));
         signal(child.pid(), "KILL");
         seen_changed += u32::from(rigged.state() != before);
-        eventually("the agents put everything back", || {
-            (rigged.state() == before && rigged.is_clean()).then_some(())
-        });
+        for agent in rigged.agents.values() {
+            agent.await_events("ended", rounds + 1);
+        }
+        assert_eq!(rigged.state(), before, "round {round}");
+        assert!(rigged.is_clean(), "round {round}");
         drop(child);
     }
     assert!(seen_changed > 0, "no kill came while settings were changed");
@@ -249,7 +256,7 @@ fn an_agent_killed_at_any_moment_puts_the_hosts_settings_back_at_its_next_start(
     let mut rigged = Rigged::new();
     let before = rigged.state();
     let mut left_over = 0;
-    for round in 0..30_u64 {
+    for (rounds, round) in (0..30_u64).enumerate() {
         let child = rigged.child();
         eventually("it has begun to change settings", || (rigged.state() != before).then_some(()));
         // From the first change on through several rounds of setting and putting back.
@@ -258,10 +265,9 @@ fn an_agent_killed_at_any_moment_puts_the_hosts_settings_back_at_its_next_start(
         agent.signal("KILL");
         agent.finish(PATIENCE);
         drop(child);
-        eventually("the other agent lives and puts back", || {
-            let b = rigged.state().split_off(HostSetting::ALL.len());
-            (b == before[HostSetting::ALL.len()..]).then_some(())
-        });
+        // The other agent lives: when its coordinator is gone it has put everything back.
+        rigged.agents["b"].await_events("ended", rounds + 1);
+        assert_eq!(rigged.state().split_off(HostSetting::ALL.len()), before[HostSetting::ALL.len()..]);
         let changed = rigged.state() != before;
         left_over += u32::from(changed);
         let doctor = Process::start(rigged.command("a", &["doctor", "--json"])).finish(PATIENCE);
@@ -346,6 +352,37 @@ impl Rigged {
         command.env(COORDINATE, how);
         Process::start(command)
     }
+}
+
+/// The names that a plan may give to a host's settings are those that an agent can set.
+#[test]
+fn a_plan_asks_for_nothing_that_agents_cannot_set_and_may_ask_for_all_they_can() {
+    let mut command = support::linerate();
+    command.args(["schema", "plan"]);
+    let schema = Process::start(command).finish(PATIENCE).json();
+    let keys = schema["$defs"]["host"]["properties"].as_object().unwrap().keys();
+    let asked: BTreeSet<&str> =
+        keys.map(String::as_str).filter(|key| !["address", "port", "interface"].contains(key)).collect();
+    assert_eq!(asked, SETTINGS.into_iter().collect());
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn an_agent_that_was_told_so_changes_nothing() {
+    let mut rigged = Rigged::new();
+    drop(rigged.agents.remove("b").unwrap());
+    rigged.start_with("b", &["--no-settings"]);
+    rigged.with(|coordinator| {
+        let wanted = [(1, settings(&[("mtu", "2000")]))];
+        let checked = said(&coordinator.check_settings(&wanted, &NO_STOP));
+        let applied = said(&coordinator.apply_settings(&wanted, &NO_STOP).unwrap_err());
+        assert_eq!(checked, applied);
+        assert!(
+            checked.contains("b: its agent cannot set mtu") && checked.contains("--no-settings"),
+            "{checked}"
+        );
+        assert_eq!(measure(coordinator).unwrap(), Outcome::Completed);
+    });
 }
 
 /// What the killed coordinator asks of both hosts, one after the other.

@@ -40,6 +40,7 @@ pub(crate) fn run(args: &ServeArgs) -> Exit {
             Err(error) => say::warning(error),
         }
     }
+    let settings = settings.filter(|_| !args.no_settings);
     let server = match Server::bind(ServerConfig { agent_token, settings, ..config(args) }) {
         Ok(server) => server,
         Err(error) => {

@@ -140,7 +140,7 @@ impl Coordinator {
             let unknown = values.keys().filter(|name| *name != INTERFACE && !can.contains(name));
             let unknown: Vec<&str> = unknown.map(String::as_str).collect();
             if !unknown.is_empty() {
-                let remedy = "install this version of linerate there";
+                let remedy = "start one of this version there, without --no-settings";
                 let what = format!("its agent cannot set {}; {remedy}", unknown.join(", "));
                 troubles.push(Trouble { host: name(&self.rig, *at), what });
             }
