@@ -249,6 +249,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_numbers_of_messages_in_the_seeds_are_those_of_settings() {
+        for (number, name) in
+            [(25, "check_settings"), (26, "apply_settings"), (27, "restore_settings"), (28, "settings")]
+        {
+            let message = String::from_utf8_lossy(&messages()[number]).into_owned();
+            assert!(message.contains(&format!("\"type\":\"{name}\"")), "{number}: {message}");
+        }
+    }
+
+    #[test]
     fn ends_that_know_each_other_get_to_work_and_those_that_do_not_do_not() {
         for (known, expected) in [(true, 2), (false, 0)] {
             let (agent, coordinator) = ends(known);
