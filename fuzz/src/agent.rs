@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 use linerate_model::{Body, Outcome, TestSpec};
 use linerate_proto::Ticket;
 use linerate_proto::agent::{
-    About, AgentEnd, CoordinatorEnd, Dialogue, Input, Job, JobEnd, JobEvent, MAGIC, Output, Token,
+    About, AgentEnd, CoordinatorEnd, Dialogue, Input, Job, JobEnd, JobEvent, MAGIC, Output, SettingsOrder,
+    SettingsRequest, Token,
 };
 use linerate_proto::native::{FRAME_LIMIT, Framer};
 use linerate_units::{Span, Timestamp};
@@ -106,6 +107,7 @@ impl<D: Dialogue> Stage<D> {
             13 => self.feed(Input::Ping),
             14 if argument.is_multiple_of(2) => self.feed(Input::Release),
             14 => self.feed(Input::Finish),
+            15 if argument.is_multiple_of(2) => self.feed(settings(argument)),
             _ => self.feed(Input::Closed),
         }
     }
@@ -146,6 +148,17 @@ fn is_well_formed(bytes: &[u8]) -> bool {
     let mut framer = Framer::new(FRAME_LIMIT);
     framer.push(bytes);
     bytes == MAGIC || framer.pull::<serde_json::Value>().is_ok_and(|message| message.is_some())
+}
+
+/// A request about settings, or the answer to one.
+fn settings(argument: u8) -> Input<'static> {
+    let order = || Box::new(SettingsOrder { towards: vec!["b".to_owned()], ..SettingsOrder::default() });
+    match argument % 8 {
+        0 => Input::SettingsDone(Box::default()),
+        2 => Input::Settings(SettingsRequest::Check(order())),
+        4 => Input::Settings(SettingsRequest::Apply(order())),
+        _ => Input::Settings(SettingsRequest::Restore),
+    }
 }
 
 fn order(job: u32) -> Job {
@@ -191,6 +204,10 @@ fn write_messages() -> Vec<Vec<u8>> {
         json!({"type": "heartbeat"}),
         json!({"type": "failed", "why": "no"}),
         json!({"type": "bye"}),
+        json!({"type": "check_settings", "towards": ["b"], "values": {"mtu": "9000"}}),
+        json!({"type": "apply_settings", "interface": "eth0", "towards": [], "values": {"qdisc": "fq limit 5"}}),
+        json!({"type": "restore_settings"}),
+        json!({"type": "settings", "in_force": [{"setting": "mtu", "found": "1500", "now": "9000"}], "troubles": ["no"]}),
     ];
     all.iter().map(|message| message.to_string().into_bytes()).collect()
 }
@@ -212,12 +229,34 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     .concat();
     let greeted = [&[0, 0, 0][..], &message(0), &message(2)].concat();
     let challenged = [&[1, 0, 0][..], &message(1), &message(3)].concat();
-    vec![at_work.to_vec(), coordinating, greeted, challenged, vec![2, 3, 255, 3, 255], vec![3, 13, 0, 3, 255]]
+    // Held, settings asked for and done, put back and done, released; and the coordinator's side of it.
+    let settings = [2, 1, 7, 4, 7, 1, 26, 15, 0, 1, 27, 15, 0, 1, 21];
+    let asking = [3, 10, 0, 1, 9, 15, 4, 1, 28, 15, 6, 1, 28, 14, 0];
+    vec![
+        settings.to_vec(),
+        asking.to_vec(),
+        at_work.to_vec(),
+        coordinating,
+        greeted,
+        challenged,
+        vec![2, 3, 255, 3, 255],
+        vec![3, 13, 0, 3, 255],
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_numbers_of_messages_in_the_seeds_are_those_of_settings() {
+        for (number, name) in
+            [(25, "check_settings"), (26, "apply_settings"), (27, "restore_settings"), (28, "settings")]
+        {
+            let message = String::from_utf8_lossy(&messages()[number]).into_owned();
+            assert!(message.contains(&format!("\"type\":\"{name}\"")), "{number}: {message}");
+        }
+    }
 
     #[test]
     fn ends_that_know_each_other_get_to_work_and_those_that_do_not_do_not() {

@@ -145,6 +145,11 @@ pub(crate) struct ServeArgs {
     /// Be an agent too: whoever has the token in this file may have tests run from here
     #[arg(long, value_name = "FILE")]
     pub(crate) agent_token_file: Option<PathBuf>,
+    /// As an agent, let nobody change settings of this host for a measurement (MTU, offloads, buffers, disciplines)
+    #[arg(long, requires = "agent_token_file")]
+    pub(crate) no_settings: bool,
+    #[command(flatten)]
+    pub(crate) run: crate::cmd::RunFolder,
     /// Print what happens as JSON, one object a line, on stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -16,6 +16,7 @@ mod reference;
 mod report;
 mod run;
 mod serve;
+mod settings_folder;
 mod stand_in;
 mod sweep;
 mod test;
@@ -29,6 +30,7 @@ pub(crate) use lab::LabArgs;
 pub(crate) use path_values::above_zero;
 pub(crate) use plan::PlanArgs;
 pub(crate) use run::RunArgs;
+pub(crate) use settings_folder::RunFolder;
 pub(crate) use stand_in::{InstallLinksArgs, Tool};
 
 use crate::args::{Cli, Command};

@@ -11,9 +11,11 @@ mod host;
 mod opening;
 mod progress;
 mod rig;
+mod settings;
 
 pub use group::{FlowEnd, FlowStart, Told};
 pub use rig::{FlowJob, Group, HostRef, Rig, Standing, Target, Trouble};
+pub use settings::HostSettings;
 
 use std::sync::atomic::AtomicBool;
 
@@ -79,15 +81,17 @@ impl Coordinator {
         let gone: Vec<usize> = group.hosts().into_iter().filter(|at| !self.is_there(*at)).collect();
         // Who is still not there fails its own runs.
         let _ = self.reach(&gone, stop);
-        let troubles = self.check(group);
+        let mut troubles = self.lost_settings(&group.hosts());
+        troubles.extend(self.check(group));
         if !troubles.is_empty() {
             return Err(troubles);
         }
         Ok(group::carry_out(self, group, logs, stop, on))
     }
 
-    /// Says goodbye to every host.
+    /// Has every host put back what was set for this coordinator, and says goodbye.
     pub fn finish(mut self) {
+        drop(self.restore_settings());
         self.hosts.iter_mut().for_each(Host::finish);
     }
 

@@ -12,6 +12,7 @@ mod dialogue;
 mod error;
 mod flow_log;
 mod host;
+mod host_settings;
 mod judge;
 mod log;
 mod plan_log;
@@ -25,10 +26,12 @@ mod witness;
 
 pub use client::{Request, measure};
 pub use coordinator::{
-    Coordinator, FlowEnd, FlowJob, FlowStart, Group, HostRef, Rig, Standing, Target, Told, Trouble, run_group,
+    Coordinator, FlowEnd, FlowJob, FlowStart, Group, HostRef, HostSettings, Rig, Standing, Target, Told,
+    Trouble, run_group,
 };
 pub use error::ControlError;
 pub use host::host_info;
+pub use host_settings::{Leftovers, Restored, SETTINGS, leftovers, restore_leftovers};
 pub use judge::evidence;
 pub use log::{Log, Sink};
 pub use plan_log::PlanLog;

@@ -14,17 +14,19 @@ mod tests;
 mod tray;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_proto::Protocol;
-use linerate_proto::agent::Token;
+use linerate_proto::agent::{SettingInForce, Token};
 use linerate_sock::open::{bind_udp, listen_tcp};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{SocketOptions, limits};
 use linerate_units::Span;
 
 use crate::error::ControlError;
+use crate::host_settings::Restored;
 use crate::stand_in::Keeper;
 use crate::witness::Witness;
 use passes::Passes;
@@ -71,6 +73,8 @@ pub struct ServerConfig {
     pub classic: Vec<ClassicPort>,
     /// Where the event logs of runs with others go; absent to keep none.
     pub keeper: Option<Arc<dyn Keeper>>,
+    /// Where an agent keeps the undo journal of settings of its host; absent for one that changes none.
+    pub settings: Option<PathBuf>,
     /// Who sees the packets of runs with others, in an emulated network; absent on a real host.
     pub witness: Option<Arc<dyn Witness + Send + Sync>>,
 }
@@ -127,6 +131,20 @@ pub enum News {
         client: SocketAddr,
         /// The server to measure to.
         target: String,
+    },
+    /// Settings of this host were changed for a coordinator.
+    SettingsChanged {
+        /// Who.
+        client: SocketAddr,
+        /// All that is changed now; none when nothing could be.
+        in_force: Vec<SettingInForce>,
+    },
+    /// Settings of this host were put back.
+    SettingsRestored {
+        /// For whom they had been changed.
+        client: SocketAddr,
+        /// What was, and what was not.
+        restored: Restored,
     },
     /// A run ended.
     Ended {

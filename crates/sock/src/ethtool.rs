@@ -1,9 +1,13 @@
 //! Questions and orders to a network driver (`SIOCETHTOOL`), by interface name, in the network namespace of the thread.
 
+mod features;
+
 use std::io;
 use std::os::fd::AsRawFd;
 
 use socket2::{Domain, Socket, Type};
+
+pub(crate) use features::Feature;
 
 const GET_DRIVER: u32 = 0x03;
 const GET_LINK_SETTINGS: u32 = 0x4c;

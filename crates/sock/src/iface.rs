@@ -182,6 +182,19 @@ pub fn link(name: &str) -> Result<LinkInfo, SockError> {
     })
 }
 
+/// The name that the interface of that number has now; `None` when it is gone.
+#[must_use]
+pub fn name_of(index: u32) -> Option<String> {
+    let mut name = [0 as libc::c_char; libc::IF_NAMESIZE];
+    // SAFETY: `name` has the room that the call asks for.
+    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr()) };
+    if found.is_null() {
+        return None;
+    }
+    // SAFETY: the call has ended the name with a zero.
+    Some(unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned())
+}
+
 /// An address of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceAddress {
@@ -280,6 +293,8 @@ mod tests {
         assert_eq!(towards("127.0.0.1:9".parse().unwrap()).unwrap().name, "lo");
         let error = of_local_address("192.0.2.1".parse().unwrap()).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
+        assert_eq!(name_of(link("lo").unwrap().index).as_deref(), Some("lo"));
+        assert_eq!(name_of(i32::MAX as u32), None);
         assert!(link("nosuch0").unwrap_err().remedy().unwrap().contains("ip link"));
     }
 

@@ -3,12 +3,18 @@
 //! Coding is pure: messages and attributes are length-prefixed and padded to four bytes. A decoder skips what it does
 //! not know, so that a newer kernel's additions hide nothing.
 
+mod disciplines;
+mod links;
+
 use std::os::fd::AsRawFd;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::SockError;
 use crate::call::retry;
+
+pub(crate) use disciplines::{FoundDiscipline, disciplines, has_filters};
+pub(crate) use links::{mtu_limits, stacked_on};
 
 const HEADER: usize = 16;
 const ANSWER_ROOM: usize = 64 << 10;

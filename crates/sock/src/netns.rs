@@ -3,13 +3,14 @@
 mod name;
 
 use std::fs::File;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
 
 use crate::SockError;
-use crate::call::check;
+use crate::call::{check, get};
 
 pub use name::{Named, enter, open_named, path_of, pin, unpin, with_netns};
 
@@ -44,6 +45,15 @@ impl NetnsId {
     fn from_metadata(about: &std::fs::Metadata) -> Self {
         Self { device: about.dev(), inode: about.ino() }
     }
+}
+
+/// A number of the calling thread's network namespace that no other one of this system has had since it started. `None`
+/// before Linux 5.14.
+#[must_use]
+pub fn cookie() -> Option<u64> {
+    const SO_NETNS_COOKIE: i32 = 71;
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    get("read SO_NETNS_COOKIE", &socket, libc::SOL_SOCKET, SO_NETNS_COOKIE).ok()
 }
 
 /// Makes a network namespace. It has an interface `lo`, switched off, and lives as long as the descriptor, a process
@@ -125,6 +135,12 @@ mod tests {
         assert_eq!(NetnsId::of(&same).unwrap(), NetnsId::of(&here).unwrap());
         assert_eq!(NetnsId::of_process(u32::MAX), None);
         assert_eq!(of_process(u32::MAX).unwrap_err().raw_os_error(), Some(libc::ENOENT));
+    }
+
+    #[test]
+    fn the_number_of_a_namespace_stays() {
+        assert!(cookie().is_some_and(|number| number != 0));
+        assert_eq!(cookie(), cookie());
     }
 
     #[test]

@@ -37,6 +37,16 @@ pub fn set_sysctl(name: &str, value: &str) -> Result<(), SockError> {
     file.and_then(|mut file| file.write_all(value.as_bytes())).map_err(|source| SockError::new(OP, source))
 }
 
+/// Whether this process may change a kernel setting: opens it for writing and writes nothing.
+///
+/// # Errors
+/// As [`set_sysctl`], but for `EINVAL`.
+pub fn can_set_sysctl(name: &str) -> Result<(), SockError> {
+    const OP: &str = "change a kernel setting";
+    let path = sysctl_path(name).ok_or_else(|| SockError::errno(OP, libc::ENOENT))?;
+    fs::OpenOptions::new().write(true).open(path).map(drop).map_err(|source| SockError::new(OP, source))
+}
+
 /// `None` for a name that would climb out of the directory of settings.
 fn sysctl_path(name: &str) -> Option<PathBuf> {
     let relative = if name.contains('/') { name.to_owned() } else { name.replace('.', "/") };

@@ -203,7 +203,7 @@ pub fn set_speed(name: &str, mbps: u32) -> Result<(), SockError> {
 ///
 /// # Source
 /// `linux/pkt_sched.h`: `tc_tbf_qopt`, `TCA_TBF_*`
-fn token_bucket_options(rate: u64, burst: u32, limit: u32) -> Vec<u8> {
+pub(crate) fn token_bucket_options(rate: u64, burst: u32, limit: u32) -> Vec<u8> {
     const PARAMETERS: u16 = 1;
     const RATE_IN_64_BITS: u16 = 4;
     const BURST_IN_BYTES: u16 = 6;

@@ -67,6 +67,7 @@ const PINS: &[Pin] = &[
             "crates/proto/src/agent/message.rs",
             "crates/proto/src/agent/mod.rs",
             "crates/proto/src/agent/proof.rs",
+            "crates/proto/src/agent/settings.rs",
             "crates/proto/src/ticket.rs",
         ],
         part: Part::CodeAndLiterals,

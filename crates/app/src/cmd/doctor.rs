@@ -4,18 +4,22 @@ mod backlog;
 mod check;
 mod facts;
 mod interface;
+mod leftovers;
 mod machine;
 mod slot;
 mod sysctls;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use linerate_control::{Restored, leftovers, restore_leftovers};
 use linerate_sock::features::{self, Feature};
 use linerate_units::{Bitrate, Span};
 use serde::Serialize;
 
 use super::page::{self, Ink, Page};
 use super::path_values::{link_rate, round_trip};
+use super::settings_folder::RunFolder;
 use crate::exit::Exit;
 use crate::{say, terminal};
 use check::{Check, Section, Status};
@@ -41,9 +45,14 @@ pub(crate) struct DoctorArgs {
     /// Say of good settings, too, why they matter
     #[arg(short, long)]
     verbose: bool,
+    /// Put back the settings of this host that an agent has changed and not put back, because it was killed
+    #[arg(long, conflicts_with_all = ["host", "json"])]
+    restore_settings: bool,
     /// Print as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    run: RunFolder,
 }
 
 /// The JSON document.
@@ -72,10 +81,24 @@ struct Ability<'a> {
 
 /// Looks at this host and says what it found.
 pub(crate) fn run(args: &DoctorArgs) -> Exit {
+    let folder = args.run.settings();
+    if args.restore_settings {
+        return restore(folder.as_deref());
+    }
+    let left = match folder.as_deref().map(leftovers).transpose() {
+        Ok(left) => left.flatten(),
+        // What cannot be read is worth a word, and no reason to look at nothing else.
+        Err(error) => {
+            say::warning(error);
+            None
+        }
+    };
     let route = args.host.as_deref().map(Route::gather).transpose();
     let facts = Facts::gather();
     let target = Target { rate: args.link.unwrap_or_else(|| usual_rate(&facts)), rtt: args.rtt };
-    let sections = judge(&facts, route.as_ref().ok().and_then(Option::as_ref), target);
+    let mut sections = judge(&facts, route.as_ref().ok().and_then(Option::as_ref), target);
+    sections.insert(0, leftovers::section(left.as_ref()));
+    sections.retain(|section| !section.checks.is_empty());
     let features = features::features();
     let printed = if args.json {
         print_json(&sections, &features, target)
@@ -93,6 +116,23 @@ pub(crate) fn run(args: &DoctorArgs) -> Exit {
     }
 }
 
+/// Puts back what a killed agent has left.
+fn restore(folder: Option<&Path>) -> Exit {
+    let restored = match folder.map_or_else(|| Ok(Restored::default()), restore_leftovers) {
+        Ok(restored) => restored,
+        Err(error) => {
+            say::error(error);
+            return Exit::Failed;
+        }
+    };
+    if restored == Restored::default() {
+        say::note("no agent has left a changed setting on this host");
+    }
+    restored.put_back.iter().for_each(|setting| say::note(format!("put back {setting}")));
+    restored.left.iter().for_each(say::error);
+    if restored.left.is_empty() { Exit::Done } else { Exit::Failed }
+}
+
 fn usual_rate(facts: &Facts) -> Bitrate {
     let running = facts.interfaces.iter().filter(|interface| interface.link.running);
     let fastest = running.filter_map(|interface| interface.link.speed_bps).max();
@@ -106,7 +146,6 @@ fn judge(facts: &Facts, route: Option<&Route>, target: Target) -> Vec<Section> {
     sections.push(backlog::section(facts));
     sections.extend(facts.interfaces.iter().map(|found| interface::section(found, facts.machine.cores)));
     sections.push(machine::section(&facts.machine));
-    sections.retain(|section| !section.checks.is_empty());
     sections
 }
 

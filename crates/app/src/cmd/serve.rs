@@ -4,7 +4,10 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use linerate_control::{ClassicPort, News, Policy, Server, ServerConfig, Switch};
+use linerate_control::{
+    ClassicPort, News, Policy, Restored, Server, ServerConfig, Switch, restore_leftovers,
+};
+use linerate_proto::agent::SettingInForce;
 use linerate_proto::{Protocol, iperf2, netpipe, ntttcp, nuttcp, ttcp};
 
 use super::stand_in::ArchiveKeeper;
@@ -30,7 +33,15 @@ pub(crate) fn run(args: &ServeArgs) -> Exit {
             return Exit::Usage;
         }
     };
-    let server = match Server::bind(ServerConfig { agent_token, ..config(args) }) {
+    let settings = agent_token.as_ref().and_then(|_| args.run.settings());
+    if let Some(folder) = &settings {
+        match restore_leftovers(folder) {
+            Ok(restored) => told_restored(&restored, "left over by an agent that was killed: "),
+            Err(error) => say::warning(error),
+        }
+    }
+    let settings = settings.filter(|_| !args.no_settings);
+    let server = match Server::bind(ServerConfig { agent_token, settings, ..config(args) }) {
         Ok(server) => server,
         Err(error) => {
             say::error(error);
@@ -74,6 +85,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         most_clients: args.limit_clients,
         one_off: args.one_off,
         agent_token: None,
+        settings: None,
         foreign: ServerConfig::others_at_home(),
         classic: if args.classic { classic_ports() } else { Vec::new() },
         keeper: Some(Arc::new(ArchiveKeeper::at(args.archive.archive.clone()))),
@@ -113,11 +125,28 @@ fn tell(news: &News, own: u16) {
         News::Asked { client, target } => {
             say::note(format!("{}: has a run measured from here to {target}", plain(*client)));
         }
+        News::SettingsChanged { client, in_force } => {
+            let one = |setting: &SettingInForce| {
+                let of = setting.interface.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
+                format!("{}{of}: {}, before {}", setting.setting, setting.now, setting.found)
+            };
+            let all: Vec<String> = in_force.iter().map(one).collect();
+            let all = if all.is_empty() { "no setting is changed".to_owned() } else { all.join("; ") };
+            say::note(format!("{}: settings for its runs: {all}", plain(*client)));
+        }
+        News::SettingsRestored { client, restored } => {
+            told_restored(restored, &format!("{}: ", plain(*client)))
+        }
         News::Ended { client, trouble: None } => say::note(format!("{}: done", plain(*client))),
         News::Ended { client, trouble: Some(why) } => say::note(format!("{}: {why}", plain(*client))),
         News::Foreign { client, why } => say::note(format!("{}: turned away: {why}", plain(*client))),
         _ => {}
     }
+}
+
+fn told_restored(restored: &Restored, head: &str) {
+    restored.put_back.iter().for_each(|setting| say::note(format!("{head}put back {setting}")));
+    restored.left.iter().for_each(|why| say::warning(format!("{head}{why}")));
 }
 
 /// The tools that a port is for, unless it is the server's own.
@@ -158,6 +187,13 @@ fn tell_json(news: &News, own: u16) {
         News::Asked { client, target } => {
             serde_json::json!({ "event": "asked", "client": plain(*client).to_string(), "target": target })
         }
+        News::SettingsChanged { client, in_force } => serde_json::json!({
+            "event": "settings_changed", "client": plain(*client).to_string(), "in_force": in_force
+        }),
+        News::SettingsRestored { client, restored } => serde_json::json!({
+            "event": "settings_restored", "client": plain(*client).to_string(),
+            "put_back": restored.put_back, "left": restored.left
+        }),
         News::Ended { client, trouble } => {
             serde_json::json!({ "event": "ended", "client": plain(*client).to_string(), "trouble": trouble })
         }

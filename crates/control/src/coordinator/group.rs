@@ -6,13 +6,12 @@ use linerate_model::{Body, EVENT_SCHEMA, GroupPlace, Outcome, RunStart, World};
 use linerate_proto::Ticket;
 use linerate_proto::agent::{Input, Job, JobEnd, JobEvent, Output};
 use linerate_proto::native::NATIVE;
-use linerate_sock::poll::poll_few;
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
 use super::Coordinator;
 use super::check::name;
-use super::host::Host;
+use super::host::{Heard, Host, listen};
 use super::progress::{Flow, Stage};
 use super::rig::{FlowJob, Group, Rig, Target};
 use crate::log::Log;
@@ -59,12 +58,6 @@ pub struct Told<'a> {
     pub host: u16,
     /// What.
     pub body: &'a Body,
-}
-
-/// What came from a host.
-pub(super) enum Heard {
-    Word(Output),
-    Gone(String),
 }
 
 /// A group under way.
@@ -208,20 +201,7 @@ impl Run<'_, '_> {
 
     pub(super) fn listen(&mut self, until: Timestamp) -> Vec<(usize, Heard)> {
         let latest = self.instant_of(until.min(self.now() + LOOK));
-        let deadline = self.hosts.iter().map(Host::deadline).fold(latest, Mono::min);
-        let fds: Vec<_> = self.hosts.iter().filter_map(Host::wish).collect();
-        // A failing poll shows at the connections themselves.
-        let _ = poll_few(&fds, deadline);
-        let mut heard = Vec::new();
-        for (at, host) in self.hosts.iter_mut().enumerate() {
-            let looked = host.look();
-            let words = looked.as_ref().map_or_else(|_| host.last_words(), |_| Vec::new());
-            let gone = looked.as_ref().err().map(ToString::to_string);
-            let words = words.into_iter().chain(looked.into_iter().flatten());
-            heard.extend(words.map(|word| (at, Heard::Word(word))));
-            heard.extend(gone.map(|why| (at, Heard::Gone(why))));
-        }
-        heard
+        listen(self.hosts, latest)
     }
 
     /// Asks a host; one that cannot be asked is lost.

@@ -5,9 +5,10 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use linerate_proto::Ticket;
 use linerate_proto::agent::{AGENT, About, CoordinatorEnd, Input, Output};
 use linerate_sock::open::{ConnectOptions, IpVersion, connect_tcp, resolve};
-use linerate_sock::poll::Interest;
+use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, SocketOptions, clock, netns};
 use linerate_units::Timestamp;
 
@@ -31,6 +32,10 @@ pub(super) struct Host {
     talk: Option<Talk<CoordinatorEnd>>,
     about: Option<Box<About>>,
     pub(super) offset: Offset,
+    /// The place in its queue that outlives a group, because settings are in force.
+    pub(super) kept: Option<Ticket>,
+    /// Settings of it were changed and not put back.
+    pub(super) in_force: bool,
     /// Number of the last job.
     last_job: u32,
     /// What came while nobody asked.
@@ -150,6 +155,30 @@ impl Host {
             talk.flush_at_end();
         }
     }
+}
+
+/// What came from a host.
+pub(super) enum Heard {
+    Word(Output),
+    Gone(String),
+}
+
+/// What comes from any of these hosts until then; returns when there is something.
+pub(super) fn listen(hosts: &mut [Host], until: Mono) -> Vec<(usize, Heard)> {
+    let deadline = hosts.iter().map(Host::deadline).fold(until, Mono::min);
+    let fds: Vec<_> = hosts.iter().filter_map(Host::wish).collect();
+    // A failing poll shows at the connections themselves.
+    let _ = poll_few(&fds, deadline);
+    let mut heard = Vec::new();
+    for (at, host) in hosts.iter_mut().enumerate() {
+        let looked = host.look();
+        let words = looked.as_ref().map_or_else(|_| host.last_words(), |_| Vec::new());
+        let gone = looked.as_ref().err().map(ToString::to_string);
+        let words = words.into_iter().chain(looked.into_iter().flatten());
+        heard.extend(words.map(|word| (at, Heard::Word(word))));
+        heard.extend(gone.map(|why| (at, Heard::Gone(why))));
+    }
+    heard
 }
 
 /// Connects from a thread that does nothing else: it may go to another namespace for good.

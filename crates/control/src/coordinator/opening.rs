@@ -4,7 +4,8 @@ use linerate_proto::agent::{Exchange, Input, Output};
 use linerate_units::Span;
 
 use super::clocks::Offset;
-use super::group::{Heard, LOOK, Run};
+use super::group::{LOOK, Run};
+use super::host::Heard;
 use super::rig::FlowJob;
 use crate::setup::{expected_time, idle_time};
 
@@ -26,6 +27,10 @@ impl Run<'_, '_> {
             if !self.hosts[at].connected() || self.flows_at(at).is_empty() {
                 continue;
             }
+            if let Some(ticket) = self.hosts[at].ticket() {
+                self.tickets[at] = Some(ticket);
+                continue;
+            }
             self.ask(at, Input::Hold { expected });
             while self.tickets[at].is_none() && self.hosts[at].connected() && !self.flows_at(at).is_empty() {
                 self.turn(self.now() + LOOK);
@@ -35,7 +40,7 @@ impl Run<'_, '_> {
 
     pub(super) fn release_places(&mut self) {
         for at in self.group.hosts() {
-            if self.hosts[at].connected() {
+            if self.hosts[at].connected() && self.hosts[at].ticket().is_none() {
                 self.ask(at, Input::Release);
             }
         }

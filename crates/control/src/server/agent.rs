@@ -2,6 +2,7 @@
 
 mod about;
 mod job;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +13,7 @@ use std::thread::Scope;
 use std::time::Duration;
 
 use linerate_model::Outcome;
-use linerate_proto::agent::{AgentEnd, Input, Job, JobEnd, Output};
+use linerate_proto::agent::{AgentEnd, Input, Job, JobEnd, Output, SettingsAnswer, SettingsRequest};
 use linerate_proto::{Place, Ticket};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
@@ -21,9 +22,11 @@ use super::queue::Turn;
 use super::{News, Shared};
 use crate::client::Gate;
 use crate::error::ControlError;
+use crate::host_settings::Restored;
 use crate::setup::expected_time;
 use crate::talk::Talk;
 use job::{Letter, Letters};
+use settings::Desk;
 
 /// How often a waiting coordinator's place and the switch are looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -35,15 +38,17 @@ const GRACE: Duration = Duration::from_secs(40);
 pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Shared) {
     let mut place = None;
     let mut begun = false;
-    // Every job has ended when the scope is left; only then others get the place.
+    let desk = Arc::new(Desk::default());
+    // Every job has ended when the scope is left; only then settings are put back, and then others get the place.
     let result = std::thread::scope(|scope| {
-        let mut service = Service::begin(connection, peer, shared, scope)?;
+        let mut service = Service::begin(connection, peer, shared, scope, Arc::clone(&desk))?;
         let result = service.greet(said).and_then(|()| service.run());
         service.stop_jobs();
         place = service.place.take();
         begun = service.begun;
         result
     });
+    tell_restored(desk.restore(), peer, shared);
     if let Some(held) = place {
         held.give_back(shared);
     }
@@ -54,6 +59,12 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared
     (shared.news)(News::Ended { client: peer, trouble });
     if begun && shared.config.one_off {
         shared.switch.turn_off();
+    }
+}
+
+fn tell_restored(restored: Restored, client: SocketAddr, shared: &Shared) {
+    if restored != Restored::default() {
+        (shared.news)(News::SettingsRestored { client, restored });
     }
 }
 
@@ -100,6 +111,7 @@ struct Service<'scope, 'env> {
     jobs: BTreeMap<u32, Running>,
     letters: Arc<Letters>,
     turned_away: Option<String>,
+    desk: Arc<Desk>,
 }
 
 impl<'scope, 'env> Service<'scope, 'env> {
@@ -108,6 +120,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
         peer: SocketAddr,
         shared: &'env Shared,
         scope: &'scope Scope<'scope, 'env>,
+        desk: Arc<Desk>,
     ) -> Result<Self, ControlError> {
         let mut nonce = [0; 16];
         fill(&mut nonce)?;
@@ -123,6 +136,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
             jobs: BTreeMap::new(),
             letters: Arc::new(Letters::new()?),
             turned_away: None,
+            desk,
         })
     }
 
@@ -170,10 +184,12 @@ impl<'scope, 'env> Service<'scope, 'env> {
             }
             Output::Hold { expected } => self.hold(expected)?,
             Output::Release => {
+                tell_restored(self.desk.restore(), self.peer, self.shared);
                 if let Some(held) = self.place.take() {
                     held.give_back(self.shared);
                 }
             }
+            Output::Settings(request) => self.change_settings(request)?,
             Output::Prepare(job) => self.prepare(*job)?,
             Output::Start { job, at } => {
                 if let Some(running) = self.jobs.get(&job) {
@@ -232,6 +248,31 @@ impl<'scope, 'env> Service<'scope, 'env> {
         }
     }
 
+    fn change_settings(&mut self, request: SettingsRequest) -> Result<(), ControlError> {
+        // The place is held as long as settings are asked for: each time for as long as a run may take.
+        if let (Some(held), Some(longest)) = (&mut self.place, self.shared.config.longest) {
+            held.until = clock::now() + longest.as_duration() + GRACE;
+        }
+        let local = self.talk.stream().local_addr().ok().map(|address| address.ip());
+        let (desk, letters) = (Arc::clone(&self.desk), Arc::clone(&self.letters));
+        let (shared, client) = (self.shared, self.peer);
+        let work = move || {
+            let answer = desk.carry_out(&request, local, shared);
+            if request != SettingsRequest::Restore && !matches!(request, SettingsRequest::Check(_)) {
+                (shared.news)(News::SettingsChanged { client, in_force: answer.in_force.clone() });
+            }
+            letters.put(Letter::Settings(Box::new(answer)));
+        };
+        match std::thread::Builder::new().name("settings".to_owned()).spawn_scoped(self.scope, work) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let troubles = vec![format!("the agent's host refuses a thread: {error}")];
+                let answer = SettingsAnswer { in_force: Vec::new(), troubles };
+                self.talk.input(Input::SettingsDone(Box::new(answer)))
+            }
+        }
+    }
+
     fn prepare(&mut self, job: Job) -> Result<(), ControlError> {
         let number = job.job;
         let longest = self.shared.config.longest;
@@ -269,6 +310,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 Letter::Accepted { job, epoch } => Input::Accepted { job, epoch: self.talk.time_of(epoch) },
                 Letter::Ready { job } => Input::Ready { job },
                 Letter::Event(event) => Input::Event(event),
+                Letter::Settings(answer) => Input::SettingsDone(answer),
                 Letter::Ended(end) => {
                     self.jobs.remove(&end.job);
                     Input::Ended(end)

@@ -6,9 +6,10 @@ use linerate_units::{Span, Timestamp};
 
 use super::VERSION;
 use super::dialogue::{Dialogue, Input, Job, JobEnd, MOST_JOBS, Output};
-use super::link::{Link, earliest, misbehaved};
+use super::link::{Link, earliest, misbehaved, silent};
 use super::message::Message;
 use super::proof::{Nonce, Nonces, Token};
+use super::settings::{MOST_SETTINGS, SettingsAnswer, SettingsRequest};
 use crate::PeerError;
 use crate::ticket::{from_hex, to_hex};
 
@@ -27,6 +28,9 @@ const GATE: Span = Span::from_secs(25);
 /// How long a job may take to end after it was told to.
 const ENDING: Span = Span::from_secs(30);
 
+/// How long this end's program may take for a request about settings: cards that begin anew take seconds.
+const SETTING: Span = Span::from_secs(60);
+
 /// Most characters of a coordinator's name.
 const LONGEST_NAME: usize = 64;
 
@@ -42,6 +46,8 @@ pub struct AgentEnd {
     place: Place,
     jobs: BTreeMap<u32, Step>,
     last_job: Option<u32>,
+    /// Until when the program has to answer a request about settings.
+    settings: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +103,7 @@ impl AgentEnd {
             place: Place::Free,
             jobs: BTreeMap::new(),
             last_job: None,
+            settings: None,
         }
     }
 
@@ -172,12 +179,15 @@ impl AgentEnd {
                 self.place = Place::Asked;
                 self.link.put(Output::Hold { expected: expected_ns });
             }
-            Message::Release if self.jobs.is_empty() => {
+            Message::Release if self.jobs.is_empty() && self.settings.is_none() => {
                 if self.place != Place::Free {
                     self.place = Place::Free;
                     self.link.put(Output::Release);
                 }
             }
+            Message::CheckSettings(order) => self.ask_settings(now, SettingsRequest::Check(order))?,
+            Message::ApplySettings(order) => self.ask_settings(now, SettingsRequest::Apply(order))?,
+            Message::RestoreSettings => self.ask_settings(now, SettingsRequest::Restore)?,
             Message::Prepare(job) => self.prepare(now, job)?,
             Message::Start { job, at_ns } => match self.jobs.get_mut(&job) {
                 Some(step @ Step::Ready(_)) => {
@@ -194,7 +204,46 @@ impl AgentEnd {
         Ok(())
     }
 
+    /// Runs are measured under settings that stay, and strangers under none: so they change only in the coordinator's
+    /// own place, and between its runs.
+    fn ask_settings(&mut self, now: Timestamp, request: SettingsRequest) -> Result<(), PeerError> {
+        if self.settings.is_some() {
+            return Err(misbehaved("it asked about settings twice at once".to_owned()));
+        }
+        let order = match &request {
+            SettingsRequest::Check(order) => Some(order),
+            SettingsRequest::Apply(order) if self.place == Place::Held => Some(order),
+            SettingsRequest::Apply(_) => {
+                return Err(misbehaved("it asked for settings without a place in the queue".to_owned()));
+            }
+            SettingsRequest::Restore => None,
+        };
+        let changes = !matches!(request, SettingsRequest::Check(_));
+        if changes && !self.jobs.is_empty() {
+            return Err(misbehaved("it asked for settings while its runs are under way".to_owned()));
+        }
+        if order
+            .is_some_and(|order| order.values.len() > MOST_SETTINGS || order.towards.len() > MOST_SETTINGS)
+        {
+            return Err(misbehaved(format!("it asked for more than {MOST_SETTINGS} settings")));
+        }
+        self.settings = Some(now + SETTING);
+        self.link.put(Output::Settings(request));
+        Ok(())
+    }
+
+    fn settings_done(&mut self, now: Timestamp, answer: Box<SettingsAnswer>) -> Result<(), PeerError> {
+        // A late word on what is over.
+        if self.settings.take().is_none() {
+            return Ok(());
+        }
+        self.link.send(now, &Message::Settings(answer))
+    }
+
     fn prepare(&mut self, now: Timestamp, job: Box<Job>) -> Result<(), PeerError> {
+        if self.settings.is_some() {
+            return Err(misbehaved("it asked for a job while settings are being changed".to_owned()));
+        }
         if self.place != Place::Held {
             return Err(misbehaved("it asked for a job without a place in the queue".to_owned()));
         }
@@ -272,6 +321,7 @@ impl AgentEnd {
                     .send(now, &Message::Event { job: event.job, host: event.host, at_ns: event.at, body })
             }
             (Input::Ended(end), _) => self.ended(now, end),
+            (Input::SettingsDone(answer), _) => self.settings_done(now, answer),
             // Late words on what is over.
             _ => Ok(()),
         }
@@ -290,6 +340,9 @@ impl Dialogue for AgentEnd {
             }
             Input::Closed => return Err(self.link.closed()),
             Input::Tick => {
+                if self.settings.is_some_and(|until| now >= until) {
+                    return Err(silent("changing settings of this host", SETTING));
+                }
                 self.look_at_jobs(now)?;
                 self.link.tick(now)?;
             }
@@ -324,6 +377,6 @@ impl Dialogue for AgentEnd {
             return None;
         }
         let jobs = self.jobs.values().filter_map(|step| step.until()).min();
-        earliest(self.link.deadline(), jobs)
+        earliest(self.link.deadline(), earliest(jobs, self.settings))
     }
 }

@@ -10,6 +10,7 @@ use super::dialogue::{Dialogue, Exchange, Input, Job, JobEnd, JobEvent, Output};
 use super::link::{Link, earliest, misbehaved, silent};
 use super::message::Message;
 use super::proof::{Nonce, Nonces, Token};
+use super::settings::SettingsRequest;
 use crate::PeerError;
 use crate::ticket::{from_hex, to_hex};
 
@@ -24,6 +25,9 @@ const PREPARING: Span = Span::from_secs(100);
 
 /// Time until a job that was told to end has ended: a little more than the agent allows it.
 const ENDING: Span = Span::from_secs(40);
+
+/// Time for an answer about settings: a little more than the agent allows itself.
+const SETTING: Span = Span::from_secs(70);
 
 /// What an unanswered coordinator waits for, and what may be wrong.
 const GREETING: &str =
@@ -42,6 +46,8 @@ pub struct CoordinatorEnd {
     /// Until when there has to be a word about the place.
     hold: Option<Timestamp>,
     holding: bool,
+    /// Until when there has to be an answer about settings.
+    settings: Option<Timestamp>,
     jobs: BTreeMap<u32, Step>,
     events: u64,
 }
@@ -92,6 +98,7 @@ impl CoordinatorEnd {
             asked: None,
             hold: None,
             holding: false,
+            settings: None,
             jobs: BTreeMap::new(),
             events: 0,
         };
@@ -168,6 +175,12 @@ impl CoordinatorEnd {
             }
             // Sent before the release arrived.
             Message::Waiting(_) | Message::Held { .. } | Message::NotHeld { .. } => {}
+            Message::Settings(answer) => {
+                if self.settings.take().is_none() {
+                    return Err(misbehaved("it told of settings that nobody asked for".to_owned()));
+                }
+                self.link.put(Output::SettingsDone(answer));
+            }
             Message::Accepted { job, epoch_ns } => {
                 self.advance(job, |step| matches!(step, Step::Asked(_)), Step::Preparing(now + PREPARING))?;
                 self.link.put(Output::Accepted { job, epoch: epoch_ns });
@@ -216,11 +229,27 @@ impl CoordinatorEnd {
         if self.hold.is_some_and(late) {
             return Err(silent("asking for a place in its queue", ANSWER));
         }
+        if self.settings.is_some_and(late) {
+            return Err(silent("asking for settings of its host", SETTING));
+        }
         let mut untils = self.jobs.values().filter_map(|step| step.until());
         if let Some((_, during, allowed)) = untils.find(|(until, ..)| late(*until)) {
             return Err(silent(during, allowed));
         }
         self.link.tick(now)
+    }
+
+    fn ask_settings(&mut self, now: Timestamp, request: SettingsRequest) -> Result<(), PeerError> {
+        if self.settings.is_some() {
+            return Err(PeerError::Local { why: "a request about settings is not answered yet".to_owned() });
+        }
+        self.settings = Some(now + SETTING);
+        let message = match request {
+            SettingsRequest::Check(order) => Message::CheckSettings(order),
+            SettingsRequest::Apply(order) => Message::ApplySettings(order),
+            SettingsRequest::Restore => Message::RestoreSettings,
+        };
+        self.link.send(now, &message)
     }
 
     fn prepare(&mut self, now: Timestamp, job: Box<Job>) -> Result<(), PeerError> {
@@ -244,6 +273,7 @@ impl CoordinatorEnd {
                 (self.hold, self.holding) = (None, false);
                 Message::Release
             }
+            Input::Settings(request) => return self.ask_settings(now, request),
             Input::Prepare(job) => return self.prepare(now, job),
             Input::Start { job, at } => {
                 let Some(step @ Step::Ready) = self.jobs.get_mut(&job) else {
@@ -303,7 +333,7 @@ impl Dialogue for CoordinatorEnd {
             return None;
         }
         let jobs = self.jobs.values().filter_map(|step| step.until()).map(|(until, ..)| until).min();
-        let asked = earliest(self.asked.map(|(_, by)| by), self.hold);
+        let asked = earliest(earliest(self.asked.map(|(_, by)| by), self.hold), self.settings);
         earliest(self.link.deadline(), earliest(jobs, asked))
     }
 }

@@ -7,6 +7,7 @@ use linerate_model::{Body, HostInfo, Outcome, TestSpec, World};
 use linerate_units::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::settings::{SettingsAnswer, SettingsRequest};
 use crate::error::PeerError;
 use crate::session::Place;
 use crate::ticket::Ticket;
@@ -49,6 +50,8 @@ pub enum Input<'a> {
     Held(Ticket),
     /// Agent: the coordinator gets no place.
     NotHeld(String),
+    /// Agent: what became of a request about settings.
+    SettingsDone(Box<SettingsAnswer>),
     /// Agent: the job has begun; its own time counts from `epoch`.
     Accepted {
         /// The job.
@@ -65,6 +68,8 @@ pub enum Input<'a> {
     Event(Box<JobEvent>),
     /// Agent: a job is over.
     Ended(JobEnd),
+    /// Coordinator: ask about settings of the agent's host.
+    Settings(SettingsRequest),
     /// Coordinator: ask for the agent's time.
     Ping,
     /// Coordinator: ask for a place in the agent's queue.
@@ -112,8 +117,10 @@ pub enum Output {
         /// About.
         expected: Span,
     },
-    /// Agent: the coordinator needs the place no longer.
+    /// Agent: the coordinator needs the place no longer; what was set for it is put back first.
     Release,
+    /// Agent: do this about settings of this host; answer with [`Input::SettingsDone`].
+    Settings(SettingsRequest),
     /// Agent: begin this job.
     Prepare(Box<Job>),
     /// Agent: let the job begin to measure.
@@ -138,6 +145,8 @@ pub enum Output {
     Held(Ticket),
     /// Coordinator: there will be no place, for this reason.
     NotHeld(String),
+    /// Coordinator: what became of the request about settings.
+    SettingsDone(Box<SettingsAnswer>),
     /// Coordinator: the job has begun; its own time counts from `epoch`.
     Accepted {
         /// The job.
@@ -174,6 +183,8 @@ pub struct About {
     pub congestion: Vec<String>,
     /// Interfaces that are up.
     pub interfaces: Vec<Interface>,
+    /// Settings of its host that it can change and put back, by name; none for an agent that changes no settings.
+    pub settings: Vec<String>,
     /// What its kernel lets this program do, in the kernel's words: `CAP_NET_ADMIN`, `MSG_ZEROCOPY (TCP)`.
     pub features: Vec<String>,
     /// Its clock source.

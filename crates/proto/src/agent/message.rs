@@ -7,6 +7,7 @@ use linerate_units::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::dialogue::{About, Job};
+use super::settings::{SettingsAnswer, SettingsOrder};
 use crate::session::Place;
 use crate::ticket::Ticket;
 
@@ -38,6 +39,14 @@ pub(super) enum Message {
     NotHeld { why: String },
     /// Coordinator: I am done with the place.
     Release,
+    /// Coordinator: could these be set?
+    CheckSettings(Box<SettingsOrder>),
+    /// Coordinator: set exactly these.
+    ApplySettings(Box<SettingsOrder>),
+    /// Coordinator: put back all that was set for me.
+    RestoreSettings,
+    /// Agent: what became of it.
+    Settings(Box<SettingsAnswer>),
     /// Coordinator: open everything for this, and wait.
     Prepare(Box<Job>),
     /// Agent: I begin; the job's own time counts from here on my clock.

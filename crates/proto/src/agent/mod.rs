@@ -11,6 +11,9 @@ mod dialogue;
 mod link;
 mod message;
 mod proof;
+mod settings;
+#[cfg(test)]
+mod settings_tests;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +21,7 @@ pub use agent_end::AgentEnd;
 pub use coordinator_end::CoordinatorEnd;
 pub use dialogue::{About, Dialogue, Exchange, Input, Interface, Job, JobEnd, JobEvent, MOST_JOBS, Output};
 pub use proof::{Nonce, Token, TokenError};
+pub use settings::{MOST_SETTINGS, SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest};
 
 use crate::{Match, Protocol};
 

@@ -7,7 +7,7 @@ use super::{About, AgentEnd, CoordinatorEnd, Dialogue, Input, Job, JobEnd, JobEv
 use crate::session::Place;
 use crate::{PeerError, Ticket};
 
-const TICKET: Ticket = Ticket([7; 16]);
+pub(super) const TICKET: Ticket = Ticket([7; 16]);
 
 /// The agent's clock is so far ahead of the coordinator's.
 const AHEAD: Span = Span::from_secs(1000);
@@ -22,11 +22,11 @@ fn token(text: &str) -> Token {
     Token::new(text).unwrap()
 }
 
-fn secret() -> Token {
+pub(super) fn secret() -> Token {
     token("a secret of the tests")
 }
 
-fn job(number: u32) -> Box<Job> {
+pub(super) fn job(number: u32) -> Box<Job> {
     let (host, spec) = ("b".to_owned(), TestSpec::default());
     Box::new(Job { job: number, host, port: None, ticket: Some(TICKET), spec })
 }
@@ -36,18 +36,18 @@ fn ended(job: u32) -> Input<'static> {
 }
 
 /// Both ends, each with its clock, and what they said to their programs.
-struct Pair {
-    now: Timestamp,
-    coordinator: CoordinatorEnd,
-    agent: AgentEnd,
-    heard: Vec<Output>,
-    asked: Vec<Output>,
+pub(super) struct Pair {
+    pub(super) now: Timestamp,
+    pub(super) coordinator: CoordinatorEnd,
+    pub(super) agent: AgentEnd,
+    pub(super) heard: Vec<Output>,
+    pub(super) asked: Vec<Output>,
     /// Everything that the coordinator ever sent.
     said: Vec<u8>,
 }
 
 impl Pair {
-    fn new(agents: Option<Token>, coordinators: Token) -> Self {
+    pub(super) fn new(agents: Option<Token>, coordinators: Token) -> Self {
         let now = Timestamp::from_ns(5_000_000_000);
         Self {
             now,
@@ -60,7 +60,7 @@ impl Pair {
     }
 
     /// A pair that knows each other, and whose coordinator holds the place.
-    fn at_work() -> Self {
+    pub(super) fn at_work() -> Self {
         let mut pair = Self::new(Some(secret()), secret());
         pair.settle().unwrap();
         pair.tell(Input::About(Box::default()));
@@ -70,23 +70,23 @@ impl Pair {
         pair
     }
 
-    fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.heard.clear();
         self.asked.clear();
     }
 
-    fn ask(&mut self, input: Input<'_>) {
+    pub(super) fn ask(&mut self, input: Input<'_>) {
         self.coordinator.input(self.now, input).unwrap();
         self.settle().unwrap();
     }
 
-    fn tell(&mut self, input: Input<'_>) {
+    pub(super) fn tell(&mut self, input: Input<'_>) {
         self.agent.input(self.now + AHEAD, input).unwrap();
         self.settle().unwrap();
     }
 
     /// Carries bytes to and fro until nobody has any; each way takes [`DELAY`].
-    fn settle(&mut self) -> Result<(), PeerError> {
+    pub(super) fn settle(&mut self) -> Result<(), PeerError> {
         loop {
             let there = drain(&mut self.coordinator, &mut self.heard);
             let back = drain(&mut self.agent, &mut self.asked);
@@ -107,7 +107,7 @@ impl Pair {
     }
 
     /// Lets time pass; both ends hear of their deadlines and of each other.
-    fn pass(&mut self, span: Span) -> Result<(), PeerError> {
+    pub(super) fn pass(&mut self, span: Span) -> Result<(), PeerError> {
         let until = self.now + span;
         for tick in 0.. {
             assert!(tick < MOST_TICKS, "a tick at its deadline must move the deadline");
@@ -136,7 +136,7 @@ fn drain(end: &mut impl Dialogue, news: &mut Vec<Output>) -> Vec<u8> {
 }
 
 /// Runs one end alone until its deadline gives up; the error, and how long that took.
-fn alone(end: &mut impl Dialogue, from: Timestamp) -> (PeerError, Span) {
+pub(super) fn alone(end: &mut impl Dialogue, from: Timestamp) -> (PeerError, Span) {
     for _ in 0..MOST_TICKS {
         let at = end.deadline().unwrap();
         if let Err(error) = end.input(at, Input::Tick) {

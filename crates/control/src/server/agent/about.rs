@@ -8,6 +8,7 @@ use linerate_proto::agent::{About, Interface};
 use linerate_sock::{clock, features, iface, proc};
 
 use crate::host::host_info;
+use crate::host_settings::SETTINGS;
 use crate::server::Shared;
 
 /// This host, seen from a connection that ends at `local`.
@@ -22,6 +23,11 @@ pub(super) fn about(local: Option<IpAddr>, shared: &Shared) -> About {
         longest_ns: shared.config.longest,
         congestion: congestion.split_whitespace().map(str::to_owned).collect(),
         interfaces: interfaces(),
+        settings: if shared.config.settings.is_some() {
+            SETTINGS.map(str::to_owned).into()
+        } else {
+            Vec::new()
+        },
         features: features.iter().filter(|f| f.available).map(|feature| feature.name.to_owned()).collect(),
         clock_source: proc::host::clock_source(),
         wall_ns: clock::wall_ns(),

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use linerate_model::{Body, Event, Outcome, World};
-use linerate_proto::agent::{Job, JobEnd, JobEvent};
+use linerate_proto::agent::{Job, JobEnd, JobEvent, SettingsAnswer};
 use linerate_sock::Mono;
 use linerate_sock::poll::EventFd;
 
@@ -17,7 +17,7 @@ use crate::log::{Log, Sink};
 use crate::server::registry::locked;
 use crate::witness::Witness;
 
-/// What a job tells the thread that talks to the coordinator.
+/// What a job, or a change of settings, tells the thread that talks to the coordinator.
 #[derive(Debug)]
 pub(super) enum Letter {
     /// It begins; its own time counts from `epoch`.
@@ -28,6 +28,8 @@ pub(super) enum Letter {
     Event(Box<JobEvent>),
     /// It is over.
     Ended(JobEnd),
+    /// Settings were checked, set or put back.
+    Settings(Box<SettingsAnswer>),
 }
 
 /// Letters on their way.

@@ -1,0 +1,54 @@
+//! Settings of this host that an agent has changed.
+
+use linerate_control::Leftovers;
+
+use super::check::{Check, Section, Status};
+
+const REMEDY: &str = "linerate doctor --restore-settings";
+
+/// One check for each changed setting; none where nothing is changed.
+pub(super) fn section(leftovers: Option<&Leftovers>) -> Section {
+    let checks = leftovers.map_or_else(Vec::new, |left| {
+        left.settings.iter().enumerate().map(|(at, setting)| check(left, at, setting)).collect()
+    });
+    Section { title: "Settings changed by an agent".to_owned(), checks }
+}
+
+fn check(left: &Leftovers, at: usize, setting: &str) -> Check {
+    let process = left.pid.map_or_else(|| "an agent".to_owned(), |pid| format!("an agent (process {pid})"));
+    let check = Check::good(format!("agent.setting.{}", at + 1), setting, "");
+    if left.is_alive {
+        let text =
+            format!("{process} has changed it for a coordinator, and puts it back when that one is done");
+        return check.but(Status::Note, text);
+    }
+    let text = format!(
+        "{process} changed it and was killed before it could put it back; the next `linerate serve` with an agent token \
+         puts it back, or:"
+    );
+    check.but(Status::Bad, text).remedy(REMEDY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(is_alive: bool) -> Leftovers {
+        let mut left = Leftovers::default();
+        (left.pid, left.is_alive) = (Some(7), is_alive);
+        left.settings =
+            vec!["mtu of eth0: 9000, before 1500".to_owned(), "congestion: reno, before bbr".to_owned()];
+        left
+    }
+
+    #[test]
+    fn what_a_killed_agent_left_is_bad_and_what_a_living_one_holds_is_not() {
+        assert!(section(None).checks.is_empty());
+        let dead = section(Some(&left(false))).checks;
+        assert_eq!(dead.iter().map(|check| check.status).collect::<Vec<_>>(), [Status::Bad, Status::Bad]);
+        assert_eq!((dead[1].id.as_str(), dead[0].remedy.as_deref()), ("agent.setting.2", Some(REMEDY)));
+        assert!(dead[0].text.contains("process 7"));
+        let alive = section(Some(&left(true))).checks;
+        assert_eq!((alive[0].status, alive[0].remedy.as_deref()), (Status::Note, None));
+    }
+}

@@ -1,0 +1,430 @@
+//! Settings of hosts for a coordinator: set, put back, and put back after every kind of sudden end.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use linerate_control::{Coordinator, FlowJob, Group, HostRef, Log, Rig, SETTINGS, Target, Trouble};
+use linerate_model::{Outcome, TestSpec};
+use linerate_proto::agent::Token;
+use linerate_sock::host_setting::HostSetting;
+use linerate_sock::netns;
+use linerate_units::{Bitrate, Span};
+use support::{Folder, Net, PATIENCE, Process, Server, Side, eventually, pause, signal};
+
+const SECRET: &str = "a secret that these tests share";
+/// Names what another process of this program shall do.
+const COORDINATE: &str = "LINERATE_TEST_COORDINATOR";
+static NO_STOP: AtomicBool = AtomicBool::new(false);
+
+/// The settings of a point that every host here can have, none of them what it has anyway.
+const POINT: [(&str, &str); 5] = [
+    ("mtu", "3000"),
+    ("tso", "false"),
+    ("gro", "true"),
+    ("tcp_rmem", "8192 262144 8388608"),
+    ("qdisc", "pfifo limit 9"),
+];
+
+/// Two hosts with agents, whose journals are in a folder of the test's own.
+struct Rigged {
+    net: Net,
+    folder: Folder,
+    agents: BTreeMap<&'static str, Server>,
+}
+
+impl Rigged {
+    fn new() -> Self {
+        let (net, folder) = (Net::pair(), Folder::new());
+        std::fs::write(folder.file("token"), SECRET).unwrap();
+        let mut rigged = Self { net, folder, agents: BTreeMap::new() };
+        rigged.start("a");
+        rigged.start("b");
+        rigged
+    }
+
+    fn side(host: &str) -> Side {
+        if host == "a" { Side::A } else { Side::B }
+    }
+
+    /// A command of the program at a host, with the test's folder.
+    fn command(&self, host: &str, args: &[&str]) -> Command {
+        let mut command = self.net.exec(Self::side(host), env!("CARGO_BIN_EXE_linerate"), args);
+        command.env("LINERATE_RUN", self.folder.path());
+        command
+    }
+
+    fn start(&mut self, host: &'static str) {
+        self.start_with(host, &[]);
+    }
+
+    fn start_with(&mut self, host: &'static str, args: &[&str]) {
+        let token = self.folder.file("token");
+        let serve = ["serve", "-p", "5201", "--json", "--agent-token-file", &token];
+        let agent = Server::from(self.command(host, &[&serve[..], args].concat()));
+        self.agents.insert(host, agent);
+    }
+
+    /// Runs `work` at a host.
+    fn inside<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> T {
+        let file = std::fs::File::open(format!("/run/netns/{}", self.net.name(Self::side(host)))).unwrap();
+        netns::with_netns_fd(&file, work).unwrap()
+    }
+
+    /// Everything that can be set at both hosts.
+    fn state(&self) -> Vec<String> {
+        let at = |host| {
+            self.inside(host, || HostSetting::ALL.map(|setting| setting.read("veth0").unwrap()).to_vec())
+        };
+        [at("a"), at("b")].concat()
+    }
+
+    /// Asks from host `a`, as a coordinator of this process.
+    fn with<T: Send>(&self, work: impl FnOnce(&mut Coordinator) -> T + Send) -> T {
+        self.inside("a", || {
+            let mut coordinator = Coordinator::connect(rig(), &NO_STOP).unwrap();
+            let done = work(&mut coordinator);
+            coordinator.finish();
+            done
+        })
+    }
+
+    /// No journal and no lock is left.
+    fn is_clean(&self) -> bool {
+        let settings = self.folder.path().join("settings");
+        std::fs::read_dir(settings).map_or(true, |files| files.count() == 0)
+    }
+}
+
+fn rig() -> Rig {
+    let host = |name: &str, side: Side| HostRef {
+        name: name.to_owned(),
+        address: side.address().to_owned(),
+        port: None,
+        test_address: None,
+        token: Token::new(SECRET).unwrap(),
+        netns: None,
+    };
+    Rig { name: "the tests".to_owned(), hosts: vec![host("a", Side::A), host("b", Side::B)] }
+}
+
+fn settings(given: &[(&str, &str)]) -> BTreeMap<String, String> {
+    given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn said(troubles: &[Trouble]) -> String {
+    troubles.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// A run of a little from `a` to `b`; how it ended.
+fn measure(coordinator: &mut Coordinator) -> Result<Outcome, Vec<Trouble>> {
+    let mut spec = TestSpec::default();
+    spec.traffic.duration = Some(Span::from_ms(300));
+    (spec.traffic.upload, spec.traffic.no_latency) = (true, true);
+    spec.traffic.rate = Bitrate::from_bps(10e6);
+    let flow = FlowJob {
+        from: 0,
+        to: Target::Host(1),
+        spec,
+        start_after: Span::ZERO,
+        background: false,
+        plan: None,
+    };
+    let group = Group { name: Some("point".to_owned()), started_at: String::new(), flows: vec![flow] };
+    let mut logs = [Log::new("run".to_owned(), Vec::new())];
+    Ok(coordinator.run_group(&group, &mut logs, &NO_STOP, &mut |_| ())?.remove(0).outcome)
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_point_is_measured_under_its_settings_and_the_next_under_others() {
+    let rigged = Rigged::new();
+    let before = rigged.state();
+    rigged.with(|coordinator| {
+        let wanted = [(0, settings(&POINT)), (1, settings(&[("mtu", "3000")]))];
+        assert_eq!(said(&coordinator.check_settings(&wanted, &NO_STOP)), "");
+        assert_eq!(rigged.state(), before, "a look changes nothing");
+        assert!(rigged.is_clean());
+        let told = coordinator.apply_settings(&wanted, &NO_STOP).unwrap();
+        let mtu = told[1].in_force.first().unwrap();
+        assert_eq!(
+            (mtu.interface.as_deref(), mtu.found.as_str(), mtu.now.as_str()),
+            (Some("veth0"), "1500", "3000")
+        );
+        assert_eq!(told[0].in_force.len(), POINT.len());
+        let during = rigged.state();
+        let changed = during.iter().zip(&before).filter(|(now, then)| now != then).count();
+        assert_eq!(changed, POINT.len() + 1, "{during:#?}");
+        assert_eq!(measure(coordinator).unwrap(), Outcome::Completed);
+        // Longer than an agent waits for a coordinator that is silent.
+        coordinator.rest(Span::from_secs(8), &NO_STOP);
+        assert_eq!(rigged.state(), during, "settings outlast a run and a rest");
+        // The next point sets one of them otherwise and does not name the others.
+        coordinator.apply_settings(&[(0, settings(&[("mtu", "2000")]))], &NO_STOP).unwrap();
+        let now = rigged.state();
+        let differ: Vec<usize> = (0..now.len()).filter(|at| now[*at] != before[*at]).collect();
+        assert_eq!((differ.len(), now[differ[0]].as_str()), (1, "2000"));
+        assert_eq!(measure(coordinator).unwrap(), Outcome::Completed);
+        assert_eq!(coordinator.restore_settings(), []);
+        assert_eq!(rigged.state(), before);
+        assert_eq!(measure(coordinator).unwrap(), Outcome::Completed);
+    });
+    assert!(rigged.is_clean());
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn what_cannot_be_is_told_of_all_hosts_before_anything_is_changed() {
+    let rigged = Rigged::new();
+    let before = rigged.state();
+    rigged.with(|coordinator| {
+        let wanted = [
+            (0, settings(&[("mtu", "70000"), ("congestion", "carrier-pigeon"), ("lro", "true")])),
+            (1, settings(&[("tcp_rmem", "0 1 2"), ("interface", "eth7"), ("tso", "false")])),
+        ];
+        let troubles = said(&coordinator.check_settings(&wanted, &NO_STOP));
+        for words in [
+            "a: mtu 70000 of veth0: the card takes 68 to 65535",
+            "a: its kernel has no congestion control",
+            "a: lro of veth0",
+            "b: interface eth7",
+        ] {
+            assert!(troubles.contains(words), "{words}: {troubles}");
+        }
+        let unknown = coordinator.check_settings(&[(1, settings(&[("colour", "red")]))], &NO_STOP);
+        assert!(said(&unknown).contains("b: its agent cannot set colour"), "{unknown:?}");
+        // One host could, the other could not: neither is changed.
+        let half = [(0, settings(&POINT)), (1, settings(&[("mtu", "70000")]))];
+        let troubles = said(&coordinator.apply_settings(&half, &NO_STOP).unwrap_err());
+        assert!(troubles.contains("b: mtu 70000"), "{troubles}");
+        assert_eq!(rigged.state(), before);
+        assert_eq!(measure(coordinator).unwrap(), Outcome::Completed);
+    });
+    assert!(rigged.is_clean());
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn two_coordinators_have_the_hosts_one_after_the_other() {
+    let rigged = Rigged::new();
+    let before = rigged.state();
+    rigged.with(|first| {
+        first.apply_settings(&[(0, settings(&POINT))], &NO_STOP).unwrap();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| {
+                rigged.with(|second| {
+                    second.apply_settings(&[(0, settings(&[("mtu", "2000")]))], &NO_STOP).map(drop)
+                })
+            });
+            for agent in rigged.agents.values() {
+                agent.await_events("held", 1);
+            }
+            eventually("the second waits at one of them", || {
+                rigged.agents.values().any(|agent| !agent.events("waiting").is_empty()).then_some(())
+            });
+            assert_eq!(measure(first).unwrap(), Outcome::Completed);
+            assert_eq!(first.restore_settings(), []);
+            assert_eq!(second.join().unwrap(), Ok(()));
+        });
+        assert_eq!(rigged.state(), before);
+    });
+    assert!(rigged.is_clean());
+}
+
+/// Another process sets the point's settings again and again, as a coordinator does between runs, until it is killed.
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_coordinator_killed_at_any_moment_leaves_the_hosts_as_they_were() {
+    let rigged = Rigged::new();
+    let before = rigged.state();
+    let mut seen_changed = 0;
+    for (rounds, round) in (0..30_u64).enumerate() {
+        let child = rigged.child();
+        eventually("it has begun to change settings", || (rigged.state() != before).then_some(()));
+        pause(Duration::from_millis(round * 17 % 97));
+        signal(child.pid(), "KILL");
+        seen_changed += u32::from(rigged.state() != before);
+        for agent in rigged.agents.values() {
+            agent.await_events("ended", rounds + 1);
+        }
+        assert_eq!(rigged.state(), before, "round {round}");
+        assert!(rigged.is_clean(), "round {round}");
+        drop(child);
+    }
+    assert!(seen_changed > 0, "no kill came while settings were changed");
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn an_agent_killed_at_any_moment_puts_the_hosts_settings_back_at_its_next_start() {
+    let mut rigged = Rigged::new();
+    let before = rigged.state();
+    let mut left_over = 0;
+    for (rounds, round) in (0..30_u64).enumerate() {
+        let child = rigged.child();
+        eventually("it has begun to change settings", || (rigged.state() != before).then_some(()));
+        // From the first change on through several rounds of setting and putting back.
+        pause(Duration::from_micros(round * 7_919 % 120_000));
+        let agent = rigged.agents.remove("a").unwrap();
+        agent.signal("KILL");
+        agent.finish(PATIENCE);
+        drop(child);
+        // The other agent lives: when its coordinator is gone it has put everything back.
+        rigged.agents["b"].await_events("ended", rounds + 1);
+        assert_eq!(rigged.state().split_off(HostSetting::ALL.len()), before[HostSetting::ALL.len()..]);
+        let changed = rigged.state() != before;
+        left_over += u32::from(changed);
+        let doctor = Process::start(rigged.command("a", &["doctor", "--json"])).finish(PATIENCE);
+        let checks = doctor.json()["checks"].to_string();
+        assert!(!changed || checks.contains("agent.setting.1"), "{checks}");
+        rigged.start("a");
+        assert_eq!(rigged.state(), before, "round {round}");
+        assert!(rigged.is_clean(), "round {round}");
+        if changed {
+            let words = "left over by an agent that was killed: put back";
+            eventually("it says so", || rigged.agents["a"].stderr().contains(words).then_some(()));
+        }
+    }
+    assert!(left_over >= 5, "only {left_over} kills came while settings were changed");
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn an_agent_that_is_stopped_puts_back_first_and_what_a_killed_one_left_can_be_put_back_by_hand() {
+    let mut rigged = Rigged::new();
+    let before = rigged.state();
+    for (name, by_hand) in [("TERM", false), ("KILL", true)] {
+        let child = rigged.child_at_rest();
+        eventually("both are set", || (!rigged.is_clean() && rigged.state() != before).then_some(()));
+        rigged.agents["a"].await_events("settings_changed", 1);
+        let agent = rigged.agents.remove("a").unwrap();
+        agent.signal(name);
+        agent.finish(PATIENCE);
+        drop(child);
+        if by_hand {
+            let restore = |words: &str| {
+                let args = ["doctor", "--restore-settings"];
+                let done = Process::start(rigged.command("a", &args)).finish(PATIENCE);
+                assert!(done.code == Some(0) && done.stderr.contains(words), "{done:?}");
+            };
+            restore("put back mtu of veth0: 3000, before 1500");
+            restore("no agent has left");
+        }
+        eventually("all is as before", || (rigged.state() == before && rigged.is_clean()).then_some(()));
+        rigged.start("a");
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn an_agent_that_dies_between_two_runs_is_missed_before_the_next_one() {
+    let mut rigged = Rigged::new();
+    let before = rigged.state();
+    let net = netns::of_this_thread().unwrap();
+    let mut coordinator = rigged.inside("a", || Coordinator::connect(rig(), &NO_STOP).unwrap());
+    coordinator.apply_settings(&[(1, settings(&[("mtu", "3000")]))], &NO_STOP).unwrap();
+    let agent = rigged.agents.remove("b").unwrap();
+    agent.signal("KILL");
+    agent.finish(PATIENCE);
+    rigged.start("b");
+    netns::enter_fd(&std::fs::File::open(format!("/run/netns/{}", rigged.net.a)).unwrap()).unwrap();
+    let troubles = said(&measure(&mut coordinator).unwrap_err());
+    assert!(troubles.contains("b: its connection was lost"), "{troubles}");
+    coordinator.apply_settings(&[(1, settings(&[("mtu", "3000")]))], &NO_STOP).unwrap();
+    assert_eq!(measure(&mut coordinator).unwrap(), Outcome::Completed);
+    coordinator.finish();
+    netns::enter_fd(&net).unwrap();
+    assert_eq!(rigged.state(), before);
+}
+
+/// The other process of the tests that kill a coordinator: this program, with one test.
+impl Rigged {
+    fn child(&self) -> Process {
+        self.coordinate("again and again")
+    }
+
+    fn child_at_rest(&self) -> Process {
+        self.coordinate("once")
+    }
+
+    fn coordinate(&self, how: &str) -> Process {
+        let me = std::env::current_exe().unwrap();
+        let me = me.to_str().unwrap();
+        let args =
+            ["--ignored", "--exact", "the_points_of_a_coordinator_that_is_killed_can_be_set", "--nocapture"];
+        let mut command = self.net.exec(Side::A, me, &args);
+        command.env(COORDINATE, how);
+        Process::start(command)
+    }
+}
+
+/// The names that a plan may give to a host's settings are those that an agent can set.
+#[test]
+fn a_plan_asks_for_nothing_that_agents_cannot_set_and_may_ask_for_all_they_can() {
+    let mut command = support::linerate();
+    command.args(["schema", "plan"]);
+    let schema = Process::start(command).finish(PATIENCE).json();
+    let keys = schema["$defs"]["host"]["properties"].as_object().unwrap().keys();
+    let asked: BTreeSet<&str> =
+        keys.map(String::as_str).filter(|key| !["address", "port", "interface"].contains(key)).collect();
+    assert_eq!(asked, SETTINGS.into_iter().collect());
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn an_agent_that_was_told_so_changes_nothing() {
+    let mut rigged = Rigged::new();
+    drop(rigged.agents.remove("b").unwrap());
+    rigged.start_with("b", &["--no-settings"]);
+    rigged.with(|coordinator| {
+        let wanted = [(1, settings(&[("mtu", "2000")]))];
+        let checked = said(&coordinator.check_settings(&wanted, &NO_STOP));
+        let applied = said(&coordinator.apply_settings(&wanted, &NO_STOP).unwrap_err());
+        assert_eq!(checked, applied);
+        assert!(
+            checked.contains("b: its agent cannot set mtu") && checked.contains("--no-settings"),
+            "{checked}"
+        );
+        assert_eq!(measure(coordinator).unwrap(), Outcome::Completed);
+    });
+}
+
+/// What the killed coordinator asks of both hosts, one after the other.
+fn points() -> [BTreeMap<String, String>; 3] {
+    [settings(&POINT), settings(&[("mtu", "2000"), ("congestion", "reno")]), settings(&[("gso", "false")])]
+}
+
+/// Started by the tests above as another process, it goes on until it is killed.
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn the_points_of_a_coordinator_that_is_killed_can_be_set() {
+    if let Ok(how) = std::env::var(COORDINATE) {
+        return coordinate(&how);
+    }
+    let rigged = Rigged::new();
+    let before = rigged.state();
+    rigged.with(|coordinator| {
+        for point in points() {
+            coordinator.apply_settings(&[(0, point.clone()), (1, point)], &NO_STOP).unwrap();
+            assert_ne!(rigged.state(), before);
+        }
+    });
+    assert_eq!(rigged.state(), before);
+}
+
+fn coordinate(how: &str) {
+    let mut coordinator = Coordinator::connect(rig(), &NO_STOP).unwrap();
+    for point in points().iter().cycle() {
+        let wanted = [(0, point.clone()), (1, point.clone())];
+        if coordinator.apply_settings(&wanted, &NO_STOP).is_err() {
+            return;
+        }
+        if how == "once" {
+            return coordinator.rest(Span::from_secs(600), &NO_STOP);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Settings of the hosts of a rig: checked before the first packet, set for a point, put back.
+//!
+//! While settings are in force anywhere, the coordinator holds its place at every host: nobody else is measured under
+//! them, and since all places are asked for in the order of all coordinators, no two of them wait for each other.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use linerate_proto::agent::{Input, Output, SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest};
+use linerate_sock::clock;
+use linerate_units::Span;
+
+use super::Coordinator;
+use super::check::name;
+use super::group::LOOK;
+use super::host::{Heard, Host, listen};
+use super::rig::{Rig, Trouble};
+
+/// The key that names the interface which the other settings of its host are for.
+const INTERFACE: &str = "interface";
+
+/// How long others are told to wait for the place: a point is about so long, and how many follow nobody knows.
+const EXPECTED: Span = Span::from_secs(60);
+
+/// What holds on a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostSettings {
+    /// The host, by its place in the rig.
+    pub host: usize,
+    /// Its settings, as its agent tells them: what was found, and what is there now.
+    pub in_force: Vec<SettingInForce>,
+}
+
+/// Settings of one host: names and values as plans write them, and `interface` where they are for a certain one.
+type Wanted = (usize, BTreeMap<String, String>);
+
+impl Coordinator {
+    /// What stands in the way of settings, of all hosts at once. Nothing is changed. Each host is given by its place in
+    /// the rig, with names and values as plans write them; `interface` names the interface that they are for, else it is
+    /// that of the way to the other hosts.
+    #[must_use]
+    pub fn check_settings(&mut self, wanted: &[Wanted], stop: &AtomicBool) -> Vec<Trouble> {
+        let mut troubles = self.reach_all(stop);
+        troubles.extend(self.cannot(wanted));
+        if !troubles.is_empty() {
+            return troubles;
+        }
+        let ask = |(at, values): &Wanted| (*at, SettingsRequest::Check(Box::new(self.order(*at, values))));
+        let requests: Vec<_> = wanted.iter().filter(|(_, values)| !values.is_empty()).map(ask).collect();
+        self.settle(requests).1
+    }
+
+    /// Makes exactly these settings hold: what was set before and is not among them is put back. Waits for a place at
+    /// every host of the rig first, and keeps it until [`Coordinator::restore_settings`].
+    ///
+    /// # Errors
+    /// Everything that stood in the way, of all hosts; then no setting is in force anywhere any more.
+    pub fn apply_settings(
+        &mut self,
+        wanted: &[Wanted],
+        stop: &AtomicBool,
+    ) -> Result<Vec<HostSettings>, Vec<Trouble>> {
+        if wanted.iter().all(|(_, values)| values.is_empty()) {
+            let troubles = self.restore_settings();
+            return if troubles.is_empty() { Ok(Vec::new()) } else { Err(troubles) };
+        }
+        let mut troubles = self.reach_all(stop);
+        troubles.extend(self.cannot(wanted));
+        if troubles.is_empty() && self.hosts.iter().any(|host| host.ticket().is_none()) {
+            troubles.extend(self.restore_settings());
+            troubles.extend(self.hold_everywhere(stop));
+        }
+        let mut answers = Vec::new();
+        if troubles.is_empty() {
+            let requests =
+                (0..self.hosts.len()).filter_map(|at| Some((at, self.change(at, wanted)?))).collect();
+            (answers, troubles) = self.settle(requests);
+        }
+        if !troubles.is_empty() {
+            troubles.extend(self.restore_settings());
+            return Err(troubles);
+        }
+        answers.sort_by_key(|(host, _)| *host);
+        let told = answers.into_iter().map(|(host, answer)| HostSettings { host, in_force: answer.in_force });
+        Ok(told.filter(|host| !host.in_force.is_empty()).collect())
+    }
+
+    /// Has every host put back what was set for this coordinator, and gives the places back. What was left alone, and
+    /// why; a host that is gone puts its settings back by itself.
+    pub fn restore_settings(&mut self) -> Vec<Trouble> {
+        let in_force =
+            (0..self.hosts.len()).filter(|at| self.hosts[*at].in_force && self.hosts[*at].connected());
+        let requests: Vec<_> = in_force.map(|at| (at, SettingsRequest::Restore)).collect();
+        let (_, troubles) = self.settle(requests);
+        for host in &mut self.hosts {
+            host.in_force = false;
+            if host.ticket().is_some() {
+                // Whoever cannot be told puts everything back when the connection ends.
+                let _ = host.ask(Input::Release);
+                host.keep(None);
+            }
+        }
+        troubles
+    }
+
+    /// Lets time pass between two groups. Settings hold only as long as somebody speaks to the agents.
+    pub fn rest(&mut self, span: Span, stop: &AtomicBool) {
+        let until = clock::now() + span.as_duration();
+        while !until.has_passed() && !stop.load(Ordering::Relaxed) {
+            let look = clock::now() + LOOK.as_duration();
+            // Who is gone is missed when it is needed.
+            let _ = listen(&mut self.hosts, look.min(until));
+        }
+    }
+
+    /// Hosts whose settings, or whose place, went with their connection.
+    pub(super) fn lost_settings(&self, hosts: &[usize]) -> Vec<Trouble> {
+        let any = self.hosts.iter().any(|host| host.in_force || host.ticket().is_some());
+        let lost = |at: &&usize| self.hosts.get(**at).is_some_and(|host| host.ticket().is_none());
+        let what = "its connection was lost, and its settings were put back with it; apply them again";
+        let trouble = |at: &usize| Trouble { host: name(&self.rig, *at), what: what.to_owned() };
+        hosts.iter().filter(|_| any).filter(lost).map(trouble).collect()
+    }
+
+    fn reach_all(&mut self, stop: &AtomicBool) -> Vec<Trouble> {
+        let gone: Vec<usize> = (0..self.hosts.len()).filter(|at| !self.is_there(*at)).collect();
+        self.reach(&gone, stop)
+    }
+
+    /// What can be said without asking anybody.
+    fn cannot(&self, wanted: &[Wanted]) -> Vec<Trouble> {
+        let mut troubles = Vec::new();
+        for (at, values) in wanted.iter().filter(|(_, values)| !values.is_empty()) {
+            let Some(host) = self.hosts.get(*at) else {
+                let what = format!("host number {at} is not in the rig of {}", self.hosts.len());
+                troubles.push(Trouble { host: String::new(), what });
+                continue;
+            };
+            let can = host.about().map(|about| about.settings.as_slice()).unwrap_or_default();
+            let unknown = values.keys().filter(|name| *name != INTERFACE && !can.contains(name));
+            let unknown: Vec<&str> = unknown.map(String::as_str).collect();
+            if !unknown.is_empty() {
+                let remedy = "start one of this version there, without --no-settings";
+                let what = format!("its agent cannot set {}; {remedy}", unknown.join(", "));
+                troubles.push(Trouble { host: name(&self.rig, *at), what });
+            }
+        }
+        troubles
+    }
+
+    /// What a host has to be asked so that it is as wanted; absent where it is so already.
+    fn change(&self, at: usize, wanted: &[Wanted]) -> Option<SettingsRequest> {
+        let values = wanted.iter().find(|(host, values)| *host == at && !values.is_empty());
+        match values {
+            Some((_, values)) => Some(SettingsRequest::Apply(Box::new(self.order(at, values)))),
+            None => self.hosts[at].in_force.then_some(SettingsRequest::Restore),
+        }
+    }
+
+    fn order(&self, at: usize, values: &BTreeMap<String, String>) -> SettingsOrder {
+        let mut values = values.clone();
+        let interface = values.remove(INTERFACE);
+        let others = self.rig.hosts.iter().enumerate().filter(|(other, _)| *other != at);
+        let towards = others
+            .map(|(_, host)| host.test_address.clone().unwrap_or_else(|| host.address.clone()))
+            .collect();
+        SettingsOrder { interface, towards, values }
+    }
+
+    /// Gets a place at every host, one after the other in the order that all coordinators keep.
+    fn hold_everywhere(&mut self, stop: &AtomicBool) -> Vec<Trouble> {
+        let mut order: Vec<usize> = (0..self.hosts.len()).collect();
+        order.sort_by_key(|at| self.hosts[*at].about().map(|about| about.identity.clone()));
+        let mut troubles = Vec::new();
+        for at in order {
+            let asked = self.hosts[at].ask(Input::Hold { expected: EXPECTED });
+            let mut refused = asked.err().map(|error| error.to_string());
+            while refused.is_none() && self.hosts[at].ticket().is_none() {
+                for (from, heard) in self.hear() {
+                    match heard {
+                        Heard::Word(Output::Held(ticket)) => self.hosts[from].keep(Some(ticket)),
+                        Heard::Word(Output::NotHeld(why)) if from == at => {
+                            refused = Some(format!("it gives no place in its queue: {why}"));
+                        }
+                        Heard::Gone(why) if from == at => refused = Some(why),
+                        _ => {}
+                    }
+                }
+                if stop.load(Ordering::Relaxed) {
+                    refused = Some("stopped while waiting for a place in its queue".to_owned());
+                }
+            }
+            troubles.extend(refused.map(|what| Trouble { host: name(&self.rig, at), what }));
+            if !troubles.is_empty() {
+                break;
+            }
+        }
+        troubles
+    }
+
+    /// Asks several hosts at once and waits for all answers: those that came, and what stood in the way.
+    fn settle(
+        &mut self,
+        requests: Vec<(usize, SettingsRequest)>,
+    ) -> (Vec<(usize, SettingsAnswer)>, Vec<Trouble>) {
+        let (mut answers, mut troubles) = (Vec::new(), Vec::new());
+        let mut awaited: Vec<usize> = Vec::new();
+        let trouble = |rig: &Rig, at: usize, what: String| Trouble { host: name(rig, at), what };
+        for (at, request) in requests {
+            // From here on until it answers something may be changed there.
+            self.hosts[at].in_force |= matches!(request, SettingsRequest::Apply(_));
+            match self.hosts[at].ask(Input::Settings(request)) {
+                Ok(()) => awaited.push(at),
+                Err(error) => troubles.push(trouble(&self.rig, at, error.to_string())),
+            }
+        }
+        while !awaited.is_empty() {
+            // A stop is obeyed when all have answered, so that everything can be put back in the regular way.
+            for (at, heard) in self.hear() {
+                let asked = awaited.contains(&at);
+                match heard {
+                    Heard::Word(Output::SettingsDone(answer)) if asked => {
+                        awaited.retain(|other| *other != at);
+                        self.hosts[at].in_force = !answer.in_force.is_empty();
+                        let told = answer.troubles.iter().cloned();
+                        troubles.extend(told.map(|what| trouble(&self.rig, at, what)));
+                        answers.push((at, *answer));
+                    }
+                    Heard::Gone(why) if asked => {
+                        awaited.retain(|other| *other != at);
+                        troubles.push(trouble(&self.rig, at, why));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        (answers, troubles)
+    }
+
+    /// What comes within a moment. The others are listened to as well: they are missed by nobody who waits for one.
+    fn hear(&mut self) -> Vec<(usize, Heard)> {
+        listen(&mut self.hosts, clock::now() + LOOK.as_duration())
+    }
+}
+
+impl Host {
+    /// The place that is kept while settings are in force.
+    pub(super) fn ticket(&self) -> Option<linerate_proto::Ticket> {
+        self.kept.filter(|_| self.connected())
+    }
+
+    pub(super) fn keep(&mut self, ticket: Option<linerate_proto::Ticket>) {
+        self.kept = ticket;
+    }
+}

@@ -1,0 +1,384 @@
+//! Settings of this host that are changed for a coordinator, and put back: at its end, on an error, and after a kill by
+//! the next start.
+//!
+//! Every change is announced in an undo journal before it is made (`journal`). One process at a time changes settings of
+//! a network namespace (`ground`). What is neither as it was found nor as it was made here is somebody else's, and is
+//! left alone.
+
+mod asked;
+mod ground;
+mod journal;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use linerate_sock::host_setting::{HostSetting, Wish};
+use linerate_sock::{SockError, iface, routing};
+
+use crate::error::ControlError;
+pub use asked::SETTINGS;
+use ground::{Ground, Place, boot_id};
+pub(crate) use journal::Card;
+use journal::{Entry, Found, Journal, JournalError, Slot};
+
+/// What became of settings that an agent had left behind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Restored {
+    /// What was put back, and to what.
+    pub put_back: Vec<String>,
+    /// What was not, and why.
+    pub left: Vec<String>,
+}
+
+/// What the journal says of settings in this network namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Leftovers {
+    /// The process that wrote it; absent where it says none.
+    pub pid: Option<u32>,
+    /// True while it lives: then the settings are in force and no leftovers.
+    pub is_alive: bool,
+    /// Each setting: what it is now, and what will be put back.
+    pub settings: Vec<String>,
+}
+
+/// What an agent's journal in `folder` says of this network namespace; absent where nothing is changed.
+///
+/// # Errors
+/// The journal cannot be read.
+pub fn leftovers(folder: &Path) -> Result<Option<Leftovers>, ControlError> {
+    let place = Place::here(folder);
+    let found = journal::read(&place.journal)?;
+    let Some(found) = found.filter(|found| found.boot_id.as_deref() == Some(&boot_id())) else {
+        return Ok(None);
+    };
+    let settings: Vec<String> = found.slots.iter().map(describe).collect();
+    let is_alive = place.is_taken();
+    Ok((!settings.is_empty()).then_some(Leftovers { pid: found.pid, is_alive, settings }))
+}
+
+/// Puts back what an agent that does not live any more has left changed in this network namespace, by its journal in
+/// `folder`. Where there is none, or its agent lives, nothing is done.
+///
+/// # Errors
+/// The journal cannot be read or written.
+pub fn restore_leftovers(folder: &Path) -> Result<Restored, ControlError> {
+    let place = Place::here(folder);
+    if !place.is_used() {
+        return Ok(Restored::default());
+    }
+    match place.take()? {
+        Some(ground) => Ok(Changes::take_over(ground)?.finish()),
+        None => Ok(Restored::default()),
+    }
+}
+
+/// The settings of this network namespace that are changed at the moment, by this process alone.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    ground: Ground,
+    /// Absent before the first change.
+    journal: Option<Journal>,
+    slots: Vec<Slot>,
+    /// What each slot was last told to be: what is so already is left alone.
+    told: Vec<(Wish, Option<Card>)>,
+}
+
+impl Changes {
+    /// Takes the namespace. What a killed agent has left is put back first.
+    ///
+    /// # Errors
+    /// Another agent has it, the journal cannot be written, or what was left cannot be put back.
+    pub(crate) fn begin(folder: &Path) -> Result<(Self, Restored), String> {
+        let place = Place::here(folder);
+        let other = journal::read(&place.journal).ok().flatten().and_then(|found| found.pid);
+        let ground = place.take().map_err(|error| error.to_string())?;
+        let mut changes = ground
+            .ok_or_else(|| taken(other))
+            .and_then(|ground| Self::take_over(ground).map_err(|e| e.to_string()))?;
+        let restored = changes.undo_all();
+        if changes.slots.is_empty() { Ok((changes, restored)) } else { Err(restored.left.join("; ")) }
+    }
+
+    /// Reads the journal that is there, if any.
+    fn take_over(ground: Ground) -> Result<Self, JournalError> {
+        let path = &ground.place.journal;
+        let found = journal::read(path)?;
+        let (journal, slots) = match found {
+            Some(Found { boot_id: Some(id), slots, .. }) if id == boot_id() => {
+                (Some(Journal::go_on(path)?), slots)
+            }
+            // The system has begun anew since, and with it every setting; or nothing was announced.
+            Some(_) => {
+                std::fs::remove_file(path).map_err(journal::failed(path))?;
+                (None, Vec::new())
+            }
+            None => (None, Vec::new()),
+        };
+        Ok(Self { ground, journal, slots, told: Vec::new() })
+    }
+
+    /// Makes the host be as these wishes say, and otherwise as it was found. Where anything fails, all is put back.
+    ///
+    /// # Errors
+    /// What stood in the way; nothing is changed any more.
+    pub(crate) fn apply(&mut self, wishes: &[(Wish, Option<Card>)]) -> Result<(), Vec<String>> {
+        let wanted =
+            |slot: &Slot| wishes.iter().any(|(wish, card)| slot.is_about(wish.setting(), card.as_ref()));
+        let mut troubles = Vec::new();
+        for at in (0..self.slots.len()).rev() {
+            if !wanted(&self.slots[at]) {
+                troubles.extend(self.undo(at).left);
+            }
+        }
+        for (wish, card) in wishes {
+            if !troubles.is_empty() {
+                break;
+            }
+            troubles.extend(self.make(wish, card.as_ref()).err());
+        }
+        if troubles.is_empty() {
+            return Ok(());
+        }
+        troubles.extend(self.undo_all().left);
+        Err(troubles)
+    }
+
+    /// Puts everything back and gives the namespace free. What cannot be put back stays in the journal.
+    pub(crate) fn finish(mut self) -> Restored {
+        let mut restored = self.undo_all();
+        if self.slots.is_empty() {
+            restored.left.extend(self.ground.clear().err().map(|error| error.to_string()));
+        }
+        restored
+    }
+
+    /// What is in force: name, interface, what was found, what is there.
+    pub(crate) fn in_force(&self) -> impl Iterator<Item = (HostSetting, Option<&str>, String, String)> {
+        self.told.iter().map(|(wish, card)| {
+            let setting = wish.setting();
+            let interface = card.as_ref().map(|card| card.name.as_str());
+            let slot = self.slots.iter().find(|slot| slot.is_about(setting, card.as_ref()));
+            let now = setting.read(interface.unwrap_or_default()).unwrap_or_default();
+            let found = slot.map_or(&now, |slot| &slot.found);
+            (setting, interface, short(setting, found), short(setting, &now))
+        })
+    }
+
+    /// Sets one, announced before.
+    fn make(&mut self, wish: &Wish, card: Option<&Card>) -> Result<(), String> {
+        let setting = wish.setting();
+        let what = name_of(setting, card);
+        let name = interface_of(card).ok_or_else(|| format!("{what}: the interface is gone"))?;
+        let failed = |error: SockError| format!("{what}: {}", ControlError::from(error));
+        let now = setting.read(&name).map_err(failed)?;
+        let slot = self.slots.iter().find(|slot| slot.is_about(setting, card));
+        let is_ours = |slot: &Slot| slot.ours.last().is_some_and(|ours| setting.is_same(&now, ours));
+        if slot.is_some_and(|slot| !is_ours(slot)) {
+            return Err(format!("{what}: somebody else has made it {} meanwhile", short(setting, &now)));
+        }
+        let told = (wish.clone(), card.cloned());
+        let becoming = wish.becomes(&name, &now).map_err(failed)?;
+        if setting.is_same(&now, &becoming) || (slot.is_some() && self.told.contains(&told)) {
+            self.tell(told);
+            return Ok(());
+        }
+        let (interface, found, ours) = (card.cloned(), now.clone(), becoming.clone());
+        self.note(&Entry::Change { setting: setting.name().to_owned(), interface, found, ours })?;
+        match self.slots.iter_mut().find(|slot| slot.is_about(setting, card)) {
+            Some(slot) => slot.ours.push(becoming.clone()),
+            None => {
+                let ours = vec![becoming.clone()];
+                self.slots.push(Slot { setting, card: card.cloned(), found: now, ours });
+            }
+        }
+        wish.set(&name, &becoming).map_err(failed)?;
+        let now = setting.read(&name).map_err(failed)?;
+        if !setting.is_same(&now, &becoming) {
+            let (asked, became) = (short(setting, &becoming), short(setting, &now));
+            return Err(format!(
+                "{what}: it was set to {asked} and became {became}; the kernel or the card refuses it"
+            ));
+        }
+        self.tell(told);
+        Ok(())
+    }
+
+    fn tell(&mut self, told: (Wish, Option<Card>)) {
+        self.told.retain(|(wish, card)| wish.setting() != told.0.setting() || *card != told.1);
+        self.told.push(told);
+    }
+
+    /// The journal is begun with the first change.
+    fn note(&mut self, entry: &Entry) -> Result<(), String> {
+        let place = &self.ground.place;
+        let journal = match &mut self.journal {
+            Some(journal) => Ok(journal),
+            none => Journal::create(&place.journal, &boot_id()).map(|journal| none.insert(journal)),
+        };
+        journal.and_then(|journal| journal.note(entry)).map_err(|error| error.to_string())
+    }
+
+    /// Puts everything back that can be, the last change first.
+    pub(crate) fn undo_all(&mut self) -> Restored {
+        let mut all = Restored::default();
+        for at in (0..self.slots.len()).rev() {
+            let one = self.undo(at);
+            all.put_back.extend(one.put_back);
+            all.left.extend(one.left);
+        }
+        self.told.clear();
+        all
+    }
+
+    /// Puts one back. It stays in the journal only if that was refused.
+    fn undo(&mut self, at: usize) -> Restored {
+        let slot = self.slots[at].clone();
+        let mut restored = Restored::default();
+        match put_back(&slot) {
+            Ok(Undoing::Done) => restored.put_back.push(describe(&slot)),
+            Ok(Undoing::Unchanged) => {}
+            Ok(Undoing::NotOurs(why)) => restored.left.push(why),
+            Err(why) => {
+                restored.left.push(why);
+                return restored;
+            }
+        }
+        self.slots.remove(at);
+        self.told.retain(|(wish, card)| !slot.is_about(wish.setting(), card.as_ref()));
+        let undone = Entry::Undone { setting: slot.setting.name().to_owned(), interface: slot.card };
+        // It is put back, whatever becomes of the line: putting it back once more would find nothing to do.
+        restored.left.extend(self.note(&undone).err());
+        restored
+    }
+}
+
+/// How putting back ended.
+enum Undoing {
+    Done,
+    /// It is as it was found, because it was announced and not done.
+    Unchanged,
+    /// It is not ours any more, for this reason.
+    NotOurs(String),
+}
+
+fn put_back(slot: &Slot) -> Result<Undoing, String> {
+    let (setting, what) = (slot.setting, name_of(slot.setting, slot.card.as_ref()));
+    let Some(name) = interface_of(slot.card.as_ref()) else {
+        return Ok(Undoing::NotOurs(format!("{what}: the interface is gone, so nothing was put back")));
+    };
+    let failed = |error: SockError| {
+        format!(
+            "{what}: it could not be put back to {}: {}",
+            short(setting, &slot.found),
+            ControlError::from(error)
+        )
+    };
+    let now = setting.read(&name).map_err(failed)?;
+    if setting.is_same(&now, &slot.found) {
+        return Ok(Undoing::Unchanged);
+    }
+    if !slot.ours.iter().any(|ours| setting.is_same(&now, ours)) {
+        let (now, found) = (short(setting, &now), short(setting, &slot.found));
+        let why = format!(
+            "{what}: somebody else has made it {now} meanwhile, so it was left alone; it was {found} before"
+        );
+        return Ok(Undoing::NotOurs(why));
+    }
+    setting.put_back(&name, &slot.found).map_err(failed)?;
+    let now = setting.read(&name).map_err(failed)?;
+    if setting.is_same(&now, &slot.found) {
+        Ok(Undoing::Done)
+    } else {
+        let (now, found) = (short(setting, &now), short(setting, &slot.found));
+        Err(format!("{what}: it was put back to {found} and became {now}"))
+    }
+}
+
+/// Wishes, each with the interface that it is for, in the order in which they are to be set.
+pub(crate) type Wishes = Vec<(Wish, Option<Card>)>;
+
+/// Wishes of a plan's words, each with its interface, and what stands in their way.
+///
+/// # Errors
+/// What is not understood, or could not be set. Nothing is changed.
+pub(crate) fn check(
+    values: &BTreeMap<String, String>,
+    interface: impl FnOnce() -> Result<String, String>,
+) -> Result<Wishes, Vec<String>> {
+    let wishes = asked::wishes(values)?;
+    let mut card = None;
+    if wishes.iter().any(|wish| wish.setting().is_of_interface()) {
+        let name = interface().map_err(|why| vec![why])?;
+        let index = routing::index_of(&name)
+            .map_err(|error| vec![format!("interface {name}: {}", ControlError::from(error))])?;
+        card = Some(Card { name, index });
+    }
+    let name = card.as_ref().map(|card| card.name.clone()).unwrap_or_default();
+    let troubles: Vec<String> =
+        wishes.iter().flat_map(|wish| wish.obstacles(&name)).map(|obstacle| obstacle.0).collect();
+    if !troubles.is_empty() {
+        return Err(troubles);
+    }
+    let with_card = |wish: Wish| {
+        let card = card.clone().filter(|_| wish.setting().is_of_interface());
+        (wish, card)
+    };
+    Ok(wishes.into_iter().map(with_card).collect())
+}
+
+fn taken(pid: Option<u32>) -> String {
+    let who = pid.map_or_else(|| "another agent".to_owned(), |pid| format!("another agent (process {pid})"));
+    format!("{who} is changing settings of this host; end its run, or that agent")
+}
+
+/// The name that the interface has now; absent when it is gone, empty for a setting without interface.
+fn interface_of(card: Option<&Card>) -> Option<String> {
+    match card {
+        None => Some(String::new()),
+        Some(card) => iface::name_of(card.index),
+    }
+}
+
+fn name_of(setting: HostSetting, card: Option<&Card>) -> String {
+    let of = card.map_or_else(String::new, |card| format!(" of {}", card.name));
+    format!("{}{of}", setting.name())
+}
+
+fn describe(slot: &Slot) -> String {
+    let what = name_of(slot.setting, slot.card.as_ref());
+    let ours = slot.ours.last().map(|ours| short(slot.setting, ours)).unwrap_or_default();
+    format!("{what}: {ours}, before {}", short(slot.setting, &slot.found))
+}
+
+/// A state for people: without the bytes of a discipline, and an offload in one word where one will do.
+fn short(setting: HostSetting, state: &str) -> String {
+    match setting {
+        HostSetting::RootDiscipline => {
+            let mut words = state.split(' ');
+            match (words.next(), words.next()) {
+                (Some("default"), Some(kind)) => format!("{kind} (the kernel's own)"),
+                (Some(kind), _) => kind.to_owned(),
+                _ => String::new(),
+            }
+        }
+        HostSetting::Tso | HostSetting::Gso | HostSetting::Gro | HostSetting::Lro => {
+            let all = |end: &str| !state.is_empty() && state.split(' ').all(|word| word.ends_with(end));
+            match (all("=on"), all("=off")) {
+                (true, _) => "on".to_owned(),
+                (_, true) => "off".to_owned(),
+                _ => state.to_owned(),
+            }
+        }
+        _ => state.to_owned(),
+    }
+}
+
+impl From<JournalError> for ControlError {
+    fn from(error: JournalError) -> Self {
+        Self::Local(error.to_string())
+    }
+}

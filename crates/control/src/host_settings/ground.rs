@@ -1,0 +1,138 @@
+//! Where the journal of a network namespace lies, and the lock that says whether its process lives.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_sock::netns::{self, NetnsId};
+use linerate_sock::{clock, proc};
+
+use super::journal::{JournalError, failed};
+
+/// Readable by nobody else: whoever writes here decides what the next start changes.
+const OURS_ALONE: u32 = 0o700;
+
+/// A number that the system draws when it starts.
+pub(super) fn boot_id() -> String {
+    proc::sysctl("kernel.random.boot_id").unwrap_or_default()
+}
+
+/// The places of the calling thread's network namespace in a folder.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) folder: PathBuf,
+    pub(super) journal: PathBuf,
+    lock: PathBuf,
+}
+
+impl Place {
+    pub(super) fn here(folder: &Path) -> Self {
+        // Every namespace has its own settings. The number of one that is gone is not used again before the next start
+        // of the system; without it the file's number has to do, which may be.
+        let name = netns::cookie().map(|cookie| cookie.to_string()).or_else(|| {
+            let here = netns::of_this_thread().and_then(|fd| NetnsId::of(&fd)).ok()?;
+            Some(format!("inode-{}", here.inode))
+        });
+        let name = name.unwrap_or_else(|| "unknown".to_owned());
+        Self {
+            folder: folder.to_owned(),
+            journal: folder.join(format!("{name}.journal")),
+            lock: folder.join(format!("{name}.lock")),
+        }
+    }
+
+    /// True if somebody has changed settings here, or was about to, and has not cleared up.
+    pub(super) fn is_used(&self) -> bool {
+        self.journal.exists() || self.lock.exists()
+    }
+
+    /// True if a living process has the lock.
+    pub(super) fn is_taken(&self) -> bool {
+        let lock = File::open(&self.lock);
+        lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    /// Takes the lock; absent while another process has it.
+    pub(super) fn take(self) -> Result<Option<Ground>, JournalError> {
+        let made = DirBuilder::new().recursive(true).mode(OURS_ALONE).create(&self.folder);
+        made.map_err(failed(&self.folder))?;
+        loop {
+            let opened =
+                OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&self.lock);
+            let lock = opened.map_err(failed(&self.lock))?;
+            if !lock_soon(&lock).map_err(failed(&self.lock))? {
+                return Ok(None);
+            }
+            // Else the one who had it has just removed it.
+            if is_file_at(&lock, &self.lock).map_err(failed(&self.lock))? {
+                return Ok(Some(Ground { place: self, _lock: lock }));
+            }
+        }
+    }
+}
+
+/// The journal's place, held by this process. The lock goes with the value, at the latest when the process ends.
+#[derive(Debug)]
+pub(super) struct Ground {
+    pub(super) place: Place,
+    _lock: File,
+}
+
+impl Ground {
+    /// Gives the place back with nothing left to put back: the journal goes, then the lock.
+    pub(super) fn clear(self) -> Result<(), JournalError> {
+        for path in [&self.place.journal, &self.place.lock] {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(path)(error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// True if the open file is still the one at that path: a lock on one that has been removed meanwhile holds nothing.
+fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
+    let held = file.metadata()?;
+    Ok(fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino())))
+}
+
+/// Takes the lock, unless somebody keeps it. One who only looks ([`Place::is_taken`]) has it for a moment.
+fn lock_soon(lock: &File) -> io::Result<bool> {
+    const LOOKS: u32 = 25;
+    const PAUSE: Duration = Duration::from_millis(2);
+    for _ in 0..LOOKS {
+        match lock.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) => clock::sleep_until(clock::now() + PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_has_the_place_at_a_time_and_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::here(&folder.path().join("settings"));
+        assert!(!place.is_used() && !place.is_taken() && !place.folder.exists(), "looking makes nothing");
+        let held = place.clone().take().unwrap().unwrap();
+        assert!(place.is_taken() && place.is_used());
+        assert!(place.clone().take().unwrap().is_none());
+        fs::write(&place.journal, "x").unwrap();
+        held.clear().unwrap();
+        assert_eq!(fs::read_dir(&place.folder).unwrap().count(), 0);
+        let again = place.clone().take().unwrap().unwrap();
+        drop(again);
+        // A test beside this one may just have forked, and its child has the lock too until it runs its program.
+        while place.is_taken() {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The undo journal: what was there, on the disk before it is changed.
+//!
+//! One JSON object a line. From it alone a later process puts everything back, wherever the one before was killed: what
+//! is in the journal may not have been changed yet, but nothing is changed that is not in the journal.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use linerate_sock::host_setting::HostSetting;
+use serde::{Deserialize, Serialize};
+
+/// Raised when an entry changes its meaning.
+const FORMAT: u32 = 1;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Entry {
+    /// The first line.
+    Opening {
+        /// See [`FORMAT`].
+        format: u32,
+        /// No setting outlives the system that it was made in.
+        boot_id: String,
+        /// The process that changes settings.
+        pid: u32,
+    },
+    /// A setting is about to be changed.
+    Change {
+        /// Its name.
+        setting: String,
+        /// The interface that it is of; absent for one of the whole namespace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interface: Option<Card>,
+        /// The state before.
+        found: String,
+        /// The state that is about to be.
+        ours: String,
+    },
+    /// It is as it was before, or somebody else's.
+    Undone {
+        /// Its name.
+        setting: String,
+        /// See `Change`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interface: Option<Card>,
+    },
+}
+
+/// An interface, as it was called and numbered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Card {
+    pub(crate) name: String,
+    /// Its number, which stays when it is renamed.
+    pub(crate) index: u32,
+}
+
+/// A setting that is not yet put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) setting: HostSetting,
+    pub(super) card: Option<Card>,
+    /// The state before the first change.
+    pub(super) found: String,
+    /// Every state that was about to be made since, the last one last.
+    pub(super) ours: Vec<String>,
+}
+
+impl Slot {
+    pub(super) fn is_about(&self, setting: HostSetting, card: Option<&Card>) -> bool {
+        self.setting == setting && self.card.as_ref().map(|card| card.index) == card.map(|card| card.index)
+    }
+}
+
+/// A journal that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum JournalError {
+    #[error("the undo journal {path}: {source}; without it no setting is changed", path = path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error(
+        "the undo journal {path}, line {line}: {why}; the version of linerate that wrote it can put its settings back, or \
+         remove the file and put them back by hand",
+        path = path.display()
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        why: String,
+    },
+}
+
+pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
+    let path = path.to_owned();
+    |source| JournalError::Io { path, source }
+}
+
+/// A journal that is being written.
+#[derive(Debug)]
+pub(super) struct Journal {
+    file: File,
+    path: PathBuf,
+}
+
+impl Journal {
+    /// Begins a journal where none is.
+    pub(super) fn create(path: &Path, boot_id: &str) -> Result<Self, JournalError> {
+        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path);
+        let mut journal = Self { file: file.map_err(failed(path))?, path: path.to_owned() };
+        // The file's name must be on the disk too.
+        let folder = path.parent().unwrap_or(path);
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder))?;
+        let opening = Entry::Opening { format: FORMAT, boot_id: boot_id.to_owned(), pid: std::process::id() };
+        journal.note(&opening)?;
+        Ok(journal)
+    }
+
+    /// Goes on with the journal that is there.
+    pub(super) fn go_on(path: &Path) -> Result<Self, JournalError> {
+        let file = OpenOptions::new().append(true).open(path).map_err(failed(path))?;
+        let mut journal = Self { file, path: path.to_owned() };
+        // A line that was cut off must not swallow the next one. It is cut away, since it says nothing.
+        let text = fs::read_to_string(path).map_err(failed(path))?;
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        journal.file.set_len(whole as u64).map_err(failed(path))?;
+        journal.sync()?;
+        Ok(journal)
+    }
+
+    /// Writes a line and waits until it is on the disk.
+    pub(super) fn note(&mut self, entry: &Entry) -> Result<(), JournalError> {
+        let line = serde_json::to_string(entry).map_err(io::Error::from).map(|line| line + "\n");
+        let written = line.and_then(|line| self.file.write_all(line.as_bytes()));
+        written.map_err(failed(&self.path))?;
+        self.sync()
+    }
+
+    fn sync(&mut self) -> Result<(), JournalError> {
+        self.file.sync_data().map_err(failed(&self.path))
+    }
+}
+
+/// A journal as it was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// The system that it was written in; absent for an empty journal.
+    pub(super) boot_id: Option<String>,
+    /// Who wrote it.
+    pub(super) pid: Option<u32>,
+    /// What is not yet put back, in the order in which it was changed.
+    pub(super) slots: Vec<Slot>,
+}
+
+/// Reads a journal; absent where there is none. A last line that was cut off is left out: what it was to announce was not
+/// done.
+pub(super) fn read(path: &Path) -> Result<Option<Found>, JournalError> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(failed(path))?,
+    };
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let mut found = Found::default();
+    for (line, text) in (1..).zip(whole.lines()) {
+        let taken = serde_json::from_str(text).map_err(|error| error.to_string());
+        let taken = taken.and_then(|entry| found.take(entry));
+        taken.map_err(|why| JournalError::Unreadable { path: path.to_owned(), line, why })?;
+    }
+    Ok(Some(found))
+}
+
+impl Found {
+    fn take(&mut self, entry: Entry) -> Result<(), String> {
+        let known =
+            |name: &str| HostSetting::named(name).ok_or_else(|| format!("no setting is called '{name}'"));
+        match entry {
+            Entry::Opening { format, .. } if format != FORMAT => {
+                return Err(format!("format {format} is not {FORMAT}"));
+            }
+            Entry::Opening { boot_id, pid, .. } => (self.boot_id, self.pid) = (Some(boot_id), Some(pid)),
+            Entry::Change { setting, interface, found, ours } => {
+                let setting = known(&setting)?;
+                match self.slots.iter_mut().find(|slot| slot.is_about(setting, interface.as_ref())) {
+                    Some(slot) => slot.ours.push(ours),
+                    None => self.slots.push(Slot { setting, card: interface, found, ours: vec![ours] }),
+                }
+            }
+            Entry::Undone { setting, interface } => {
+                let setting = known(&setting)?;
+                self.slots.retain(|slot| !slot.is_about(setting, interface.as_ref()));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    fn change(setting: &str, found: &str, ours: &str) -> Entry {
+        let interface = Some(Card { name: "eth0".to_owned(), index: 4 });
+        let (setting, found, ours) = (setting.to_owned(), found.to_owned(), ours.to_owned());
+        Entry::Change { setting, interface, found, ours }
+    }
+
+    fn undone(setting: &str) -> Entry {
+        // It has been renamed meanwhile.
+        let interface = Some(Card { name: "wan".to_owned(), index: 4 });
+        Entry::Undone { setting: setting.to_owned(), interface }
+    }
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        (folder, path)
+    }
+
+    #[test]
+    fn what_is_not_undone_is_found_with_the_first_state_and_every_later_one() {
+        let (_folder, path) = place();
+        assert_eq!(read(&path).unwrap(), None);
+        let mut journal = Journal::create(&path, "b").unwrap();
+        for entry in [
+            change("mtu", "1500", "9000"),
+            change("gro", "rx-gro=off", "rx-gro=on"),
+            change("mtu", "9000", "4000"),
+            undone("gro"),
+        ] {
+            journal.note(&entry).unwrap();
+        }
+        let found = read(&path).unwrap().unwrap();
+        assert_eq!((found.boot_id.as_deref(), found.pid), (Some("b"), Some(std::process::id())));
+        let [slot] = &found.slots[..] else { panic!("{found:?}") };
+        assert_eq!((slot.setting, slot.found.as_str()), (HostSetting::Mtu, "1500"));
+        assert_eq!(slot.ours, ["9000", "4000"]);
+        let text = fs::read_to_string(&path).unwrap();
+        expect![[r#"
+            {"entry":"change","setting":"mtu","interface":{"name":"eth0","index":4},"found":"1500","ours":"9000"}
+            {"entry":"change","setting":"gro","interface":{"name":"eth0","index":4},"found":"rx-gro=off","ours":"rx-gro=on"}
+            {"entry":"change","setting":"mtu","interface":{"name":"eth0","index":4},"found":"9000","ours":"4000"}
+            {"entry":"undone","setting":"gro","interface":{"name":"wan","index":4}}
+        "#]]
+        .assert_eq(text.split_once('\n').unwrap().1);
+        assert!(Journal::create(&path, "b").is_err(), "an old journal is never written over");
+    }
+
+    #[test]
+    fn a_cut_off_line_is_left_out_and_the_next_one_is_not_lost_behind_it() {
+        let (_folder, path) = place();
+        let line = serde_json::to_string(&change("mtu", "1500", "9000")).unwrap();
+        let last = serde_json::to_string(&change("gro", "a", "b")).unwrap();
+        for cut in 0..=last.len() {
+            fs::write(&path, format!("{line}\n{}", &last[..cut])).unwrap();
+            assert_eq!(read(&path).unwrap().unwrap().slots.len(), 1, "{cut}");
+            let mut journal = Journal::go_on(&path).unwrap();
+            journal.note(&undone("mtu")).unwrap();
+            assert_eq!(read(&path).unwrap().unwrap().slots, [], "{cut}");
+        }
+    }
+
+    #[test]
+    fn a_strange_line_is_named_and_nothing_is_guessed() {
+        let (_folder, path) = place();
+        let line = serde_json::to_string(&change("mtu", "1500", "9000")).unwrap();
+        for strange in [
+            "{}",
+            "",
+            "\u{0}",
+            r#"{"entry":"undone","setting":"colour"}"#,
+            r#"{"entry":"undone","setting":"mtu","x":1}"#,
+        ] {
+            fs::write(&path, format!("{line}\n{strange}\n{line}\n")).unwrap();
+            let error = read(&path).unwrap_err().to_string();
+            assert!(error.contains("line 2") && error.contains("by hand"), "{error}");
+        }
+        fs::write(&path, "{\"entry\":\"opening\",\"format\":2,\"boot_id\":\"\",\"pid\":1}\n").unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("format 2"));
+    }
+}

@@ -1,0 +1,125 @@
+//! Settings of this host that a coordinator asks for: checked, set and put back beside the dialogue, which goes on.
+
+use std::net::IpAddr;
+use std::sync::Mutex;
+
+use linerate_proto::agent::{SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest};
+use linerate_sock::iface;
+use linerate_sock::open::{IpVersion, resolve};
+
+use crate::host_settings::{self, Changes, Restored};
+use crate::server::Shared;
+use crate::server::registry::locked;
+
+/// Any port: only the way there is looked at.
+const SOME_PORT: u16 = 5201;
+
+/// What one coordinator has changed here.
+#[derive(Debug, Default)]
+pub(super) struct Desk(Mutex<Option<Changes>>);
+
+impl Desk {
+    /// Does what is asked; `local` is this host's end of the connection to the coordinator. May take seconds.
+    pub(super) fn carry_out(
+        &self,
+        request: &SettingsRequest,
+        local: Option<IpAddr>,
+        shared: &Shared,
+    ) -> SettingsAnswer {
+        match request {
+            SettingsRequest::Check(order) => {
+                let mut answer = SettingsAnswer { in_force: self.in_force(), troubles: Vec::new() };
+                answer.troubles.extend(self.begin(shared).err());
+                answer.troubles.extend(wishes(order, local).err().into_iter().flatten());
+                self.end_if_unused();
+                answer
+            }
+            SettingsRequest::Apply(order) => {
+                let done = wishes(order, local).and_then(|wishes| {
+                    self.begin(shared).map_err(|why| vec![why])?;
+                    locked(&self.0).as_mut().map_or(Ok(()), |changes| changes.apply(&wishes))
+                });
+                let mut troubles = done.err().unwrap_or_default();
+                if !troubles.is_empty() {
+                    troubles.extend(self.restore().left);
+                }
+                SettingsAnswer { in_force: self.in_force(), troubles }
+            }
+            SettingsRequest::Restore => {
+                SettingsAnswer { in_force: Vec::new(), troubles: self.restore().left }
+            }
+        }
+    }
+
+    /// Puts back all that was changed.
+    pub(super) fn restore(&self) -> Restored {
+        let changes = locked(&self.0).take();
+        changes.map(Changes::finish).unwrap_or_default()
+    }
+
+    /// Takes the right to change settings here, unless this coordinator has it already.
+    fn begin(&self, shared: &Shared) -> Result<(), String> {
+        let mut changes = locked(&self.0);
+        if changes.is_some() {
+            return Ok(());
+        }
+        let folder = shared.config.settings.as_deref();
+        let folder = folder.ok_or_else(|| "this agent has no folder for its undo journal".to_owned())?;
+        let (begun, _) = Changes::begin(folder)?;
+        *changes = Some(begun);
+        Ok(())
+    }
+
+    /// A look leaves nothing behind.
+    fn end_if_unused(&self) {
+        let mut changes = locked(&self.0);
+        if changes.as_ref().is_some_and(|changes| changes.in_force().next().is_none()) {
+            drop(changes.take().map(Changes::finish));
+        }
+    }
+
+    fn in_force(&self) -> Vec<SettingInForce> {
+        let changes = locked(&self.0);
+        let told = changes.iter().flat_map(Changes::in_force);
+        told.map(|(setting, interface, found, now)| SettingInForce {
+            setting: setting.name().to_owned(),
+            interface: interface.map(str::to_owned),
+            found,
+            now,
+        })
+        .collect()
+    }
+}
+
+/// The wishes of an order, against which nothing speaks.
+fn wishes(order: &SettingsOrder, local: Option<IpAddr>) -> Result<host_settings::Wishes, Vec<String>> {
+    host_settings::check(&order.values, || interface(order, local))
+}
+
+/// The interface that is meant.
+fn interface(order: &SettingsOrder, local: Option<IpAddr>) -> Result<String, String> {
+    if let Some(name) = &order.interface {
+        return Ok(name.clone());
+    }
+    let remedy = "name the interface: interface = \"…\"";
+    let mut found: Vec<(String, String)> = Vec::new();
+    for host in &order.towards {
+        let way = resolve(host, SOME_PORT, IpVersion::Any)
+            .and_then(|addresses| addresses.first().map(|address| iface::towards(*address)).transpose());
+        match way {
+            Ok(Some(link)) => found.push((link.name, host.clone())),
+            Ok(None) => return Err(format!("{host} has no address; {remedy}")),
+            Err(error) => return Err(format!("no way to {host}: {}; {remedy}", error.source)),
+        }
+    }
+    if let (true, Some(local)) = (found.is_empty(), local) {
+        let link =
+            iface::of_local_address(local).map_err(|error| format!("{error}: {}; {remedy}", error.source))?;
+        return Ok(link.name);
+    }
+    let Some((first, host)) = found.first() else { return Err(format!("no host to measure with; {remedy}")) };
+    match found.iter().find(|(name, _)| name != first) {
+        None => Ok(first.clone()),
+        Some((other, far)) => Err(format!("{host} is reached by {first} and {far} by {other}; {remedy}")),
+    }
+}

@@ -1,0 +1,278 @@
+//! Queueing disciplines for the root of an interface, written in the words of tc(8).
+
+use std::time::Duration;
+
+use crate::netlink::attribute;
+use crate::routing::token_bucket_options;
+
+/// Packets that netem may hold: at 1500 bytes each 57 Gb/s over 21 ms. The usual 1000 would lose what it should delay.
+const NETEM_PACKETS: u32 = 100_000;
+
+/// A queueing discipline for the root of an interface, ready to be told to the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootDiscipline {
+    pub(crate) kind: &'static str,
+    /// What goes into `TCA_OPTIONS`; absent for none, so that the kernel's defaults hold.
+    pub(crate) options: Option<Vec<u8>>,
+}
+
+/// How the options of a kind are laid out.
+#[derive(Clone, Copy)]
+enum Layout {
+    /// One attribute for each.
+    Attributes,
+    /// One number: what may wait.
+    Limit,
+    /// `tbf` with its fixed structure; all three must be given.
+    TokenBucket,
+}
+
+/// What follows a word.
+#[derive(Clone, Copy)]
+enum Value {
+    Count,
+    /// Bytes; `k` and `m` are binary, as in tc.
+    Size,
+    /// Microseconds, or with a unit.
+    Time,
+    /// Bits per second, or with a decimal unit; told to the kernel in bytes per second.
+    Rate,
+    /// Nothing: the word itself stands for this.
+    Is(u32),
+}
+
+type Word = (&'static str, u16, Value);
+
+const FQ: &[Word] = &[
+    ("limit", 1, Value::Count),
+    ("flow_limit", 2, Value::Count),
+    ("quantum", 3, Value::Size),
+    ("initial_quantum", 4, Value::Size),
+    ("pacing", 5, Value::Is(1)),
+    ("nopacing", 5, Value::Is(0)),
+    ("maxrate", 7, Value::Rate),
+    ("refill_delay", 9, Value::Time),
+    ("low_rate_threshold", 11, Value::Rate),
+    ("ce_threshold", 12, Value::Time),
+];
+const CODEL: &[Word] = &[
+    ("target", 1, Value::Time),
+    ("limit", 2, Value::Count),
+    ("interval", 3, Value::Time),
+    ("ecn", 4, Value::Is(1)),
+    ("noecn", 4, Value::Is(0)),
+    ("ce_threshold", 5, Value::Time),
+];
+const FQ_CODEL: &[Word] = &[
+    ("target", 1, Value::Time),
+    ("limit", 2, Value::Count),
+    ("interval", 3, Value::Time),
+    ("ecn", 4, Value::Is(1)),
+    ("noecn", 4, Value::Is(0)),
+    ("flows", 5, Value::Count),
+    ("quantum", 6, Value::Size),
+    ("ce_threshold", 7, Value::Time),
+    ("drop_batch", 8, Value::Count),
+    ("memory_limit", 9, Value::Size),
+];
+const PFIFO: &[Word] = &[("limit", 0, Value::Count)];
+const BFIFO: &[Word] = &[("limit", 0, Value::Size)];
+const TBF: &[Word] = &[("rate", 0, Value::Rate), ("burst", 1, Value::Size), ("limit", 2, Value::Size)];
+
+/// The kinds that are known here, their words, and how these are laid out.
+///
+/// # Source
+/// `linux/pkt_sched.h`: `TCA_FQ_*`, `TCA_CODEL_*`, `TCA_FQ_CODEL_*`, `tc_fifo_qopt`
+const KINDS: &[(&str, &[Word], Layout)] = &[
+    ("fq", FQ, Layout::Attributes),
+    ("fq_codel", FQ_CODEL, Layout::Attributes),
+    ("codel", CODEL, Layout::Attributes),
+    ("pfifo", PFIFO, Layout::Limit),
+    ("bfifo", BFIFO, Layout::Limit),
+    ("pfifo_fast", &[], Layout::Attributes),
+    ("noqueue", &[], Layout::Attributes),
+    ("tbf", TBF, Layout::TokenBucket),
+];
+
+impl RootDiscipline {
+    /// Reads one in the words of tc(8), as `fq_codel limit 1000 target 5ms`.
+    ///
+    /// # Errors
+    /// What is not understood, and what would be.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let Some(&(kind, known, layout)) = KINDS.iter().find(|(kind, ..)| *kind == name) else {
+            let all: Vec<&str> = KINDS.iter().map(|(kind, ..)| *kind).collect();
+            return Err(format!(
+                "'{name}' is no queueing discipline that is set here; known are {}",
+                all.join(", ")
+            ));
+        };
+        let mut given: Vec<(u16, u32)> = Vec::new();
+        while let Some(word) = words.next() {
+            let Some(&(_, attribute, value)) = known.iter().find(|(name, ..)| *name == word) else {
+                let all: Vec<&str> = known.iter().map(|(name, ..)| *name).collect();
+                let takes = if all.is_empty() { "nothing".to_owned() } else { all.join(", ") };
+                return Err(format!("'{word}' is no word of {kind}, which takes {takes}"));
+            };
+            let number = match value {
+                Value::Is(number) => Some(number),
+                _ => words.next().and_then(|text| number(text, value)),
+            };
+            let number = number.ok_or_else(|| format!("'{word}' of {kind} needs {}", needs(value)))?;
+            if given.iter().any(|(other, _)| *other == attribute) {
+                return Err(format!("'{word}' of {kind} is given twice"));
+            }
+            given.push((attribute, number));
+        }
+        Ok(Self { kind, options: options(layout, &given)? })
+    }
+
+    /// netem: what is sent waits so long, and this share of it, drawn packet by packet, is lost.
+    ///
+    /// # Units
+    /// `loss` is a share from 0 to 1.
+    ///
+    /// # Source
+    /// `linux/pkt_sched.h`: `tc_netem_qopt`, `TCA_NETEM_LATENCY64`
+    #[must_use]
+    pub fn netem(delay: Duration, loss: f64) -> Self {
+        const LATENCY_IN_NS: u16 = 10;
+        /// A tick of the kernel's packet schedulers.
+        const TICK_NS: u128 = 64;
+        let ticks = u32::try_from(delay.as_nanos() / TICK_NS).unwrap_or(u32::MAX);
+        let share = (loss.clamp(0.0, 1.0) * f64::from(u32::MAX)).round() as u32;
+        // Latency, limit, loss; gap, duplicates and jitter are none.
+        let mut options: Vec<u8> =
+            [ticks, NETEM_PACKETS, share, 0, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let ns = i64::try_from(delay.as_nanos()).unwrap_or(i64::MAX);
+        options.extend(attribute(LATENCY_IN_NS, &ns.to_ne_bytes()));
+        Self { kind: "netem", options: Some(options) }
+    }
+
+    /// Its kind, as the kernel calls it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+}
+
+fn options(layout: Layout, given: &[(u16, u32)]) -> Result<Option<Vec<u8>>, String> {
+    let find = |wanted: u16| given.iter().find(|(name, _)| *name == wanted).map(|(_, number)| *number);
+    Ok(match layout {
+        Layout::Attributes if given.is_empty() => None,
+        Layout::Attributes => {
+            let all = given.iter().flat_map(|(name, number)| attribute(*name, &number.to_ne_bytes()));
+            Some(all.collect())
+        }
+        Layout::Limit => find(0).map(|limit| limit.to_ne_bytes().to_vec()),
+        Layout::TokenBucket => {
+            let (Some(rate), Some(burst), Some(limit)) = (find(0), find(1), find(2)) else {
+                return Err("tbf needs rate, burst and limit".to_owned());
+            };
+            Some(token_bucket_options(u64::from(rate), burst, limit))
+        }
+    })
+}
+
+fn needs(value: Value) -> &'static str {
+    match value {
+        Value::Count | Value::Is(_) => "a whole number behind it",
+        Value::Size => "bytes behind it, as 1514 or 32k",
+        Value::Time => "a time behind it, as 5ms",
+        Value::Rate => "a rate behind it, as 100mbit, at most 34 Gb/s",
+    }
+}
+
+fn number(text: &str, value: Value) -> Option<u32> {
+    let units: &[(&str, f64)] = match value {
+        Value::Count | Value::Is(_) => &[],
+        Value::Size => &[("kb", 1024.0), ("k", 1024.0), ("mb", 1_048_576.0), ("m", 1_048_576.0), ("b", 1.0)],
+        Value::Time => &[("us", 1.0), ("ms", 1e3), ("s", 1e6)],
+        Value::Rate => &[("gbit", 1e9 / 8.0), ("mbit", 1e6 / 8.0), ("kbit", 1e3 / 8.0), ("bit", 1.0 / 8.0)],
+    };
+    let bare = if matches!(value, Value::Rate) { 1.0 / 8.0 } else { 1.0 };
+    let found = units.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, *size)));
+    let (digits, size) = found.unwrap_or((text, bare));
+    // Digits only: a float would take "inf" and "1e9" too.
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let number = digits.parse::<f64>().ok().filter(|_| plain)? * size;
+    let whole = number.fract() == 0.0 || !units.is_empty();
+    (whole && number <= f64::from(u32::MAX)).then_some(number as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let digits: Vec<u8> = hex.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+        digits.chunks(2).map(pair).collect()
+    }
+
+    /// What tc 6.1.0 hands to the kernel for the same words, seen with strace.
+    #[test]
+    fn the_kernel_is_told_what_tc_tells_it() {
+        for (words, hex) in [
+            ("fq limit 200 nopacing maxrate 100mbit", "08000100c8000000 0800050000000000 0800070020bcbe00"),
+            (
+                "fq_codel limit 1000 flows 64 quantum 1514 interval 40ms target 3ms noecn",
+                "08000200e8030000 0800050040000000 08000600ea050000 08000300409c0000 08000100b80b0000 0800040000000000",
+            ),
+            ("codel limit 100 target 2ms ecn", "0800020064000000 08000100d0070000 0800040001000000"),
+            ("pfifo limit 77", "4d000000"),
+            ("bfifo limit 5000", "88130000"),
+        ] {
+            let read = RootDiscipline::parse(words).unwrap();
+            assert_eq!(read.options, Some(bytes(hex)), "{words}");
+            assert_eq!(read.kind(), words.split(' ').next().unwrap());
+        }
+        for plain in ["noqueue", "pfifo_fast", "fq"] {
+            assert_eq!(RootDiscipline::parse(plain).unwrap().options, None, "{plain}");
+        }
+    }
+
+    #[test]
+    fn netem_is_told_as_tc_tells_it_with_more_room_and_the_delay_in_nanoseconds_too() {
+        let netem = RootDiscipline::netem(Duration::from_millis(25), 0.01);
+        // tc 6.1.0: `netem delay 25ms loss 1% limit 100000`.
+        let of_tc = bytes("e1f50500 a0860100 295c8f02 00000000 00000000 00000000");
+        let ns = attribute(10, &25_000_000_i64.to_ne_bytes());
+        assert_eq!(netem.options, Some([of_tc, ns].concat()));
+        let short = RootDiscipline::netem(Duration::from_micros(10), 0.0);
+        assert_eq!(short.options.unwrap()[..4], bytes("9c000000"), "tc 6.1.0: `netem delay 10us`");
+    }
+
+    #[test]
+    fn words_that_are_not_understood_are_named_with_what_would_be() {
+        for (text, words) in [
+            ("", "fq_codel"),
+            ("cake", "'cake'"),
+            ("fq_codel limits 4", "limit"),
+            ("fq limit", "whole number"),
+            ("fq limit -1", "whole number"),
+            ("fq limit 1.5", "whole number"),
+            ("fq limit 4294967296", "whole number"),
+            ("fq limit inf", "whole number"),
+            ("fq maxrate 400gbit", "34 Gb/s"),
+            ("fq limit 1 limit 2", "twice"),
+            ("codel ecn noecn", "twice"),
+            ("noqueue limit 3", "nothing"),
+            ("tbf rate 1mbit", "burst"),
+            ("codel target 5min", "a time"),
+        ] {
+            let error = RootDiscipline::parse(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "(fq|tbf|pfifo|codel)?( (limit|rate|target|burst|ecn|[0-9a-z.]{0,8})){0,6}") {
+            let _ = RootDiscipline::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The MTU of an interface.
+
+use super::Obstacle;
+use crate::routing::{LinkChange, RoutingSocket, index_of};
+use crate::{SockError, iface, netlink};
+
+/// Least MTU with IPv6 (RFC 8200 section 5): below it the kernel takes IPv6 off the interface, with all addresses.
+const LEAST_WITH_IPV6: u32 = 1280;
+
+pub(super) fn mtu(interface: &str) -> Result<u32, SockError> {
+    iface::link(interface).map(|link| link.mtu)
+}
+
+pub(super) fn set_mtu(interface: &str, mtu: u32) -> Result<(), SockError> {
+    let change = LinkChange { mtu: Some(mtu), ..LinkChange::default() };
+    RoutingSocket::open()?.change(index_of(interface)?, &change)
+}
+
+pub(super) fn obstacles(interface: &str, wanted: u32) -> Result<Vec<Obstacle>, SockError> {
+    let index = index_of(interface)?;
+    let (least, largest) = netlink::mtu_limits(index)?;
+    let mut found = Vec::new();
+    let mut say = |what: String| found.push(Obstacle(format!("mtu {wanted} of {interface}: {what}")));
+    if least.is_some_and(|least| wanted < least) || largest.is_some_and(|largest| wanted > largest) {
+        let text = |limit: Option<u32>| limit.map_or_else(|| "any".to_owned(), |limit| limit.to_string());
+        say(format!("the card takes {} to {}; give one of these", text(least), text(largest)));
+    }
+    for (name, mtu) in netlink::stacked_on(index)?.into_iter().filter(|(_, mtu)| *mtu > wanted) {
+        say(format!(
+            "{name} lies on it with an MTU of {mtu}, which would shrink with it and stay small; set that of {name} first"
+        ));
+    }
+    if wanted < LEAST_WITH_IPV6 && has_lasting_ipv6(interface)? {
+        say(format!(
+            "below {LEAST_WITH_IPV6} the kernel takes the IPv6 addresses off the interface, and nobody would give them back; \
+             take them off yourself, or give {LEAST_WITH_IPV6} or more"
+        ));
+    }
+    Ok(found)
+}
+
+/// True if it has an IPv6 address that does not come back by itself.
+fn has_lasting_ipv6(interface: &str) -> Result<bool, SockError> {
+    let lasting = |address: &std::net::IpAddr| match address {
+        std::net::IpAddr::V6(v6) => !v6.is_unicast_link_local(),
+        std::net::IpAddr::V4(_) => false,
+    };
+    Ok(iface::addresses()?.iter().any(|found| found.name == interface && lasting(&found.address)))
+}

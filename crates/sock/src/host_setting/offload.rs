@@ -1,0 +1,113 @@
+//! Offloads of an interface: each of our names stands for one or more features of the kernel.
+//!
+//! States tell what was *wanted* of each feature, not what is in force: the kernel switches features off by itself while
+//! others that they need are off, and brings back what was wanted.
+
+use std::io;
+
+use super::{HostSetting, Obstacle, no_state};
+use crate::SockError;
+use crate::ethtool::{Feature, Questions};
+
+/// Lets the card give segments IP identifications as it likes: part of TSO, but nobody who asks for TSO asks for it.
+const LOOSE_IDENTIFICATION: &str = "tx-tcp-mangleid-segmentation";
+/// The card gathers a packet from several places: without it there is no segmentation.
+const GATHERING: &str = "tx-scatter-gather";
+
+fn belongs(setting: HostSetting, feature: &str) -> bool {
+    match setting {
+        HostSetting::Tso => feature.starts_with("tx-tcp") && feature.ends_with("-segmentation"),
+        HostSetting::Gso => feature == "tx-generic-segmentation",
+        HostSetting::Gro => feature == "rx-gro",
+        HostSetting::Lro => feature == "rx-lro",
+        _ => false,
+    }
+}
+
+fn failed(source: io::Error) -> SockError {
+    SockError::new("switch offloads of the interface", source)
+}
+
+fn ask(interface: &str) -> Result<(Questions, Vec<Feature>), SockError> {
+    let mut ask =
+        Questions::about(interface).ok_or_else(|| failed(io::Error::from_raw_os_error(libc::ENODEV)))?;
+    let features = ask.features().map_err(failed)?;
+    Ok((ask, features))
+}
+
+/// The features that a setting stands for.
+fn group(interface: &str, setting: HostSetting) -> Result<Vec<Feature>, SockError> {
+    let (_, mut features) = ask(interface)?;
+    features.retain(|feature| belongs(setting, &feature.name));
+    Ok(features)
+}
+
+fn word(feature: &Feature, on: bool) -> String {
+    format!("{}={}", feature.name, if on { "on" } else { "off" })
+}
+
+/// What switching on or off asks of a feature; absent for one that is left alone.
+fn asked(feature: &Feature, on: bool) -> Option<bool> {
+    (feature.changeable && !(on && feature.name == LOOSE_IDENTIFICATION)).then_some(on)
+}
+
+pub(super) fn read(interface: &str, setting: HostSetting) -> Result<String, SockError> {
+    let group = group(interface, setting)?;
+    Ok(group.iter().map(|feature| word(feature, feature.wanted)).collect::<Vec<_>>().join(" "))
+}
+
+pub(super) fn becomes(interface: &str, setting: HostSetting, on: bool) -> Result<String, SockError> {
+    let group = group(interface, setting)?;
+    let words = group.iter().map(|feature| word(feature, asked(feature, on).unwrap_or(feature.wanted)));
+    Ok(words.collect::<Vec<_>>().join(" "))
+}
+
+pub(super) fn set(interface: &str, setting: HostSetting, on: bool) -> Result<(), SockError> {
+    let (mut ask, features) = ask(interface)?;
+    let ours = || features.iter().filter(|feature| belongs(setting, &feature.name));
+    let wanted: Vec<(usize, bool)> =
+        ours().filter_map(|feature| Some((feature.bit, asked(feature, on)?))).collect();
+    ask.set_features(&wanted).map_err(failed)?;
+    let left: Vec<Feature> = ask.features().map_err(failed)?;
+    let refused = |feature: &Feature| wanted.contains(&(feature.bit, on)) && feature.active != on;
+    if left.iter().any(refused) {
+        return Err(failed(io::Error::from_raw_os_error(libc::EOPNOTSUPP)));
+    }
+    Ok(())
+}
+
+pub(super) fn put_back(interface: &str, found: &str) -> Result<(), SockError> {
+    let (mut ask, features) = ask(interface)?;
+    let mut wanted = Vec::new();
+    for part in found.split_whitespace() {
+        let (name, state) = part.split_once('=').ok_or_else(no_state)?;
+        let feature = features.iter().find(|feature| feature.name == name).ok_or_else(no_state)?;
+        // What cannot be switched was not switched here either.
+        if feature.changeable {
+            wanted.push((feature.bit, state == "on"));
+        }
+    }
+    ask.set_features(&wanted).map_err(failed)
+}
+
+pub(super) fn obstacles(interface: &str, setting: HostSetting, on: bool) -> Result<Vec<Obstacle>, SockError> {
+    let (_, features) = ask(interface)?;
+    let name = setting.name();
+    let ours: Vec<&Feature> = features.iter().filter(|feature| belongs(setting, &feature.name)).collect();
+    let mut found = Vec::new();
+    let mut say = |what: String| found.push(Obstacle(format!("{name} of {interface}: {what}")));
+    let can = ours.iter().any(|feature| asked(feature, on).is_some());
+    let is = ours.iter().any(|feature| feature.active);
+    if !can && is != on {
+        let state = if is { "on" } else { "off" };
+        say(format!(
+            "the card does not let it be switched, it is {state} for good; leave it as it is, or take another card"
+        ));
+    }
+    let needs_gathering = matches!(setting, HostSetting::Tso | HostSetting::Gso) && on;
+    let gathers = features.iter().any(|feature| feature.name == GATHERING && feature.active);
+    if needs_gathering && !gathers {
+        say(format!("it needs scatter-gather, which is off; switch that on: ethtool -K {interface} sg on"));
+    }
+    Ok(found)
+}
