@@ -1,6 +1,7 @@
 //! `linerate doctor`: what this host can do, and what is badly set on it.
 
 mod backlog;
+mod calibration;
 mod check;
 mod facts;
 mod interface;
@@ -10,6 +11,8 @@ mod sysctls;
 
 use std::collections::BTreeMap;
 
+use linerate_control::ControlError;
+use linerate_model::Calibration;
 use linerate_sock::features::{self, Feature};
 use linerate_units::{Bitrate, Span};
 use serde::Serialize;
@@ -17,6 +20,7 @@ use serde::Serialize;
 use super::page::{self, Ink, Page};
 use super::path_values::{link_rate, round_trip};
 use crate::exit::Exit;
+use crate::signals::Signals;
 use crate::{say, terminal};
 use check::{Check, Section, Status};
 use facts::{Facts, Route};
@@ -38,6 +42,9 @@ pub(crate) struct DoctorArgs {
     /// Round trip over which it shall reach it
     #[arg(long, value_name = "TIME", default_value = "100ms", allow_hyphen_values = true, value_parser = round_trip)]
     rtt: Span,
+    /// First measure what this host can do at most, for about ten seconds, and keep it for every later result
+    #[arg(long)]
+    calibrate: bool,
     /// Say of good settings, too, why they matter
     #[arg(short, long)]
     verbose: bool,
@@ -53,6 +60,8 @@ struct Document<'a> {
     judged_for: Judged,
     checks: Vec<&'a Check>,
     features: BTreeMap<&'static str, Ability<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calibration: Option<&'a Calibration>,
 }
 
 #[derive(Serialize)]
@@ -72,13 +81,18 @@ struct Ability<'a> {
 
 /// Looks at this host and says what it found.
 pub(crate) fn run(args: &DoctorArgs) -> Exit {
+    let calibration = match calibration(args) {
+        Ok(calibration) => calibration,
+        Err(exit) => return exit,
+    };
     let route = args.host.as_deref().map(Route::gather).transpose();
     let facts = Facts::gather();
     let target = Target { rate: args.link.unwrap_or_else(|| usual_rate(&facts)), rtt: args.rtt };
-    let sections = judge(&facts, route.as_ref().ok().and_then(Option::as_ref), target);
+    let mut sections = judge(&facts, route.as_ref().ok().and_then(Option::as_ref), target);
+    sections.push(calibration::section(calibration.as_deref()));
     let features = features::features();
     let printed = if args.json {
-        print_json(&sections, &features, target)
+        print_json(&sections, &features, target, calibration.as_deref())
     } else {
         let view = terminal::stdout_view();
         let page = Page::new(view.width, view.colour);
@@ -89,6 +103,25 @@ pub(crate) fn run(args: &DoctorArgs) -> Exit {
         Err(error) => {
             say::error(format!("no way to {}: {}", args.host.as_deref().unwrap_or_default(), error.source));
             Exit::Failed
+        }
+    }
+}
+
+/// What this host measured of itself, now if that was asked for.
+fn calibration(args: &DoctorArgs) -> Result<Option<Box<Calibration>>, Exit> {
+    if !args.calibrate {
+        return Ok(crate::calibration::stored());
+    }
+    let signals = Signals::catch().map_err(|error| {
+        say::error(format!("cannot catch signals: {error}"));
+        Exit::Failed
+    })?;
+    match calibration::measure(signals.stop()) {
+        Ok(found) => Ok(Some(Box::new(found))),
+        Err(ControlError::Stopped) => Err(Exit::Interrupted(signals.which().unwrap_or(2))),
+        Err(error) => {
+            say::error(error);
+            Err(Exit::Failed)
         }
     }
 }
@@ -110,7 +143,12 @@ fn judge(facts: &Facts, route: Option<&Route>, target: Target) -> Vec<Section> {
     sections
 }
 
-fn print_json(sections: &[Section], features: &[Feature], target: Target) -> Exit {
+fn print_json(
+    sections: &[Section],
+    features: &[Feature],
+    target: Target,
+    calibration: Option<&Calibration>,
+) -> Exit {
     let bdp_bytes = target.bdp().map(linerate_units::Bytes::get);
     page::print_json(&Document {
         schema: SCHEMA,
@@ -122,6 +160,7 @@ fn print_json(sections: &[Section], features: &[Feature], target: Target) -> Exi
                 (found.name, Ability { available: found.available, detail: found.detail.as_deref() })
             })
             .collect(),
+        calibration,
     })
 }
 

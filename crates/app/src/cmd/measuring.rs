@@ -14,8 +14,8 @@ use crate::args::{ArchiveArgs, FormatName, OutputArgs};
 use crate::exit::Exit;
 use crate::lab_witness::LabWitness;
 use crate::naming::{now, run_name, target};
-use crate::say;
 use crate::signals::Signals;
+use crate::{calibration, say};
 pub(super) use from::agent;
 use sinks::{Screen, Stream};
 
@@ -70,6 +70,7 @@ pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, Option<String>)
         spec: wish.spec,
         world: if lab.is_some() { World::Lab } else { World::Hosts },
         started_at: now(),
+        calibration: calibration::stored(),
         witness: lab.as_ref().map(|lab| lab as &dyn Witness),
         stop: signals.stop(),
     };

@@ -12,8 +12,8 @@ use super::token::read_token;
 use crate::args::{PolicyName, ServeArgs};
 use crate::exit::Exit;
 use crate::lab_witness::LabWitness;
-use crate::say;
 use crate::signals::Signals;
+use crate::{calibration, say};
 
 pub(crate) fn run(args: &ServeArgs) -> Exit {
     let signals = match Signals::catch() {
@@ -73,6 +73,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         longest: args.limit_time,
         most_clients: args.limit_clients,
         one_off: args.one_off,
+        calibration: calibration::stored(),
         agent_token: None,
         foreign: ServerConfig::others_at_home(),
         classic: if args.classic { classic_ports() } else { Vec::new() },
