@@ -13,6 +13,7 @@ mod machine;
 mod place;
 mod process;
 mod report;
+mod sampling;
 mod spread;
 mod tools;
 

@@ -19,9 +19,11 @@ use crate::host::host_info;
 use crate::log::Log;
 use crate::server::{Server, ServerConfig, Switch};
 
-/// How long each mode is measured, and what of its start is left out.
-const LENGTH: Span = Span::from_ms(1000);
-const OMIT: Span = Span::from_ms(200);
+/// How long a flow is measured, and what of its start is left out.
+const LENGTH: Span = Span::from_ms(600);
+const OMIT: Span = Span::from_ms(100);
+/// How often: the fastest counts, since whatever else runs on a host only takes from it.
+const TIMES: u32 = 2;
 /// The rate of the paced flow: well below what any host carries, so that only the pacing is seen.
 const PACED_BPS: f64 = 100e6;
 /// Waits for the lateness of wake-ups, and how long each is.
@@ -86,8 +88,12 @@ pub fn calibrate(
         tell(mode.name);
         let mut spec = plain();
         (mode.change)(&mut spec);
-        let flow = server.measure(&spec, stop)?;
-        calibration.loopback.extend(loopback_rate(&spec, &flow));
+        let mut rates = Vec::new();
+        for _ in 0..TIMES {
+            rates.extend(loopback_rate(&spec, &server.measure(&spec, stop)?));
+        }
+        let fastest = rates.into_iter().max_by(|a, b| a.bitrate_bps.bps().total_cmp(&b.bitrate_bps.bps()));
+        calibration.loopback.extend(fastest);
     }
     tell("pacing");
     let mut spec = plain();
@@ -97,7 +103,7 @@ pub fn calibrate(
     Ok(calibration)
 }
 
-/// A second of a flow from the client to the server, and nothing beside it.
+/// A flow from the client to the server, and nothing beside it.
 fn plain() -> TestSpec {
     let mut spec = TestSpec::default();
     spec.traffic.upload = true;

@@ -32,6 +32,8 @@ pub struct Observed {
     pub ramped: bool,
     /// Mean size of a read, bytes.
     pub read_bytes: Option<f64>,
+    /// Bytes that the sender hands over at once, where it waits between them: then they arrive together, bytes.
+    pub burst_bytes: Option<f64>,
     /// Bytes that no count explains.
     pub unaccounted_bytes: Option<f64>,
     /// What all but one in a hundred waits of the receiving host were late by at most, s.
@@ -49,7 +51,7 @@ pub struct Observed {
 pub fn budget(observed: &Observed) -> Option<Uncertainty> {
     let rate = positive(observed.goodput_bps)?;
     let elapsed = positive(observed.elapsed_s)?;
-    let spread = variation(&observed.steady_bps)?;
+    let spread = variation(observed, elapsed)?;
     let parts = [
         Some(part(Source::Variation, spread.standard_error, spread.because())),
         ramp_up(observed, rate),
@@ -122,14 +124,21 @@ impl Spread {
 }
 
 /// By batch means; where batches still correlate, by the number of independent values that the intervals are worth.
-fn variation(steady: &[f64]) -> Option<Spread> {
-    const HALF: f64 = 2.0;
+fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
+    let steady = &observed.steady_bps;
     let intervals = steady.len();
     if let Some(found) = series::batch_means(steady, COVERAGE) {
-        let freedom = found.batches as f64 - 1.0;
-        let half_width = (found.interval.high - found.interval.low) / HALF;
-        let standard_error = half_width / series::student_quantile(freedom, COVERAGE)?;
-        return Some(Spread { standard_error, freedom, intervals, batches: Some(found.batches) });
+        let batches = found.batches as f64;
+        let half_width = (found.interval.high - found.interval.low) / 2.0;
+        let error = half_width / series::student_quantile(batches - 1.0, COVERAGE)?;
+        let grain = difference(grain_bytes(observed)) * 8.0 * batches / elapsed;
+        let standard_error = without_grain(error, grain, batches);
+        return Some(Spread {
+            standard_error,
+            freedom: batches - 1.0,
+            intervals,
+            batches: Some(found.batches),
+        });
     }
     let correlation = series::autocorrelation(steady, 1)?.max(0.0);
     let worth = series::effective_samples(intervals as f64, correlation)?;
@@ -140,6 +149,21 @@ fn variation(steady: &[f64]) -> Option<Spread> {
     Some(Spread { standard_error, freedom: worth - 1.0, intervals, batches: None })
 }
 
+/// The standard error of a mean without what whole reads and bursts add to the means of batches. What one batch misses
+/// at its end the next one has, so that only both ends of the whole remain, and those are counted as edges. If all of the
+/// spread were of that kind, the error of the mean would be the spread over the number of batches: it is taken for no
+/// smaller.
+fn without_grain(error: f64, grain: f64, batches: f64) -> f64 {
+    let spread = (error * error * batches).max(0.0);
+    ((spread - grain * grain).max(spread / batches) / batches).sqrt()
+}
+
+/// What may have arrived and not be counted, or the other way round, at a moment: a read of each stream, or a burst.
+fn grain_bytes(observed: &Observed) -> f64 {
+    let known = [observed.read_bytes, observed.burst_bytes].into_iter().flatten().filter_map(not_negative);
+    known.fold(0.0, f64::max) * observed.streams.max(1.0).sqrt()
+}
+
 /// A start that was slower than the rest, or faster: the mean is off by that, to an unknown part of it.
 fn ramp_up(observed: &Observed, rate: f64) -> Option<Part> {
     let steady = series::mean(&observed.steady_bps).filter(|_| observed.ramped)?;
@@ -147,12 +171,12 @@ fn ramp_up(observed: &Observed, rate: f64) -> Option<Part> {
     Some(part(Source::RampUp, rectangular((steady - rate).abs()), because))
 }
 
-/// At both ends of the time a stream may hold up to one read that had arrived: the difference of the two counts.
+/// At both ends of the time a stream may hold up to one read, or one burst, that had arrived: the difference of the two.
 fn edges(observed: &Observed, elapsed: f64) -> Option<Part> {
-    let read = not_negative(observed.read_bytes?)?;
-    let bytes = difference(read) * observed.streams.max(1.0).sqrt();
-    let because = format!("reads of {} over {}", phrase::size(read), phrase::time(elapsed));
-    Some(part(Source::Edges, bytes * 8.0 / elapsed, because))
+    let grain = positive(grain_bytes(observed))?;
+    let because =
+        format!("{} may be on either side of an end of {}", phrase::size(grain), phrase::time(elapsed));
+    Some(part(Source::Edges, difference(grain) * 8.0 / elapsed, because))
 }
 
 fn wake_up(observed: &Observed, rate: f64, elapsed: f64) -> Option<Part> {
@@ -244,6 +268,39 @@ mod tests {
     }
 
     #[test]
+    fn what_arrives_in_bursts_is_as_uncertain_as_its_ends_and_not_as_its_intervals() {
+        // 100 Mb/s in blocks of 524288 bytes, 24 a second: an interval of a tenth has two or three of them.
+        let block = 524_288.0;
+        let count = |until: f64| (until * 100e6 / 8.0 / block).floor();
+        let interval = |i: i32| {
+            let (from, to) = (f64::from(i) / 10.0, f64::from(i + 1) / 10.0);
+            (count(to) - count(from)) * block * 8.0 / 0.1
+        };
+        let paced = Observed {
+            goodput_bps: 100e6,
+            elapsed_s: 2.0,
+            steady_bps: (0..20).map(interval).collect(),
+            read_bytes: Some(65_536.0),
+            burst_bytes: Some(block),
+            ..gigabit()
+        };
+        let found = budget(&paced).unwrap();
+        near(standard(&found, Source::Edges).unwrap(), block * 8.0 / 2.0 / 6_f64.sqrt());
+        let blind = budget(&Observed { burst_bytes: None, ..paced }).unwrap();
+        assert_eq!(blind.main, Source::Variation);
+        assert!(blind.expanded_bps > found.expanded_bps, "{blind:?} {found:?}");
+    }
+
+    #[test]
+    fn the_spread_loses_what_whole_bursts_add_to_it_and_no_more() {
+        // Ten batches with a spread of √10: the error of their mean is 1, of which a grain of √6 takes 0.6.
+        near(without_grain(1.0, 0.0, 10.0), 1.0);
+        near(without_grain(1.0, 6_f64.sqrt(), 10.0), 0.4_f64.sqrt());
+        near(without_grain(1.0, 100.0, 10.0), 0.1_f64.sqrt());
+        assert_eq!(without_grain(0.0, 5.0, 10.0), 0.0);
+    }
+
+    #[test]
     fn lost_books_and_many_streams_widen_it() {
         let plain = budget(&gigabit()).unwrap();
         let many = budget(&Observed { streams: 16.0, ..gigabit() }).unwrap();
@@ -261,9 +318,9 @@ mod tests {
         // A slow wave: five long batches still correlate, the intervals are worth a few.
         let wave: Vec<f64> = (0..200).map(|i| 100.0 + 10.0 * (f64::from(i) / 8.0).sin()).collect();
         let of = |steady_bps| budget(&Observed { goodput_bps: 100.0, steady_bps, ..gigabit() });
-        if let Some(found) = of(wave) {
-            assert!(standard(&found, Source::Variation).unwrap() > 0.1, "{found:?}");
-        }
+        let found = of(wave).unwrap();
+        // An independent 10/√2 over √200 would be 0.5.
+        assert!(standard(&found, Source::Variation).unwrap() > 0.5, "{found:?}");
         let drift: Vec<f64> = (0..100).map(|i| 50.0 + f64::from(i)).collect();
         assert_eq!(of(drift), None);
     }
@@ -278,6 +335,7 @@ mod tests {
             assert_eq!(budget(&Observed { steady_bps: vec![bad; 50], ..gigabit() }).is_some(), bad == -1.0);
             let odd = Observed {
                 read_bytes: Some(bad),
+                burst_bytes: Some(bad),
                 wake_up_s: Some(bad),
                 clock_step_s: Some(bad),
                 ..gigabit()

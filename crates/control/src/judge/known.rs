@@ -28,12 +28,20 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
         steady_bps,
         ramped: ramp > 0,
         read_bytes: calls.map(|calls| tally.bytes.get() as f64 / calls as f64),
+        burst_bytes: burst(record, flow),
         unaccounted_bytes: flow.books.filter(|_| !foreign).map(|books| books.unaccounted_bytes.get() as f64),
         wake_up_s: calibrated.max(late(flow)).map(Span::as_secs_f64),
         clock_step_s: limits.and_then(|limits| {
             Some(limits.clock_resolution?.as_secs_f64() + limits.clock_read?.as_secs_f64())
         }),
     })
+}
+
+/// A sender that offers a rate waits between its blocks, and one that saturates does not.
+fn burst(record: &RunRecord, flow: &FlowRecord) -> Option<f64> {
+    record.start.as_ref()?.spec.traffic.offered()?;
+    let settings = flow.sender_settings.as_ref()?;
+    Some(settings.length.get() as f64)
 }
 
 /// How late the receiver's sampler woke in this run, but for the worst twentieth: a busy host is later than when it was
