@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linerate_model::{
     CALIBRATION_SCHEMA, Calibration, CopyRate, FlowRecord, LoopbackRate, Outcome, PacingError, Side,
-    TestSpec, WakeUp, World, ZeroCopy,
+    TestSpec, WakeUp, World,
 };
 use linerate_sock::{clock, cost, memcopy};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
@@ -45,7 +45,7 @@ const MODES: [Mode; 5] = [
     Mode { name: "TCP, four streams", change: |spec| spec.traffic.streams = 4 },
     Mode {
         name: "TCP, one stream without copying",
-        change: |spec| spec.socket.zerocopy = Some(ZeroCopy::Splice),
+        change: |spec| spec.socket = std::mem::take(&mut spec.socket).spliced(),
     },
     Mode { name: "UDP, one stream", change: saturating_udp },
     Mode { name: "UDP, four streams", change: |spec| (saturating_udp(spec), spec.traffic.streams = 4).1 },
@@ -133,7 +133,7 @@ fn loopback_rate(spec: &TestSpec, flow: &FlowRecord) -> Option<LoopbackRate> {
     Some(LoopbackRate {
         transport: spec.traffic.transport(),
         streams: spec.traffic.streams,
-        zerocopy: settings.zerocopy.asked.clone(),
+        method: settings.method().map(str::to_owned),
         length_bytes: settings.length,
         bitrate_bps: flow.bitrate()?,
     })
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(found.memory_copy.len(), COPIED.len());
         let streams: Vec<u32> = found.loopback.iter().map(|mode| mode.streams).collect();
         assert_eq!(streams, [1, 4, 1, 1, 4]);
-        assert_eq!(found.loopback[2].zerocopy.as_deref(), Some("splice"));
+        assert_eq!(found.loopback[2].method.as_deref(), Some("splice"));
     }
 
     #[test]

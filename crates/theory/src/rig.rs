@@ -63,7 +63,7 @@ mod tests {
         let loopback = LoopbackRate {
             transport: Transport::Tcp,
             streams: 1,
-            zerocopy: None,
+            method: None,
             length_bytes: Bytes::new(131_072),
             bitrate_bps: rate(limit_bps),
         };

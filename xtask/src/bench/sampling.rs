@@ -49,8 +49,8 @@ fn watch(
     let client = Process::start(bench, &command)?;
     let (mut at_server, mut at_client) = (Share::default(), Share::default());
     let output = client.finish(patience(bench, streams), |client| {
-        at_server.see(server.process.threads(), wanted);
-        at_client.see(client.threads(), wanted);
+        at_server.see(&server.process.threads(), wanted);
+        at_client.see(&client.threads(), wanted);
     })?;
     carried(&output, streams)?;
     let share = |share: Share| share.percent().ok_or_else(|| "no data threads were seen".to_owned());
@@ -65,7 +65,7 @@ struct Share {
 }
 
 impl Share {
-    fn see(&mut self, threads: Vec<(String, Duration)>, wanted: fn(&str) -> bool) {
+    fn see(&mut self, threads: &[(String, Duration)], wanted: fn(&str) -> bool) {
         if !threads.iter().any(|(name, _)| name.starts_with("pump")) {
             return;
         }
@@ -104,11 +104,10 @@ mod tests {
     fn only_the_wanted_threads_count_and_only_while_pumps_are_at_work() {
         let thread = |name: &str, ms| (name.to_owned(), Duration::from_millis(ms));
         let mut share = Share::default();
-        share.see(vec![thread("sampler", 5)], |name| name == "sampler");
+        share.see(&[thread("sampler", 5)], |name| name == "sampler");
         assert!(share.first.is_none(), "nothing moves yet");
-        share.see(vec![thread("sampler", 7), thread("pump 0", 900), thread("main", 1)], |name| {
-            name == "sampler"
-        });
+        share
+            .see(&[thread("sampler", 7), thread("pump 0", 900), thread("main", 1)], |name| name == "sampler");
         assert_eq!(share.last.unwrap().1, Duration::from_millis(7));
     }
 }

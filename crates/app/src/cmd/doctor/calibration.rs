@@ -69,7 +69,7 @@ fn checks(found: Option<&Calibration>) -> Vec<Check> {
 }
 
 fn loopback(mode: &LoopbackRate) -> Check {
-    let way = mode.zerocopy.as_ref().map(|way| format!("_{way}")).unwrap_or_default();
+    let way = mode.method.as_ref().map(|way| format!("_{way}")).unwrap_or_default();
     let id = format!("calibration.{}{way}.{}", mode.transport.name(), mode.streams);
     let value = format!("{} in blocks of {}", mode.bitrate_bps, mode.length_bytes);
     Check::good(id, value, "what this host carries to itself, both ends on its processors")
