@@ -1,12 +1,14 @@
 //! The envelope of a described path: what it can carry, what it needs, and how long to test it.
 
 mod ceilings;
+mod hosts;
 mod loss;
 mod path;
 
 use linerate_model::Ceiling;
 use serde::Serialize;
 
+pub use self::hosts::{Cpu, Hosts};
 pub use self::loss::{LossBudget, LossModels};
 pub use self::path::{Congestion, Path, PathError};
 use crate::bdp::LinuxBuffer;
