@@ -97,6 +97,10 @@ pub(crate) struct EnvelopeArgs {
     /// Whether an amount fits into a time, as 8h:2TB
     #[arg(long, value_name = "TIME:BYTES", allow_hyphen_values = true, value_parser = wanted, help_heading = "Questions")]
     need: Option<Wanted>,
+    /// Windows, buffers and losses for this payload per second instead of the full link
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = link_rate, requires = "rtt",
+          conflicts_with = "udp", help_heading = "Questions")]
+    target: Option<Bitrate>,
     /// Also the time that so many bytes take
     #[arg(short = 'n', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, help_heading = "Questions")]
     transfer: Option<Bytes>,

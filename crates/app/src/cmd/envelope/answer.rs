@@ -6,7 +6,7 @@ use linerate_units::{Bitrate, Bytes};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::questions::{Acknowledgements, Distance, Need, Trunk};
+use super::questions::{Acknowledgements, Distance, Need, Target, Trunk};
 use super::{EnvelopeArgs, Fault};
 
 /// Version of the JSON document.
@@ -22,6 +22,7 @@ pub(super) struct Answer {
     pub(super) offered: Option<Offered>,
     pub(super) burst: Option<Burst>,
     pub(super) need: Option<Need>,
+    pub(super) target: Option<Target>,
     pub(super) trunk: Option<Trunk>,
     pub(super) distance: Option<Distance>,
     /// Of the other direction; absent for UDP.
@@ -79,6 +80,7 @@ impl Answer {
             offered: args.offered.map(|rate| offered(&envelope, rate)),
             burst: args.burst.zip(args.burst_rate).map(|(bytes, rate)| burst(&envelope, bytes, rate)),
             need: args.need.and_then(|wanted| Need::of(&envelope, wanted, has_rtt)),
+            target: args.target.and_then(|rate| Target::of(&envelope, rate)),
             trunk: args.trunk.and_then(|links| Trunk::of(&envelope, links)),
             distance: args.distance.and_then(|km| Distance::of(&envelope, km, has_rtt)),
             acknowledgements: Acknowledgements::of(&envelope),

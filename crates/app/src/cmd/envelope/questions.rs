@@ -1,8 +1,8 @@
 //! Questions about a path beside its ceilings: does a transfer fit, what do a bundle and a distance make of it.
 
-use linerate_theory::envelope::Envelope;
+use linerate_theory::envelope::{Envelope, LossBudget, Needs};
 use linerate_theory::{conversion, framing, host, ladder, sender_error, trunk};
-use linerate_units::{Bytes, Span};
+use linerate_units::{Bitrate, Bytes, Span};
 use serde::Serialize;
 
 /// Acknowledged segments of each acknowledgement. Source: RFC 5681 §4.2.
@@ -59,6 +59,25 @@ impl Need {
             fits: utilisation <= 1.0,
             seconds_per_minute: utilisation * SECONDS_PER_MINUTE,
         })
+    }
+}
+
+/// What a rate needs, and what it can stand.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Target {
+    /// Payload per second of all connections.
+    pub(super) bitrate_bps: f64,
+    /// Whether what binds allows it.
+    pub(super) fits: bool,
+    pub(super) needs: Needs,
+    pub(super) loss: LossBudget,
+}
+
+impl Target {
+    pub(super) fn of(envelope: &Envelope, rate: Bitrate) -> Option<Self> {
+        let (needs, loss) = envelope.for_target(rate.bps())?;
+        let fits = rate.bps() <= envelope.binding.bitrate_bps;
+        Some(Self { bitrate_bps: rate.bps(), fits, needs, loss })
     }
 }
 

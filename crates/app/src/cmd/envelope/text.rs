@@ -260,6 +260,7 @@ mod tests {
             "--link 10M -u -l 18 --rtt 1h --burst 1G --burst-rate 1000T",
             "--link 1000T --rtt 1h --mtu 68 --transfer 16000000000G",
             "--link 1G..10G --rtt 20ms..25ms --loss 1e-6..1e-4 --need 8h:2TB --trunk 4 -P 8 --distance 1000",
+            "--link 10G --rtt 300ms --target 9.9G -C reno --distance 20000",
             "--link 1G --cpu 3G:10000:2 --pcie 8G:4 --disk 50MB/s..100MB/s --need 1s:1T",
         ] {
             for shown in page(line).lines() {
@@ -274,7 +275,7 @@ mod tests {
         assert!(page.starts_with("Link of 1.000 Gb/s, round trip 20 ms .. 25 ms, one connection"), "{page}");
         // 65535 × 8 over 25 and over 20 ms.
         assert!(page.contains("> receiver window       20.97 Mb/s .. 26.21 Mb/s"), "{page}");
-        assert!(page.contains("link                  941.5 Mb/s "), "{page}");
+        assert!(page.contains("    link                  941.5 Mb/s\n"), "{page}");
         assert!(page.contains("2 combinations"), "{page}");
     }
 

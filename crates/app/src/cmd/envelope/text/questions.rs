@@ -3,7 +3,7 @@
 use linerate_units::Bytes;
 
 use super::super::answer::{Answer, Burst, Offered, Transfer};
-use super::super::questions::{Distance, Need, Trunk};
+use super::super::questions::{Distance, Need, Target, Trunk};
 use super::super::sheet::{Sheet, Shown};
 use super::{number, rate, share, size, time};
 
@@ -11,10 +11,16 @@ use super::{number, rate, share, size, time};
 pub(super) fn asked(page: &mut Sheet, answer: &Answer) {
     let path = &answer.envelope.path;
     let any = answer.transfer.is_some() || answer.offered.is_some() || answer.burst.is_some();
-    if any || answer.need.is_some() || answer.trunk.is_some() || answer.distance.is_some() {
+    if any
+        || answer.target.is_some()
+        || answer.need.is_some()
+        || answer.trunk.is_some()
+        || answer.distance.is_some()
+    {
         page.heading("Asked");
     }
     answer.need.iter().for_each(|asked| need(page, asked));
+    answer.target.iter().for_each(|asked| target(page, asked));
     answer.transfer.iter().for_each(|asked| transfer(page, asked));
     answer.offered.iter().for_each(|asked| offered(page, path.udp, asked));
     answer.burst.iter().for_each(|asked| burst(page, asked));
@@ -25,15 +31,24 @@ pub(super) fn asked(page: &mut Sheet, answer: &Answer) {
 fn need(page: &mut Sheet, asked: &Need) {
     let what = format!("for {} in {}", Bytes::new(asked.bytes), time(asked.within_s));
     page.row("rate needed", rate(asked.required_bps), &what);
-    let verdict = if asked.fits {
-        "of the time that there is: it fits"
-    } else {
-        "of the time that there is: it does not fit"
-    };
+    let verdict = if asked.fits { "of the time: it fits" } else { "of the time: does not fit" };
     page.row("utilisation", share(asked.utilisation), verdict);
     page.row("time taken", time(asked.takes_s), "at the rate that binds");
     let minute = Shown::new(asked.seconds_per_minute, format!("{:.1} s", asked.seconds_per_minute));
     page.row("of each minute", minute, "there are 60 s in it");
+}
+
+fn target(page: &mut Sheet, asked: &Target) {
+    let verdict = if asked.fits { "below what binds" } else { "above what binds: it cannot be reached" };
+    page.row("target", rate(asked.bitrate_bps), verdict);
+    page.row("window for it", size(asked.needs.window_bytes), "of each connection");
+    match asked.needs.window_shift {
+        Some(shift) => page.row("shift for it", number(f64::from(shift), 0), "of both ends"),
+        None => page.row("shift for it", Shown::new(f64::INFINITY, "none"), "use more streams"),
+    }
+    page.row("tcp_rmem for it", size(asked.needs.rmem_bytes), "last number, at the receiver");
+    page.row("tcp_wmem for it", size(asked.needs.wmem_bytes), "last number, at the sender");
+    page.row("loss for it", share(asked.loss.allowed), "of the packets, at most");
 }
 
 fn trunk(page: &mut Sheet, streams: u32, asked: &Trunk) {
