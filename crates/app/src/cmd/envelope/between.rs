@@ -18,12 +18,9 @@ impl<T: Copy + PartialEq> Between<T> {
 }
 
 /// Reads `20ms` or `20ms..25ms`, each end by `parse`; for `value_parser`.
-pub(super) fn between<T: Copy + PartialOrd>(
+pub(super) fn between<T: Copy + PartialOrd + 'static>(
     parse: fn(&str) -> Result<T, String>,
-) -> impl Fn(&str) -> Result<Between<T>, String> + Clone + Send + Sync + 'static
-where
-    T: 'static,
-{
+) -> impl Fn(&str) -> Result<Between<T>, String> + Clone + Send + Sync + 'static {
     move |text| {
         let Some((low, high)) = text.split_once(TO) else {
             let value = parse(text)?;
