@@ -41,14 +41,14 @@ fn need(page: &mut Sheet, asked: &Need) {
 fn target(page: &mut Sheet, asked: &Target) {
     let verdict = if asked.fits { "below what binds" } else { "above what binds: it cannot be reached" };
     page.row("target", rate(asked.bitrate_bps), verdict);
-    page.row("window for it", size(asked.needs.window_bytes), "of each connection");
+    page.row("in flight for it", size(asked.needs.window_bytes), "of each connection");
     match asked.needs.window_shift {
-        Some(shift) => page.row("shift for it", number(f64::from(shift), 0), "of both ends"),
-        None => page.row("shift for it", Shown::new(f64::INFINITY, "none"), "use more streams"),
+        Some(shift) => page.row("its shift", number(f64::from(shift), 0), "of both ends"),
+        None => page.row("its shift", Shown::new(f64::INFINITY, "none"), "use more streams"),
     }
-    page.row("tcp_rmem for it", size(asked.needs.rmem_bytes), "last number, at the receiver");
-    page.row("tcp_wmem for it", size(asked.needs.wmem_bytes), "last number, at the sender");
-    page.row("loss for it", share(asked.loss.allowed), "of the packets, at most");
+    page.row("its tcp_rmem", size(asked.needs.rmem_bytes), "last number, at the receiver");
+    page.row("its tcp_wmem", size(asked.needs.wmem_bytes), "last number, at the sender");
+    page.row("its loss", share(asked.loss.allowed), "of the packets, at most");
 }
 
 fn trunk(page: &mut Sheet, streams: u32, asked: &Trunk) {
