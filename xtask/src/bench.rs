@@ -14,6 +14,7 @@ mod page;
 mod place;
 mod process;
 mod report;
+mod sampling;
 mod spread;
 mod tools;
 

@@ -29,6 +29,7 @@
 
 mod archive_sink;
 mod args;
+mod calibration;
 mod cmd;
 mod embed;
 mod entry;

@@ -43,6 +43,26 @@ fn the_window_that_is_set_binds_below_the_link() {
 }
 
 #[test]
+fn ranges_have_bounds_and_questions_their_answers() {
+    let found = json("envelope --json --link 1G --rtt 20ms..25ms --need 8h:2TB --target 500M --trunk 2 -P 2");
+    // 1e9 x 0.020 / 8 and x 0.025 / 8.
+    close(&found["bounds"]["/needs/bdp_wire_bytes"]["low"], 2_500_000.0);
+    close(&found["bounds"]["/needs/bdp_wire_bytes"]["high"], 3_125_000.0);
+    close(&found["needs"]["bdp_wire_bytes"], 2_500_000.0);
+    // 2e12 x 8 / 28800, and of 941.482 Mb/s; slow start is a fraction of a second.
+    close(&found["need"]["required_bps"], 555.5556e6);
+    close(&found["need"]["utilisation"], 0.590086);
+    assert_eq!((&found["need"]["fits"], &found["target"]["fits"]), (&Value::Bool(true), &Value::Bool(true)));
+    close(&found["trunk"]["no_collision"], 0.5);
+    close(&found["acknowledgements"]["bitrate_bps"], 29.2588e6);
+    let tight = json("envelope --json --link 1G --need 10s:1.25GB --disk 60MB/s");
+    assert_eq!(tight["binding"]["limit"], "disk");
+    assert_eq!(tight["need"]["fits"], false);
+    // 1.25 GB at 60 MB/s are 20.8 s.
+    close(&tight["need"]["seconds_per_minute"], 125.0);
+}
+
+#[test]
 fn flags_change_the_headers_that_they_name() {
     let payload =
         |flags: &str| json(&format!("envelope --link 1G --json {flags}"))["frames"]["payload_bytes"].clone();
@@ -116,6 +136,19 @@ fn bad_values_are_refused_by_name() {
         ("--link 1G --offered 0", "--offered"),
         ("--link 1G --burst 1M", "--burst-rate"),
         ("--link 1G --burst 0 --burst-rate 1G", "--burst"),
+        ("--link 10G..1G", "--link"),
+        ("--link 1G --rtt 20ms..", "--rtt"),
+        ("--link 1G --rtt 1ms --loss 0.1..0.01", "--loss"),
+        ("--link 1G --need 8h", "--need"),
+        ("--link 1G --need 8h:0", "--need"),
+        ("--link 1G --target 1G", "--rtt"),
+        ("--link 1G --trunk 0", "--trunk"),
+        ("--link 1G --trunk 257", "--trunk"),
+        ("--link 1G --distance -5", "--distance"),
+        ("--link 1G --cpu 3G", "--cpu"),
+        ("--link 1G --cpu 3G:0:0", "--cpu"),
+        ("--link 1G --pcie 8G:0", "--pcie"),
+        ("--link 1G --disk 0", "--disk"),
     ];
     for (flags, named) in table {
         let output = linerate(&format!("envelope {flags}"));

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_model::{
-    Body, CaveatKind, EVENT_SCHEMA, Outcome, ProbePhase, ProbeTransport, RunStart, TestSpec, World,
+    Body, Calibration, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, ProbePhase, ProbeTransport, RunStart,
+    TestSpec, World,
 };
 use linerate_proto::native::{ClientSession, NATIVE};
 use linerate_proto::{Hello, Input, Output};
@@ -50,6 +51,8 @@ pub struct Request<'a> {
     pub world: World,
     /// Wall-clock start, RFC 3339.
     pub started_at: String,
+    /// What this host measured of itself; absent when it never did.
+    pub calibration: Option<Box<Calibration>>,
     /// Who sees the packets between the hosts, in an emulated network.
     pub witness: Option<&'a dyn Witness>,
     /// Set by a signal: end early and keep what was measured.
@@ -126,7 +129,7 @@ impl<'g> Client<'g> {
         };
         let connected = connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT })?;
         let local = connected.stream.local_addr().ok().map(|address| address.ip());
-        let here = host_info(local);
+        let here = HostInfo { calibration: request.calibration.clone(), ..host_info(local) };
         log.note(Body::Host { info: here.clone() });
         let hello = Hello { host: here, spec: spec.clone(), ticket: gate.and_then(Gate::ticket) };
         let session = ClientSession::with_ticket(log.now(), hello, drain(spec));

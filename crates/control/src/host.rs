@@ -42,6 +42,7 @@ pub fn host_info(local: Option<IpAddr>) -> HostInfo {
         link,
         memory_copy,
         sysctls,
+        calibration: None,
     }
 }
 

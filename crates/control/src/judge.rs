@@ -5,6 +5,7 @@
 mod curve;
 mod doubts;
 mod gather;
+mod known;
 
 use linerate_model::{Body, FlowRecord, RunRecord, Side, Steady, TestSpec};
 use linerate_proto::FlowOrder;
@@ -32,11 +33,21 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
     if let Some(steady) = steady {
         log.note(Body::Steady { flow, steady });
     }
+    let uncertainty = log.record().flow(flow).and_then(|found| known::uncertainty(log.record(), found));
+    if let Some(uncertainty) = uncertainty {
+        log.note(Body::Uncertainty { flow, uncertainty });
+    }
     let Some(evidence) = evidence(log.record(), flow) else { return };
     let diagnosis = diagnose(&evidence);
     let doubts = log.record().flow(flow).map(|record| doubts::doubts(log.record(), record, &diagnosis));
     for doubt in doubts.unwrap_or_default() {
         log.warn(Some(flow), doubt.kind, doubt.text);
+    }
+    for doubt in doubts::outdated(log.record()) {
+        let said = log.record().caveats.contains(&doubt);
+        if !said {
+            log.warn(None, doubt.kind, doubt.text);
+        }
     }
     log.note(Body::Ceilings { flow, ladder: diagnosis.ladder, ceiling: diagnosis.expected });
     log.note(Body::Verdict { flow, verdict: diagnosis.primary, also: diagnosis.also });

@@ -6,6 +6,7 @@
 //!
 //! Everything here waits with `poll(2)` in plain threads; there is no async runtime.
 
+mod calibrate;
 mod client;
 mod coordinator;
 mod dialogue;
@@ -24,6 +25,7 @@ mod sweep;
 mod talk;
 mod witness;
 
+pub use calibrate::calibrate;
 pub use client::{Request, measure};
 pub use coordinator::{
     Coordinator, FlowEnd, FlowJob, FlowStart, Group, HostRef, HostSettings, Rig, Standing, Target, Told,

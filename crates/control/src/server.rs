@@ -13,11 +13,12 @@ mod stranger;
 mod tests;
 mod tray;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use linerate_model::{Calibration, HostInfo};
 use linerate_proto::Protocol;
 use linerate_proto::agent::{SettingInForce, Token};
 use linerate_sock::open::{bind_udp, listen_tcp};
@@ -26,6 +27,7 @@ use linerate_sock::{SocketOptions, limits};
 use linerate_units::Span;
 
 use crate::error::ControlError;
+use crate::host::host_info;
 use crate::host_settings::Restored;
 use crate::stand_in::Keeper;
 use crate::witness::Witness;
@@ -65,6 +67,8 @@ pub struct ServerConfig {
     pub most_clients: Option<u32>,
     /// Stop after the first run.
     pub one_off: bool,
+    /// What this host measured of itself; absent when it never did.
+    pub calibration: Option<Box<Calibration>>,
     /// The secret of those who may have tests run from here; absent when nobody may.
     pub agent_token: Option<Token>,
     /// Protocols of others that are served at the same ports, by their servants.
@@ -214,6 +218,13 @@ struct Shared {
 impl Shared {
     fn stopping(&self) -> bool {
         self.switch.is_off()
+    }
+}
+
+impl ServerConfig {
+    /// This host as its peers are told of it, seen from a connection that ends at `local`.
+    fn host(&self, local: Option<IpAddr>) -> HostInfo {
+        HostInfo { calibration: self.calibration.clone(), ..host_info(local) }
     }
 }
 

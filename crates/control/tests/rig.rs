@@ -116,6 +116,7 @@ fn stranger(to: &Agent) -> RunRecord {
         spec: spec(100),
         world: World::Hosts,
         started_at: String::new(),
+        calibration: None,
         witness: None,
         stop: &AtomicBool::new(false),
     };

@@ -64,6 +64,10 @@ pub enum CaveatKind {
     LabGone,
     /// The other end is a program of others: its counters were not read, only what it says of itself.
     ForeignPeer,
+    /// The rate is near what a host of the run can do at most, so that it may be the host's and not the path's.
+    RigLimited,
+    /// A host has changed since its limits were measured, so that they say nothing.
+    CalibrationStale,
     /// Nothing was measured here: the figures are those that another program wrote into a file. Counts that it did not
     /// tell are 0 in the log.
     Imported,

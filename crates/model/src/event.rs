@@ -13,6 +13,7 @@ use crate::settings::SideSettings;
 use crate::size::{SizeCurve, SizePoint};
 use crate::spec::{Direction, TestSpec, Transport};
 use crate::tally::{Books, LatencyReport, Steady, Tally};
+use crate::uncertainty::Uncertainty;
 
 /// Version of the event format; a reader takes every version up to its own.
 pub const EVENT_SCHEMA: &str = "linerate.event/1";
@@ -142,6 +143,13 @@ pub enum Body {
         flow: u16,
         /// What it is.
         steady: Steady,
+    },
+    /// How well the rate is known.
+    Uncertainty {
+        /// The flow.
+        flow: u16,
+        /// What it is made of.
+        uncertainty: Uncertainty,
     },
     /// What the limits would allow, smallest first.
     Ceilings {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use linerate_units::{Bitrate, Bytes};
 use serde::{Deserialize, Serialize};
 
+use crate::calibration::Calibration;
+
 /// One host of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -32,6 +34,9 @@ pub struct HostInfo {
     /// Kernel settings that explain results, by their sysctl names.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctls: BTreeMap<String, String>,
+    /// What this host measured of itself with `linerate doctor --calibrate`; absent when it never did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Box<Calibration>>,
 }
 
 impl HostInfo {

@@ -6,6 +6,7 @@
 //!
 //! This room does no I/O, starts no threads and formats nothing for people.
 
+mod calibration;
 mod caveat;
 mod event;
 mod finding;
@@ -19,7 +20,9 @@ mod settings;
 mod size;
 mod spec;
 mod tally;
+mod uncertainty;
 
+pub use calibration::{CALIBRATION_SCHEMA, Calibration, CopyRate, LoopbackRate, PacingError, WakeUp};
 pub use caveat::{Caveat, CaveatKind};
 pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart, World};
 pub use finding::{Cause, Ceiling, Confidence, Finding};
@@ -40,3 +43,4 @@ pub use spec::{
 pub use tally::{
     Books, Digest, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally, Tally, UdpTally,
 };
+pub use uncertainty::{Contribution, Uncertainty, UncertaintySource};

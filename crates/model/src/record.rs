@@ -11,6 +11,7 @@ use crate::port::{PortRecord, PortSample};
 use crate::settings::SideSettings;
 use crate::size::{SizeCurve, SizePoint};
 use crate::tally::{Books, LatencyReport, ProbePhase, Steady, Tally};
+use crate::uncertainty::Uncertainty;
 
 /// A run folded from its events. Folding a log again gives the same record.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -69,6 +70,8 @@ pub struct FlowRecord {
     pub loaded: Option<LatencyReport>,
     /// The steady part.
     pub steady: Option<Steady>,
+    /// How well the rate is known; absent when it cannot be stated.
+    pub uncertainty: Option<Uncertainty>,
     /// Every known limit, smallest first.
     pub ladder: Vec<Ceiling>,
     /// The limit to compare the result with.
@@ -97,6 +100,7 @@ impl FlowRecord {
             books: None,
             loaded: None,
             steady: None,
+            uncertainty: None,
             ladder: Vec::new(),
             ceiling: None,
             verdict: None,
@@ -262,6 +266,7 @@ impl RunRecord {
             },
             Body::BooksClosed { books, .. } => flow.books = Some(*books),
             Body::Steady { steady, .. } => flow.steady = Some(*steady),
+            Body::Uncertainty { uncertainty, .. } => flow.uncertainty = Some(uncertainty.clone()),
             Body::Ceilings { ladder, ceiling, .. } => {
                 flow.ladder.clone_from(ladder);
                 flow.ceiling.clone_from(ceiling);
@@ -286,6 +291,7 @@ fn flow_of(body: &Body) -> Option<u16> {
         | Body::FlowEnded { flow, .. }
         | Body::BooksClosed { flow, .. }
         | Body::Steady { flow, .. }
+        | Body::Uncertainty { flow, .. }
         | Body::Ceilings { flow, .. }
         | Body::Verdict { flow, .. } => Some(*flow),
         Body::Latency { flow, .. } | Body::Caveat { flow, .. } => *flow,

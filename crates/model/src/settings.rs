@@ -73,6 +73,12 @@ pub struct SideSettings {
 }
 
 impl SideSettings {
+    /// Way of sending without copying that was asked for; absent for the usual way.
+    #[must_use]
+    pub fn method(&self) -> Option<&str> {
+        self.zerocopy.asked.as_deref()
+    }
+
     /// What the result of another program says of the sockets of one end.
     #[must_use]
     pub fn told(asked: &SocketKnobs, length: Bytes, effective: &[Figure]) -> Self {

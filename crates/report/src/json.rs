@@ -95,6 +95,7 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
         also: flow.also.clone(),
         books: flow.books,
         steady: flow.steady,
+        uncertainty: flow.uncertainty.clone(),
         caveats: caveats(flow),
         samples: intervals::merged(&flow.samples, intervals::asked(record)),
     }

@@ -1,5 +1,6 @@
 //! Numbers for people, where the unit stands in a name or a column is wanted to line up.
 
+use linerate_model::FlowRecord;
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 /// What stands where nothing was measured.
@@ -8,6 +9,12 @@ pub(crate) const ABSENT: &str = "-";
 /// A value, or the sign for a missing one.
 pub(crate) fn or_absent<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| ABSENT.to_owned(), |value| value.to_string())
+}
+
+/// The rate of a flow to the digit to which it is known; with four digits where that is not stated.
+pub(crate) fn known_to(flow: &FlowRecord, rate: Bitrate) -> String {
+    let within = flow.uncertainty.as_ref().and_then(|known| rate.within(known.expanded_bps));
+    within.unwrap_or_else(|| rate.to_string())
 }
 
 /// A nominal rate without digits that say nothing: `1 Gb/s`, `2.5 Gb/s`.

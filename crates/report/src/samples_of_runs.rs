@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use linerate_model::metrics::{flow, host, port, tcp};
 use linerate_model::{
-    Body, Books, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Effective, Event,
-    Finding, FlowPlan, HostInfo, LatencyReport, LinkInfo, LinkKind, Outcome, PortSample, ProbePhase,
+    Body, Books, Cause, Caveat, CaveatKind, Ceiling, Confidence, Contribution, Digest, Direction, Effective,
+    Event, Finding, FlowPlan, HostInfo, LatencyReport, LinkInfo, LinkKind, Outcome, PortSample, ProbePhase,
     ProbeTransport, Readings, RunStart, Sample, Side, SideSettings, SizeCurve, SizeFit, SizePoint, Steady,
-    Sweep, Tally, TestSpec, TimeInterval, Transport, UdpTally, World,
+    Sweep, Tally, TestSpec, TimeInterval, Transport, UdpTally, Uncertainty, UncertaintySource, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
@@ -172,6 +172,25 @@ pub(crate) fn ceilings(flow: u16) -> (u16, Body) {
     let link = rung("link", GIGABIT, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
     let ladder = vec![link.clone(), rung("receiver_window", 8e9, "6 MiB / 6 ms")];
     (0, Body::Ceilings { flow, ladder, ceiling: Some(link) })
+}
+
+/// What a gigabit of ten seconds is known to, for the most part because its intervals differ.
+pub(crate) fn uncertainty() -> Uncertainty {
+    let part = |source, bps: f64, because: &str| Contribution {
+        source,
+        standard_bps: Bitrate::from_bps(bps).unwrap(),
+        because: because.into(),
+    };
+    Uncertainty {
+        expanded_bps: Bitrate::from_bps(380_000.0).unwrap(),
+        coverage: Ratio::new(0.95).unwrap(),
+        coverage_factor: 2.1,
+        main: UncertaintySource::Variation,
+        contributions: vec![
+            part(UncertaintySource::Variation, 170_000.0, "99 steady intervals in 10 batches"),
+            part(UncertaintySource::WakeUp, 54_000.0, "threads wake up to 1.4 ms late"),
+        ],
+    }
 }
 
 pub(crate) fn finding(cause: Cause, rule: &str, text: &str) -> Finding {

@@ -11,7 +11,7 @@ use linerate_units::{Ratio, Span};
 use crate::figure::{Figure, caveats, datagrams, imported};
 use crate::layout::{Ink, View, flow_pieces, harmless, wrap};
 use crate::ports;
-use crate::quantity::{ABSENT, nominal, or_absent, percent};
+use crate::quantity::{ABSENT, known_to, nominal, or_absent, percent};
 use crate::sizes;
 use crate::table::{Cell, Column, Table};
 use crate::text_flow;
@@ -129,7 +129,7 @@ fn bitrate_cell(flow: &FlowRecord) -> Cell {
     let Some(figure) = Figure::of(flow) else { return Cell::plain(ABSENT) };
     match figure.bitrate {
         Some(rate) if figure.impossible => Cell::new(Ink::Struck, format!("impossible: {rate}")),
-        rate => Cell::new(Ink::Result, or_absent(rate)),
+        rate => Cell::new(Ink::Result, or_absent(rate.map(|rate| known_to(flow, rate)))),
     }
 }
 

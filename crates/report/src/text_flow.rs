@@ -1,6 +1,6 @@
 //! What is said about one flow below its figures: the verdict with its evidence, the ceiling, the settings.
 
-use linerate_model::{Confidence, Finding, FlowRecord, SideSettings, Transport};
+use linerate_model::{Confidence, Contribution, Finding, FlowRecord, SideSettings, Transport};
 use linerate_units::{Bitrate, Bytes, Ratio};
 
 use crate::figure::{Figure, imported};
@@ -24,6 +24,7 @@ pub(crate) fn verdict(flow: &FlowRecord, view: &View) -> Vec<String> {
     }
     if view.explain {
         lines.extend(ladder_lines(flow, view));
+        lines.extend(budget(flow).into_iter().flat_map(|text| detail("budget", &text, view)));
     }
     lines
 }
@@ -56,6 +57,7 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
         .extend(flow.ceiling.iter().map(|ceiling| ("ceiling", rung(ceiling.bitrate_bps, &ceiling.because))));
     details.extend(flow.also.iter().map(|also| ("also", format!("{} ({})", also.text, cause(also)))));
     details.extend(steady(flow).filter(|_| !impossible).map(|text| ("steady", text)));
+    details.extend(uncertainty(flow).filter(|_| !impossible).map(|text| ("known to", text)));
     details.extend(settings(flow).map(|text| ("settings", text)));
     details.extend(books(flow).map(|text| ("books", text)));
     details
@@ -145,6 +147,26 @@ fn steady(flow: &FlowRecord) -> Option<String> {
     let steady = flow.steady?;
     let width = steady.half_width.map(|width| format!(" +/- {width} (95 % interval)")).unwrap_or_default();
     Some(format!("{}{width} after a ramp-up of {}", steady.bitrate, steady.ramp_ns))
+}
+
+/// How well the rate is known, and what its main contribution is.
+fn uncertainty(flow: &FlowRecord) -> Option<String> {
+    let known = flow.uncertainty.as_ref()?;
+    let main = known.contributions.iter().find(|part| part.source == known.main)?;
+    let (share, why) = (percent(known.coverage), part_name(main));
+    Some(format!("+/- {} ({share} interval), mainly {why}: {}", known.expanded_bps, main.because))
+}
+
+/// All contributions, largest first, as standard uncertainties.
+fn budget(flow: &FlowRecord) -> Option<String> {
+    let known = flow.uncertainty.as_ref()?;
+    let part = |part: &Contribution| format!("{} {} ({})", part_name(part), part.standard_bps, part.because);
+    let parts: Vec<String> = known.contributions.iter().map(part).collect();
+    Some(format!("{}; together times {:.2}", parts.join(", "), known.coverage_factor))
+}
+
+fn part_name(part: &Contribution) -> String {
+    part.source.name().replace('_', " ")
 }
 
 /// Asked, granted, effective, in one sentence.

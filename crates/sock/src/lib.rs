@@ -16,6 +16,7 @@ pub mod batch;
 mod call;
 pub mod clock;
 pub mod cmsg;
+pub mod cost;
 pub mod discipline;
 mod error;
 pub mod errqueue;

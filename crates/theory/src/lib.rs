@@ -27,12 +27,14 @@ pub mod rfc2544;
 pub mod rfc6349;
 pub mod rfc8337;
 pub mod rfc9097;
+pub mod rig;
 mod rules;
 pub mod sender_error;
 pub mod slow_start;
 pub mod stats;
 pub mod tcp_rate;
 pub mod trunk;
+pub mod uncertainty;
 
 pub use diagnose::{Diagnosis, diagnose};
 pub use evidence::Evidence;

@@ -52,6 +52,29 @@ impl Bitrate {
         Span::from_secs_f64(bytes.get() as f64 * 8.0 / self.0)
     }
 
+    /// The rate with the half-width of the interval in which it lies, as `941.5 +/- 0.4 Mb/s`.
+    ///
+    /// The half-width has one digit, two where the first is a 1, and is rounded up; the rate is rounded to its last
+    /// digit, so that no digit is printed that is not known. Absent when the half-width is 0, which nothing is.
+    #[must_use]
+    pub fn within(self, half_width: Self) -> Option<String> {
+        let (name, size) =
+            DECIMAL.into_iter().find(|(_, size)| self.0 / size >= 0.99995).unwrap_or(("b/s", 1.0));
+        let (value, half) = (self.0 / size, half_width.0 / size);
+        if half <= 0.0 {
+            return None;
+        }
+        let magnitude = half.log10().floor();
+        let last = if half / 10_f64.powf(magnitude) < 2.0 { magnitude - 1.0 } else { magnitude };
+        // Finer than a bit per second is nothing that anybody measures.
+        let last = last.clamp(-9.0, 12.0);
+        let (step, digits) = (10_f64.powf(last), (-last).max(0.0) as usize);
+        // A half-width that is a whole number of steps but for its binary rounding stays that.
+        let half = (half / step - 1e-9).ceil() * step;
+        let value = (value / step).round() * step;
+        Some(format!("{value:.digits$} +/- {half:.digits$} {name}"))
+    }
+
     /// A text that parses back to the same rate.
     #[must_use]
     pub fn exact(self) -> String {
@@ -153,6 +176,22 @@ mod tests {
         assert_eq!(show(94_148_244.0), "94.15 Mb/s");
         assert_eq!(show(999_960_000.0), "1.000 Gb/s");
         assert_eq!(show(12.0), "12 b/s");
+    }
+
+    #[test]
+    fn digits_end_where_knowledge_ends() {
+        let show =
+            |bps: f64, half: f64| Bitrate::from_bps(bps).unwrap().within(Bitrate::from_bps(half).unwrap());
+        let shown = |bps, half| show(bps, half).unwrap();
+        assert_eq!(shown(941_482_444.7, 0.4e6), "941.5 +/- 0.4 Mb/s");
+        assert_eq!(shown(941_482_444.7, 0.31e6), "941.5 +/- 0.4 Mb/s", "never narrower than it is");
+        assert_eq!(shown(941_482_444.7, 0.123e6), "941.48 +/- 0.13 Mb/s", "a 1 is not enough");
+        assert_eq!(shown(9_414_824_447.0, 163e6), "9.41 +/- 0.17 Gb/s");
+        assert_eq!(shown(38.4e9, 4.2e9), "38 +/- 5 Gb/s");
+        assert_eq!(shown(846.0e6, 163e6), "850 +/- 170 Mb/s");
+        assert_eq!(shown(999_970_000.0, 2e4), "0.99997 +/- 0.00002 Gb/s");
+        assert_eq!(shown(12.0, 3.0), "12 +/- 3 b/s");
+        assert_eq!(show(1e9, 0.0), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::figure::{Bar, Readings};
 use super::place::{Place, Where};
 use super::process::{Memory, Process};
 use super::tools::{Tool, patience, wall_seconds};
-use super::{Bench, Outcome, report};
+use super::{Bench, Outcome, report, sampling};
 
 /// One figure.
 pub(super) struct Alone {
@@ -34,6 +34,18 @@ pub(super) const ALONE: &[Alone] = &[
         bar: Bar::Below(64.0),
         measure: |b| stream_memory(b, 10_000),
     },
+    Alone {
+        name: "diagnosis-cost",
+        unit: "% of all cores",
+        bar: Bar::Below(1.0),
+        measure: sampling::beside_the_pumps,
+    },
+    Alone {
+        name: "sampling-cost-128",
+        unit: "% of a core",
+        bar: Bar::Below(2.0),
+        measure: sampling::samplers,
+    },
 ];
 
 impl Alone {
@@ -45,7 +57,7 @@ impl Alone {
     }
 }
 
-fn loopback() -> Result<Place, String> {
+pub(super) fn loopback() -> Result<Place, String> {
     Place::make(Where::Loopback)?.ok_or_else(|| "there is no loopback".to_owned())
 }
 
@@ -113,7 +125,7 @@ fn stream_memory(bench: &Bench, streams: u32) -> Result<Readings, String> {
 }
 
 /// Whether so many streams were really measured.
-fn carried(output: &[u8], streams: u32) -> Result<(), String> {
+pub(super) fn carried(output: &[u8], streams: u32) -> Result<(), String> {
     let document: serde_json::Value =
         serde_json::from_slice(output).map_err(|e| format!("linerate printed no JSON: {e}"))?;
     let flow = &document["flows"][0];

@@ -3,6 +3,7 @@
 mod ab;
 mod carried;
 mod expected;
+mod known;
 mod limits;
 mod meter;
 mod network;
@@ -83,6 +84,7 @@ pub(super) const TRIALS: &[Trial] = &[
         figures: &[row("lab-up-time", "s", Bar::Below(1.0)), row("lab-down-time", "s", Bar::Below(1.0))],
         measure: switch::up_and_down,
     },
+    Trial { figures: &[row("lab-known-to", "of the runs", Bar::AtLeast(0.93))], measure: known::coverage },
     Trial { figures: &[row("lab-loss-cubic", OF_THEORY, FACTOR_1_5)], measure: |b| tcp::loss(b, "cubic") },
     Trial { figures: &[row("lab-loss-reno", OF_THEORY, FACTOR_1_5)], measure: |b| tcp::loss(b, "reno") },
     Trial {

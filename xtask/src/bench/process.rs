@@ -119,6 +119,20 @@ impl Process {
         Memory::of(self.child.id())
     }
 
+    /// Names of its threads, and the time that each has spent on a processor; empty when it has ended.
+    pub(super) fn threads(&self) -> Vec<(String, Duration)> {
+        let folder = format!("/proc/{}/task", self.child.id());
+        let tasks = fs::read_dir(folder).into_iter().flatten().flatten();
+        let read = |task: fs::DirEntry| {
+            let name = fs::read_to_string(task.path().join("comm")).ok()?;
+            // The first number, in nanoseconds: `stat` counts whole ticks, of which a sampler uses few.
+            let times = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            let spent = times.split_whitespace().next()?.parse().ok()?;
+            Some((name.trim_end().to_owned(), Duration::from_nanos(spent)))
+        };
+        tasks.filter_map(read).collect()
+    }
+
     /// CPU time of all threads of the program so far; absent when it has ended.
     pub(super) fn cpu_time(&self) -> Option<Duration> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;

@@ -1,6 +1,7 @@
 //! `linerate doctor`: what this host can do, and what is badly set on it.
 
 mod backlog;
+mod calibration;
 mod check;
 mod facts;
 mod interface;
@@ -12,7 +13,8 @@ mod sysctls;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use linerate_control::{Restored, leftovers, restore_leftovers};
+use linerate_control::{ControlError, Restored, leftovers, restore_leftovers};
+use linerate_model::Calibration;
 use linerate_sock::features::{self, Feature};
 use linerate_units::{Bitrate, Span};
 use serde::Serialize;
@@ -21,6 +23,7 @@ use super::page::{self, Ink, Page};
 use super::path_values::{link_rate, round_trip};
 use super::settings_folder::RunFolder;
 use crate::exit::Exit;
+use crate::signals::Signals;
 use crate::{say, terminal};
 use check::{Check, Section, Status};
 use facts::{Facts, Route};
@@ -42,6 +45,9 @@ pub(crate) struct DoctorArgs {
     /// Round trip over which it shall reach it
     #[arg(long, value_name = "TIME", default_value = "100ms", allow_hyphen_values = true, value_parser = round_trip)]
     rtt: Span,
+    /// First measure what this host can do at most, for about ten seconds, and keep it for every later result
+    #[arg(long)]
+    calibrate: bool,
     /// Say of good settings, too, why they matter
     #[arg(short, long)]
     verbose: bool,
@@ -62,6 +68,8 @@ struct Document<'a> {
     judged_for: Judged,
     checks: Vec<&'a Check>,
     features: BTreeMap<&'static str, Ability<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calibration: Option<&'a Calibration>,
 }
 
 #[derive(Serialize)]
@@ -93,15 +101,20 @@ pub(crate) fn run(args: &DoctorArgs) -> Exit {
             None
         }
     };
+    let calibration = match calibration(args) {
+        Ok(calibration) => calibration,
+        Err(exit) => return exit,
+    };
     let route = args.host.as_deref().map(Route::gather).transpose();
     let facts = Facts::gather();
     let target = Target { rate: args.link.unwrap_or_else(|| usual_rate(&facts)), rtt: args.rtt };
     let mut sections = judge(&facts, route.as_ref().ok().and_then(Option::as_ref), target);
     sections.insert(0, leftovers::section(left.as_ref()));
     sections.retain(|section| !section.checks.is_empty());
+    sections.push(calibration::section(calibration.as_deref()));
     let features = features::features();
     let printed = if args.json {
-        print_json(&sections, &features, target)
+        print_json(&sections, &features, target, calibration.as_deref())
     } else {
         let view = terminal::stdout_view();
         let page = Page::new(view.width, view.colour);
@@ -133,6 +146,25 @@ fn restore(folder: Option<&Path>) -> Exit {
     if restored.left.is_empty() { Exit::Done } else { Exit::Failed }
 }
 
+/// What this host measured of itself, now if that was asked for.
+fn calibration(args: &DoctorArgs) -> Result<Option<Box<Calibration>>, Exit> {
+    if !args.calibrate {
+        return Ok(crate::calibration::stored());
+    }
+    let signals = Signals::catch().map_err(|error| {
+        say::error(format!("cannot catch signals: {error}"));
+        Exit::Failed
+    })?;
+    match calibration::measure(signals.stop()) {
+        Ok(found) => Ok(Some(Box::new(found))),
+        Err(ControlError::Stopped) => Err(Exit::Interrupted(signals.which().unwrap_or(2))),
+        Err(error) => {
+            say::error(error);
+            Err(Exit::Failed)
+        }
+    }
+}
+
 fn usual_rate(facts: &Facts) -> Bitrate {
     let running = facts.interfaces.iter().filter(|interface| interface.link.running);
     let fastest = running.filter_map(|interface| interface.link.speed_bps).max();
@@ -149,7 +181,12 @@ fn judge(facts: &Facts, route: Option<&Route>, target: Target) -> Vec<Section> {
     sections
 }
 
-fn print_json(sections: &[Section], features: &[Feature], target: Target) -> Exit {
+fn print_json(
+    sections: &[Section],
+    features: &[Feature],
+    target: Target,
+    calibration: Option<&Calibration>,
+) -> Exit {
     let bdp_bytes = target.bdp().map(linerate_units::Bytes::get);
     page::print_json(&Document {
         schema: SCHEMA,
@@ -161,6 +198,7 @@ fn print_json(sections: &[Section], features: &[Feature], target: Target) -> Exi
                 (found.name, Ability { available: found.available, detail: found.detail.as_deref() })
             })
             .collect(),
+        calibration,
     })
 }
 

@@ -1,37 +1,45 @@
 //! `linerate envelope`: what a described path could carry, and what it needs for that.
 
 mod answer;
+mod between;
+mod bounds;
+mod questions;
+mod sheet;
 mod text;
 
 use linerate_theory::encapsulation::Encapsulation;
-use linerate_theory::envelope::{Congestion, Path, PathError};
+use linerate_theory::envelope::{Congestion, Cpu, Hosts, Path, PathError};
 use linerate_theory::framing::IpVersion;
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 use super::page::{self, Page};
-use super::path_values::{above_zero, congestion, link_rate, probability, round_trip, tunnel};
+use super::path_values::{
+    above_zero, congestion, kilometres, link_rate, probability, processor, round_trip, slot, tunnel,
+};
 use crate::exit::Exit;
 use crate::{say, terminal};
 use answer::Answer;
+use between::{Between, between, combined};
+use questions::{Wanted, wanted};
 
 // A negative number is the value of its option, so that the message names the option: hence `allow_hyphen_values`.
 
 /// What a described path could carry, and what it needs for that
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct EnvelopeArgs {
-    /// Rate of the slowest link, as 1G
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = link_rate, help_heading = "Path")]
-    link: Bitrate,
+    /// Rate of the slowest link, as 1G, or a range, as 1G..10G; of a bundle, that of one member
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = between(link_rate), help_heading = "Path")]
+    link: Between<Bitrate>,
     /// Largest packet of the link, under any tunnel
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true, default_value_t = 1500,
           value_parser = clap::value_parser!(u32).range(68..=65_535), help_heading = "Path")]
     mtu: u32,
-    /// Round trip without queues, as 21ms; windows, start and loss need it
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = round_trip, help_heading = "Path")]
-    rtt: Option<Span>,
-    /// Losses per packet, as 0.0001 or 0.01%
-    #[arg(long, value_name = "RATIO", allow_hyphen_values = true, value_parser = probability, requires = "rtt", help_heading = "Path")]
-    loss: Option<Ratio>,
+    /// Round trip without queues, as 21ms or 20ms..25ms; windows, start and loss need it
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = between(round_trip), help_heading = "Path")]
+    rtt: Option<Between<Span>>,
+    /// Losses per packet, as 0.0001, 0.01% or 0..0.01%
+    #[arg(long, value_name = "RATIO", allow_hyphen_values = true, value_parser = between(probability), requires = "rtt", help_heading = "Path")]
+    loss: Option<Between<Ratio>>,
     /// IPv6 instead of IPv4
     #[arg(short = '6', long, help_heading = "Path")]
     ipv6: bool,
@@ -42,6 +50,12 @@ pub(crate) struct EnvelopeArgs {
     /// A tunnel on the path
     #[arg(long, value_name = "TUNNEL", default_value = "none", value_parser = tunnel(), help_heading = "Path")]
     encap: Encapsulation,
+    /// Links of a bundle, of which a hash chooses one for each stream
+    #[arg(long, value_name = "LINKS", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(1..=256), help_heading = "Path")]
+    trunk: Option<u32>,
+    /// Length of the path in kilometres: the shortest round trip, and the land speed
+    #[arg(long, value_name = "KM", allow_hyphen_values = true, value_parser = kilometres, help_heading = "Path")]
+    distance: Option<f64>,
     /// Connections at once
     #[arg(short = 'P', long, value_name = "STREAMS", allow_hyphen_values = true, default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Flow")]
@@ -71,6 +85,22 @@ pub(crate) struct EnvelopeArgs {
     #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, requires = "udp",
           help_heading = "Flow")]
     length: Option<Bytes>,
+    /// Processor of the slower host, as 3G:10000:2 or 3G:10000:2:4: clock, cycles for a packet and for a byte, cores
+    #[arg(long, value_name = "HZ:PACKET:BYTE[:CORES]", allow_hyphen_values = true, value_parser = processor, help_heading = "Hosts")]
+    cpu: Option<Cpu>,
+    /// PCI Express slot of a network card, as 8G:4: transfers per second of a lane, and lanes
+    #[arg(long, value_name = "TRANSFERS:LANES", allow_hyphen_values = true, value_parser = slot, help_heading = "Hosts")]
+    pcie: Option<f64>,
+    /// Rate of the slower disk, as 500MB/s or 400MB/s..600MB/s, which works while the network does
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = between(above_zero::<Bitrate>), help_heading = "Hosts")]
+    disk: Option<Between<Bitrate>>,
+    /// Whether an amount fits into a time, as 8h:2TB
+    #[arg(long, value_name = "TIME:BYTES", allow_hyphen_values = true, value_parser = wanted, help_heading = "Questions")]
+    need: Option<Wanted>,
+    /// Windows, buffers and losses for this payload per second instead of the full link
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = link_rate, requires = "rtt",
+          conflicts_with = "udp", help_heading = "Questions")]
+    target: Option<Bitrate>,
     /// Also the time that so many bytes take
     #[arg(short = 'n', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, help_heading = "Questions")]
     transfer: Option<Bytes>,
@@ -91,15 +121,16 @@ pub(crate) struct EnvelopeArgs {
 
 /// Calculates and prints the envelope.
 pub(crate) fn run(args: &EnvelopeArgs) -> Exit {
-    let answer = match Answer::to(args, &path(args)) {
-        Ok(answer) => answer,
+    let answers: Result<Vec<Answer>, Fault> = paths(args).iter().map(|path| Answer::to(args, path)).collect();
+    let answers = match answers {
+        Ok(answers) => answers,
         Err(error) => {
             say::error(error);
             return Exit::Usage;
         }
     };
     if args.json {
-        return match answer.document() {
+        return match bounds::document(&answers) {
             Ok(document) => page::print_json(&document),
             Err(error) => {
                 say::error(format!("the document could not be written as JSON: {error}"));
@@ -108,7 +139,7 @@ pub(crate) fn run(args: &EnvelopeArgs) -> Exit {
         };
     }
     let view = terminal::stdout_view();
-    page::print(text::text(Page::new(view.width, view.colour), &answer).as_bytes())
+    page::print(text::text(Page::new(view.width, view.colour), &answers).as_bytes())
 }
 
 /// A description that contradicts itself, by the argument at fault.
@@ -129,22 +160,44 @@ fn argument(error: &PathError) -> &'static str {
         PathError::Loss(_) => "--loss",
         PathError::Buffer => "--window, --rmem or --wmem",
         PathError::Offered => "--offered",
+        PathError::Hosts => "--cpu, --pcie or --disk",
         PathError::Streams => "--streams",
     }
 }
 
+/// The path described, or one for every combination of the ends of ranges; the first has all the lower ends.
+fn paths(args: &EnvelopeArgs) -> Vec<Path> {
+    let all =
+        combined(vec![path(args)], &args.link.ends(), |path, link| Path { link_bps: link.bps(), ..path });
+    let all = or_same(all, args.rtt, |path, rtt| Path { rtt_s: rtt.as_secs_f64(), ..path });
+    let lost = |loss: Ratio| Some(loss.get()).filter(|loss| *loss > 0.0);
+    let all = or_same(all, args.loss, |path, loss| Path { loss: lost(loss), ..path });
+    or_same(all, args.disk, |path, disk| {
+        let hosts = Hosts { disk_bps: Some(disk.bps()), ..path.hosts };
+        Path { hosts, ..path }
+    })
+}
+
+fn or_same<T: Copy + PartialEq>(
+    all: Vec<Path>,
+    range: Option<Between<T>>,
+    with: impl Fn(Path, T) -> Path,
+) -> Vec<Path> {
+    match range {
+        Some(range) => combined(all, &range.ends(), with),
+        None => all,
+    }
+}
+
+/// What is no range.
 fn path(args: &EnvelopeArgs) -> Path {
     let bytes = |bytes: Bytes| bytes.get() as f64;
-    let usual = Path::gigabit();
     Path {
-        link_bps: args.link.bps(),
         mtu_bytes: f64::from(args.mtu),
         ip_version: if args.ipv6 { IpVersion::V6 } else { IpVersion::V4 },
         timestamps: !args.no_timestamps,
         tags: args.vlan,
         encapsulation: args.encap,
-        rtt_s: args.rtt.map_or(usual.rtt_s, Span::as_secs_f64),
-        loss: args.loss.map(Ratio::get).filter(|loss| *loss > 0.0),
         rmem_max_bytes: args.rmem.map(bytes),
         wmem_max_bytes: args.wmem.map(bytes),
         window_bytes: args.window.map(bytes),
@@ -153,6 +206,8 @@ fn path(args: &EnvelopeArgs) -> Path {
         udp: args.udp,
         datagram_bytes: args.length.map(bytes),
         offered_bps: args.offered.map(Bitrate::bps),
+        hosts: Hosts { cpu: args.cpu, bus_bps: args.pcie, disk_bps: None },
+        ..Path::gigabit()
     }
 }
 
@@ -174,7 +229,17 @@ pub(in crate::cmd::envelope) mod tests {
 
     #[test]
     fn no_loss_is_no_ceiling() {
-        assert_eq!(path(&typed("--link 1G --rtt 1ms --loss 0")).loss, None);
+        assert_eq!(paths(&typed("--link 1G --rtt 1ms --loss 0"))[0].loss, None);
+    }
+
+    #[test]
+    fn ranges_have_an_answer_for_each_of_their_ends() {
+        let found = paths(&typed("--link 1G --rtt 20ms..25ms --loss 0..1e-4 --disk 60MB/s"));
+        let seen: Vec<_> = found.iter().map(|path| (path.rtt_s, path.loss, path.hosts.disk_bps)).collect();
+        let disk = Some(480e6);
+        let wanted =
+            [(0.02, None, disk), (0.02, Some(1e-4), disk), (0.025, None, disk), (0.025, Some(1e-4), disk)];
+        assert_eq!(seen, wanted);
     }
 
     #[test]
@@ -184,7 +249,7 @@ pub(in crate::cmd::envelope) mod tests {
             ("--link 1G -u -6 -l 1472", "--length: datagrams of 1472 bytes need packets of 1520 bytes"),
         ] {
             let args = typed(line);
-            let error = Answer::to(&args, &path(&args)).unwrap_err();
+            let error = Answer::to(&args, &paths(&args)[0]).unwrap_err();
             assert!(error.to_string().starts_with(argument), "{error}");
         }
     }

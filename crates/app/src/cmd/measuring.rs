@@ -15,8 +15,8 @@ use crate::exit::Exit;
 use crate::front_end;
 use crate::lab_witness::LabWitness;
 use crate::naming::{now, run_name, target};
-use crate::say;
 use crate::signals::Signals;
+use crate::{calibration, say};
 pub(super) use from::agent;
 use sinks::{Screen, Stream, Whole};
 
@@ -76,6 +76,7 @@ pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, &[Event], Optio
         spec: wish.spec,
         world: if lab.is_some() { World::Lab } else { World::Hosts },
         started_at: now(),
+        calibration: calibration::stored(),
         witness: lab.as_ref().map(|lab| lab as &dyn Witness),
         stop: signals.stop(),
     };

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use linerate_theory::encapsulation::Encapsulation;
-use linerate_theory::envelope::Congestion;
+use linerate_theory::envelope::{Congestion, Cpu};
+use linerate_theory::host;
 use linerate_units::{Bitrate, ParseError, Ratio, Span};
 
 /// Faster than any link for long; above it products of rate and time leave what can be counted.
@@ -40,6 +41,55 @@ pub(super) fn probability(text: &str) -> Result<Ratio, String> {
     if ratio.get() < 1.0 { Ok(ratio) } else { Err("it must be below 1, which is 100 %".to_owned()) }
 }
 
+/// Longer than any path on Earth.
+const LONGEST_KM: f64 = 1e6;
+
+/// A distance in kilometres.
+pub(super) fn kilometres(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("km").unwrap_or(text).trim();
+    let value: f64 = number.parse().map_err(|_| format!("'{text}' is no number of kilometres"))?;
+    if value > 0.0 && value <= LONGEST_KM { Ok(value) } else { Err("give 0 to 1000000 km".to_owned()) }
+}
+
+/// A processor with what a packet costs it, as `3G:10000:2` or `3G:10000:2:4`.
+pub(super) fn processor(text: &str) -> Result<Cpu, String> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let (clock, packet, byte, cores) = match parts[..] {
+        [clock, packet, byte] => (clock, packet, byte, "1"),
+        [clock, packet, byte, cores] => (clock, packet, byte, cores),
+        _ => return Err("give clock, cycles for a packet and for a byte, as 3G:10000:2".to_owned()),
+    };
+    let cycles = |text: &str| {
+        let value: f64 = text.parse().map_err(|_| format!("'{text}' is no number of cycles"))?;
+        if (0.0..1e12).contains(&value) { Ok(value) } else { Err("cycles cannot be negative".to_owned()) }
+    };
+    let cores = cores.parse().ok().filter(|cores| *cores > 0).ok_or("give at least one core")?;
+    let cpu = Cpu {
+        frequency_hz: scaled(clock.strip_suffix("Hz").unwrap_or(clock))?,
+        cores,
+        cycles_per_packet: cycles(packet)?,
+        cycles_per_byte: cycles(byte)?,
+    };
+    if cpu.cycles_per_packet + cpu.cycles_per_byte > 0.0 {
+        return Ok(cpu);
+    }
+    Err("a packet must cost something".to_owned())
+}
+
+/// What a slot carries, bit/s, from `8G:4`: transfers per second of a lane, and lanes.
+pub(super) fn slot(text: &str) -> Result<f64, String> {
+    let (transfers, lanes) = text.split_once(':').ok_or("give transfers per second and lanes, as 8G:4")?;
+    let lanes: u32 = lanes.trim_start_matches('x').parse().map_err(|_| format!("'{lanes}' lanes"))?;
+    let transfers = scaled(transfers.strip_suffix("T/s").unwrap_or(transfers))?;
+    host::pcie_rate_bps(transfers, f64::from(lanes)).ok_or_else(|| "give at least one lane".to_owned())
+}
+
+/// A number above zero with a decimal prefix, as `8G`.
+fn scaled(text: &str) -> Result<f64, String> {
+    // Rates have these prefixes, and nothing else is asked of them here.
+    link_rate(text).map(Bitrate::bps)
+}
+
 /// A tunnel by its name.
 pub(super) fn tunnel() -> impl TypedValueParser<Value = Encapsulation> {
     PossibleValuesParser::new(Encapsulation::ALL.map(Encapsulation::name))
@@ -62,6 +112,29 @@ mod tests {
         assert!(above_zero::<Span>("0").is_err());
         assert!(above_zero::<Bitrate>("0G").is_err());
         assert!(above_zero::<Bitrate>("fast").unwrap_err().contains("fast"));
+    }
+
+    #[test]
+    fn hosts_and_distances_as_people_write_them() {
+        let cpu = processor("1.8GHz:10000:2").unwrap();
+        assert_eq!((cpu.frequency_hz, cpu.cores, cpu.cycles_per_packet), (1.8e9, 1, 10_000.0));
+        assert_eq!(processor("3G:0:2:16").unwrap().cores, 16);
+        for wrong in
+            ["3G", "3G:1", "3G:0:0", "3G:-1:2", "3G:1:2:0", "0:1:2", "3G:1:2:3:4", "x:1:2", "3G:NaN:2"]
+        {
+            assert!(processor(wrong).is_err(), "{wrong}");
+        }
+        // Four lanes of 8 GT/s: 128 of 130 bits, and 85 % of that for payload.
+        assert!((slot("8G:4").unwrap() / (32e9 * 128.0 / 130.0 * 0.85) - 1.0).abs() < 1e-9);
+        assert_eq!(slot("8GT/s:x4"), slot("8G:4"));
+        for wrong in ["8G", "8G:0", "8G:x", "0:4", "8G:-1"] {
+            assert!(slot(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(kilometres("1000"), Ok(1000.0));
+        assert_eq!(kilometres("16346 km"), Ok(16_346.0));
+        for wrong in ["0", "-1", "far", "NaN", "1e99", "inf"] {
+            assert!(kilometres(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

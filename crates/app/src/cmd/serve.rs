@@ -15,8 +15,8 @@ use super::token::read_token;
 use crate::args::{PolicyName, ServeArgs};
 use crate::exit::Exit;
 use crate::lab_witness::LabWitness;
-use crate::say;
 use crate::signals::Signals;
+use crate::{calibration, say};
 
 pub(crate) fn run(args: &ServeArgs) -> Exit {
     let signals = match Signals::catch() {
@@ -84,6 +84,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         longest: args.limit_time,
         most_clients: args.limit_clients,
         one_off: args.one_off,
+        calibration: calibration::stored(),
         agent_token: None,
         settings: None,
         foreign: ServerConfig::others_at_home(),

@@ -1,7 +1,7 @@
 //! Weaknesses of a result that only both ends together show.
 
-use linerate_model::{Cause, Caveat, CaveatKind, FlowRecord, LatencyReport, RunRecord, Side};
-use linerate_theory::Diagnosis;
+use linerate_model::{Cause, Caveat, CaveatKind, FlowRecord, HostInfo, LatencyReport, RunRecord, Side};
+use linerate_theory::{Diagnosis, rig};
 use linerate_units::{Bitrate, Span};
 
 /// An offered rate that is missed by more than this was not offered.
@@ -9,10 +9,40 @@ const MISSED: f64 = 0.99;
 
 /// What weakens the result of a flow.
 pub(super) fn doubts(record: &RunRecord, flow: &FlowRecord, diagnosis: &Diagnosis) -> Vec<Caveat> {
-    [cpu(diagnosis), inferred(diagnosis), offered(record, flow), offset(flow.loaded.as_ref())]
-        .into_iter()
-        .flatten()
-        .collect()
+    let found = [
+        cpu(diagnosis),
+        inferred(diagnosis),
+        offered(record, flow),
+        offset(flow.loaded.as_ref()),
+        rig_limit(record, flow),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// The hosts can do little more than was measured between them.
+fn rig_limit(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
+    let found = rig::limited(record, flow)?;
+    let text = format!(
+        "rig-limited: {} carries {} to itself in this mode, and this is {} of that; the path may be faster than its hosts",
+        found.host, found.limit, found.share
+    );
+    caveat(CaveatKind::RigLimited, text)
+}
+
+/// Hosts whose limits were measured on something else than they are now.
+pub(super) fn outdated(record: &RunRecord) -> Vec<Caveat> {
+    let outdated = |host: &HostInfo| {
+        let calibration = host.calibration.as_ref()?;
+        let changes = calibration.outdated_by(host);
+        let text = format!(
+            "{} was calibrated at {} and has changed since ({}): its limits are not used; run linerate doctor --calibrate there",
+            host.name,
+            calibration.measured_at,
+            changes.join(", ")
+        );
+        caveat(CaveatKind::CalibrationStale, text).filter(|_| !changes.is_empty())
+    };
+    record.hosts.iter().filter_map(outdated).collect()
 }
 
 fn caveat(kind: CaveatKind, text: String) -> Option<Caveat> {

@@ -289,9 +289,9 @@ impl<'scope, 'env> Service<'scope, 'env> {
             until: longest.map(|longest| clock::now() + longest.as_duration() + GRACE),
         };
         let (gate, stop) = (Arc::clone(&running.gate), Arc::clone(&running.stop));
-        let (letters, witness) = (Arc::clone(&self.letters), self.shared.config.witness.clone());
+        let (letters, config) = (Arc::clone(&self.letters), self.shared.config.clone());
         (self.shared.news)(News::Asked { client: self.peer, target: job.host.clone() });
-        let work = move || job::carry_out(job, &gate, &stop, &letters, witness.as_deref());
+        let work = move || job::carry_out(job, &gate, &stop, &letters, &config);
         match std::thread::Builder::new().name("job".to_owned()).spawn_scoped(self.scope, work) {
             Ok(_) => {
                 self.jobs.insert(number, running);

@@ -19,7 +19,6 @@ use super::registry::{Arrival, Inbox};
 use super::{News, Shared};
 use crate::dialogue::{Dialogue, Happening, is_gone};
 use crate::error::ControlError;
-use crate::host::host_info;
 use crate::setup::{expected_time, flow_setup, socket_options};
 
 /// How often a waiting client's place and the stop flag are looked at.
@@ -208,8 +207,8 @@ impl<'a> Run<'a> {
                     clock::now() + longest.as_duration() + Duration::from_secs(10)
                 });
                 let local = self.dialogue.stream().local_addr().ok().map(|address| address.ip());
-                let admission =
-                    Admission { host: host_info(local), cookie: client.cookie, neighbours: beside };
+                let host = self.shared.config.host(local);
+                let admission = Admission { host, cookie: client.cookie, neighbours: beside };
                 (self.shared.news)(News::Begun { client: self.peer, name: client.name.clone() });
                 self.dialogue.input(Input::Admit(Box::new(admission)))
             }

@@ -154,6 +154,7 @@ impl Serving {
             spec,
             world: World::Hosts,
             started_at: String::new(),
+            calibration: None,
             witness: None,
             stop: &AtomicBool::new(false),
         };

@@ -93,6 +93,12 @@ pub enum ZeroCopy {
 }
 
 impl SocketKnobs {
+    /// The same with data sent from a pipe, without being copied.
+    #[must_use]
+    pub fn spliced(self) -> Self {
+        Self { zerocopy: Some(ZeroCopy::Splice), ..self }
+    }
+
     /// The type-of-service byte in effect: as given, or from the DSCP.
     #[must_use]
     pub fn tos_byte(&self) -> Option<u8> {

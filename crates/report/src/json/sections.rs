@@ -3,7 +3,7 @@
 use linerate_model::{
     Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, GroupPlace, GroupStart, HostInfo, Outcome,
     PortSample, ProbeTransport, Sample, SideSettings, SizeCurve, SizePoint, Steady, TestSpec, Transport,
-    World,
+    Uncertainty, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;
@@ -129,6 +129,9 @@ section! {
         /// The steady part.
         #[serde(skip_serializing_if = "Option::is_none")]
         steady: Option<Steady>,
+        /// How well the receiver's rate is known, and why not better; absent where it cannot be stated.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        uncertainty: Option<Uncertainty>,
         /// What weakens the result.
         caveats: Vec<Caveat>,
         /// Intervals of both sides, merged to the interval asked for.

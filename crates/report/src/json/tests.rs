@@ -232,3 +232,16 @@ fn a_series_has_its_sizes_and_no_rate_of_the_whole() {
     assert_eq!(flow["curve"]["fit"]["half_performance_bytes"], 20_000);
     assert_eq!(flow["caveats"].as_array().unwrap().len(), 0);
 }
+
+#[test]
+fn what_a_rate_is_known_to_stands_beside_it_or_is_absent() {
+    let mut record = RunRecord::fold(&runs::tcp_run());
+    assert!(!serde_json::to_string(&document(&record)).unwrap().contains("uncertainty"));
+    record.flows[0].uncertainty = Some(runs::uncertainty());
+    let json = serde_json::to_value(document(&record)).unwrap();
+    let known = &json["flows"][0]["uncertainty"];
+    assert_eq!(known["expanded_bps"], 380_000.0);
+    assert_eq!(known["main"], "variation");
+    assert_eq!(known["contributions"][1]["source"], "wake_up");
+    assert!(json.pointer("/flows/1/uncertainty").is_none());
+}

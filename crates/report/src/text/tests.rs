@@ -293,3 +293,23 @@ fn the_ladder_shows_what_binds_what_is_next_and_where_the_rate_lies() {
     let plain = text(&record, &View { explain: false, ..view });
     assert!(!plain.contains("<- binds"), "only when asked for");
 }
+
+#[test]
+fn digits_follow_the_uncertainty_where_one_is_stated() {
+    let mut record = RunRecord::fold(&runs::tcp_run());
+    record.flows[0].uncertainty = Some(runs::uncertainty());
+    let view = View { width: 110, colour: false, kept: None, explain: true };
+    let page = text(&record, &view);
+    assert!(page.contains("download    941.4 +/- 0.4 Mb/s"), "{page}");
+    assert!(page.contains("600.0 Mb/s       63.7 %"), "nothing is stated of it: {page}");
+    let known =
+        "known to  +/- 380.0 kb/s (95 % interval), mainly variation: 99 steady intervals in 10 batches";
+    assert!(page.contains(known), "{page}");
+    assert!(page.contains("wake up 54.00 kb/s (threads"), "{page}");
+    let plain = text(&record, &View { explain: false, ..view });
+    assert!(!plain.contains("budget") && plain.contains(known), "{plain}");
+    record.flows[0].verdict.as_mut().unwrap().cause = linerate_model::Cause::Impossible;
+    let struck =
+        text(&record, &View { explain: false, kept: None, ..View { width: 110, ..View::default() } });
+    assert!(!struck.contains("known to"), "an impossible figure is known to nothing: {struck}");
+}

@@ -2,7 +2,7 @@
 
 use linerate_model::Ceiling;
 
-use super::{Congestion, Frames, LayerRates, Path};
+use super::{Congestion, Frames, LayerRates, Path, hosts};
 use crate::bdp::{self, LinuxBuffer};
 use crate::encapsulation::Encapsulation;
 use crate::framing::Headers;
@@ -17,6 +17,7 @@ pub(super) fn ascending(path: &Path, headers: &Headers, frames: &Frames, rates: 
         all.extend(windows(path));
         all.extend(loss(path, frames));
     }
+    all.extend(hosts::ceilings(path, frames));
     all.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
     all
 }

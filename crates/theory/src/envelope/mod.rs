@@ -1,12 +1,14 @@
 //! The envelope of a described path: what it can carry, what it needs, and how long to test it.
 
 mod ceilings;
+mod hosts;
 mod loss;
 mod path;
 
 use linerate_model::Ceiling;
 use serde::Serialize;
 
+pub use self::hosts::{Cpu, Hosts};
 pub use self::loss::{LossBudget, LossModels};
 pub use self::path::{Congestion, Path, PathError};
 use crate::bdp::LinuxBuffer;
@@ -143,6 +145,20 @@ pub fn envelope(path: &Path) -> Result<Envelope, PathError> {
 }
 
 impl Envelope {
+    /// Windows, buffers and losses that a goodput of all connections together needs and allows, whatever the link carries.
+    ///
+    /// Units: bit/s of payload. Domain: above 0; `None` for UDP. Source: as [`envelope`] for the full link.
+    #[must_use]
+    pub fn for_target(&self, goodput_bps: f64) -> Option<(Needs, LossBudget)> {
+        let part = crate::domain::positive(goodput_bps)? / self.rates.payload_bps;
+        if self.path.udp {
+            return None;
+        }
+        let path = Path { link_bps: self.path.link_bps * part, ..self.path.clone() };
+        let rates = rates(&path, &self.frames)?;
+        Some((needs(&path, &rates)?, loss::budget(&path, &self.frames, &rates)?))
+    }
+
     /// Time that a transfer takes: slow start, then the binding rate.
     ///
     /// Units: s. Domain: bytes ≥ 0. Counts full round trips while slow start lasts; connection set-up is not counted.
@@ -254,6 +270,20 @@ mod tests {
         close(loss.allowed, 5.1493e-7);
         close(loss.reno_recovery_s, 17.921);
         close(loss.cubic_recovery_s, 10.858);
+    }
+
+    #[test]
+    fn a_target_needs_what_a_link_of_that_goodput_would() {
+        let found = envelope(&Path { link_bps: 10e9, ..long_fat() }).unwrap();
+        let (needs, loss) = found.for_target(found.rates.payload_bps / 10.0).unwrap();
+        close(needs.bdp_payload_bytes, 2_471_391.4);
+        close(needs.bdp_wire_bytes, 2_625_000.0);
+        assert_eq!(needs.window_shift, Some(6));
+        close(loss.allowed, 5.1493e-7);
+        assert_eq!(found.for_target(0.0), None);
+        assert_eq!(found.for_target(f64::NAN), None);
+        let udp = envelope(&Path { udp: true, ..long_fat() }).unwrap();
+        assert_eq!(udp.for_target(1e6), None);
     }
 
     #[test]

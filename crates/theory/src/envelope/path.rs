@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::Hosts;
 use crate::encapsulation::Encapsulation;
 use crate::framing::{Headers, IpVersion};
 
@@ -71,6 +72,9 @@ pub struct Path {
     pub datagram_bytes: Option<f64>,
     /// Payload that the test offers, bit/s; absent for as much as fits.
     pub offered_bps: Option<f64>,
+    /// The hosts at its ends.
+    #[serde(default)]
+    pub hosts: Hosts,
 }
 
 impl Path {
@@ -94,6 +98,7 @@ impl Path {
             udp: false,
             datagram_bytes: None,
             offered_bps: None,
+            hosts: Hosts::default(),
         }
     }
 
@@ -154,6 +159,9 @@ pub enum PathError {
     /// Nothing offered.
     #[error("the offered rate must be above zero; leave it out to offer as much as fits")]
     Offered,
+    /// Hosts that cannot be.
+    #[error("clocks, costs and rates of the hosts must be above zero; leave them out to have them unlimited")]
+    Hosts,
     /// No connection.
     #[error("at least one stream is needed")]
     Streams,
@@ -180,6 +188,9 @@ pub(super) fn check(path: &Path) -> Result<(), PathError> {
     }
     if path.offered_bps.is_some_and(|rate| !usable(rate)) {
         return Err(PathError::Offered);
+    }
+    if !path.hosts.are_usable() {
+        return Err(PathError::Hosts);
     }
     let (packet_bytes, mtu_bytes) = (path.packet_bytes(), path.mtu_bytes);
     if let Some(datagram_bytes) = path.datagram_bytes.filter(|_| packet_bytes > mtu_bytes) {

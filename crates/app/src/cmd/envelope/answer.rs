@@ -6,6 +6,7 @@ use linerate_units::{Bitrate, Bytes};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::questions::{Acknowledgements, Distance, Need, Target, Trunk};
 use super::{EnvelopeArgs, Fault};
 
 /// Version of the JSON document.
@@ -20,6 +21,12 @@ pub(super) struct Answer {
     pub(super) transfer: Option<Transfer>,
     pub(super) offered: Option<Offered>,
     pub(super) burst: Option<Burst>,
+    pub(super) need: Option<Need>,
+    pub(super) target: Option<Target>,
+    pub(super) trunk: Option<Trunk>,
+    pub(super) distance: Option<Distance>,
+    /// Of the other direction; absent for UDP.
+    pub(super) acknowledgements: Option<Acknowledgements>,
     /// Whether the round trip was given.
     #[serde(skip)]
     pub(super) has_rtt: bool,
@@ -72,6 +79,11 @@ impl Answer {
             transfer: args.transfer.map(|bytes| transfer(&envelope, bytes, has_rtt)),
             offered: args.offered.map(|rate| offered(&envelope, rate)),
             burst: args.burst.zip(args.burst_rate).map(|(bytes, rate)| burst(&envelope, bytes, rate)),
+            need: args.need.and_then(|wanted| Need::of(&envelope, wanted, has_rtt)),
+            target: args.target.and_then(|rate| Target::of(&envelope, rate)),
+            trunk: args.trunk.and_then(|links| Trunk::of(&envelope, links)),
+            distance: args.distance.and_then(|km| Distance::of(&envelope, km, has_rtt)),
+            acknowledgements: Acknowledgements::of(&envelope),
             envelope,
             has_rtt,
         })
@@ -142,7 +154,7 @@ mod tests {
 
     fn answer(line: &str) -> Answer {
         let args = typed(line);
-        Answer::to(&args, &super::super::path(&args)).unwrap()
+        Answer::to(&args, &super::super::paths(&args)[0]).unwrap()
     }
 
     fn close(got: Option<f64>, want: f64) {

@@ -7,7 +7,6 @@ use linerate_model::World;
 use linerate_proto::agent::{About, Interface};
 use linerate_sock::{clock, features, iface, proc};
 
-use crate::host::host_info;
 use crate::host_settings::SETTINGS;
 use crate::server::Shared;
 
@@ -17,7 +16,7 @@ pub(super) fn about(local: Option<IpAddr>, shared: &Shared) -> About {
     let features = features::features();
     let world = if shared.config.witness.is_some() { World::Lab } else { World::Hosts };
     About {
-        host: host_info(local),
+        host: shared.config.host(local),
         world: Some(world),
         identity: shared.identity.clone(),
         longest_ns: shared.config.longest,

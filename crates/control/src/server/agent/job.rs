@@ -14,6 +14,7 @@ use crate::Request;
 use crate::client::{Gate, measure_with};
 use crate::error::ControlError;
 use crate::log::{Log, Sink};
+use crate::server::ServerConfig;
 use crate::server::registry::locked;
 use crate::witness::Witness;
 
@@ -57,14 +58,8 @@ impl Letters {
 }
 
 /// Carries a job out; every event is a letter, but for the first and the last, which the coordinator writes itself.
-pub(super) fn carry_out(
-    job: Job,
-    gate: &Gate,
-    stop: &AtomicBool,
-    letters: &Letters,
-    witness: Option<&(dyn Witness + Send + Sync)>,
-) {
-    let number = job.job;
+pub(super) fn carry_out(job: Job, gate: &Gate, stop: &AtomicBool, letters: &Letters, config: &ServerConfig) {
+    let (number, witness) = (job.job, config.witness.as_deref());
     let mut post = Post { job: number, letters };
     let mut log = Log::new(String::new(), vec![&mut post]);
     letters.put(Letter::Accepted { job: number, epoch: log.epoch() });
@@ -74,6 +69,7 @@ pub(super) fn carry_out(
         spec: job.spec,
         world: if witness.is_some() { World::Lab } else { World::Hosts },
         started_at: String::new(),
+        calibration: config.calibration.clone(),
         witness: witness.map(|witness| witness as &dyn Witness),
         stop,
     };

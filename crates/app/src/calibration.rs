@@ -1,0 +1,110 @@
+//! Where what this host measured of itself is kept.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+use linerate_model::{CALIBRATION_SCHEMA, Calibration};
+
+use crate::say;
+
+/// The environment variable that names another file; empty for none.
+const FILE: &str = "LINERATE_CALIBRATION";
+
+/// A calibration is some kilobytes; a longer file is none.
+const LONGEST: u64 = 1 << 20;
+
+/// Its file: `linerate/calibration.json` in the user's state directory (`$XDG_STATE_HOME`, else `~/.local/state`),
+/// unless the environment says otherwise. Absent where there is no such place.
+pub(crate) fn path() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os(FILE) {
+        return (!named.is_empty()).then(|| named.into());
+    }
+    let strategy = etcetera::choose_base_strategy().ok()?;
+    // A system without a directory for state keeps it beside the data.
+    let folder = strategy.state_dir().unwrap_or_else(|| strategy.data_dir());
+    Some(folder.join("linerate").join("calibration.json"))
+}
+
+/// What this host measured of itself; absent when it never did. A file that cannot be used is said to be so, and ends
+/// nothing.
+pub(crate) fn stored() -> Option<Box<Calibration>> {
+    let path = path()?;
+    match read(&path) {
+        Ok(found) => found.map(Box::new),
+        Err(trouble) => {
+            say::warning(format!(
+                "the calibration {} is not used: {trouble}; linerate doctor --calibrate makes a new one",
+                path.display()
+            ));
+            None
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Calibration>, String> {
+    let length = match fs::metadata(path) {
+        Ok(found) => found.len(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    if length > LONGEST {
+        return Err(format!("it has {length} bytes"));
+    }
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let found: Calibration = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    if found.schema != CALIBRATION_SCHEMA {
+        return Err(format!("its format is '{}', this version reads {CALIBRATION_SCHEMA}", found.schema));
+    }
+    Ok(Some(found))
+}
+
+/// Keeps a calibration in place of the last one, whole or not at all; tells where.
+///
+/// # Errors
+/// There is no place for it, or the place cannot be written.
+pub(crate) fn keep(calibration: &Calibration) -> io::Result<PathBuf> {
+    let nowhere =
+        || io::Error::new(ErrorKind::NotFound, format!("no home directory, and {FILE} names no file"));
+    let path = path().ok_or_else(nowhere)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder {
+        fs::create_dir_all(folder)?;
+    }
+    let text = serde_json::to_string_pretty(calibration).map_err(io::Error::other)?;
+    let mut written = path.clone().into_os_string();
+    written.push(format!(".{}", std::process::id()));
+    let put = fs::write(&written, text + "\n").and_then(|()| fs::rename(&written, &path));
+    if put.is_err() {
+        let _ = fs::remove_file(&written);
+    }
+    put.map(|()| path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str, text: &str) -> Result<Option<Calibration>, String> {
+        let path = std::env::temp_dir().join(format!("linerate-calibration-{}-{name}", std::process::id()));
+        fs::write(&path, text).map_err(|error| error.to_string())?;
+        let found = read(&path);
+        let _ = fs::remove_file(&path);
+        found
+    }
+
+    #[test]
+    fn a_file_that_says_nothing_of_this_host_is_not_used() {
+        assert_eq!(read(Path::new("/no/such/folder/calibration.json")), Ok(None));
+        let known = of("known", r#"{"schema":"linerate.calibration/1","cores":2}"#);
+        assert_eq!(known.map(|found| found.map(|found| found.cores)), Ok(Some(2)));
+        for (name, text) in [("none", ""), ("half", r#"{"schema":"linerate.cal"#), ("list", "[]")] {
+            assert!(of(name, text).is_err(), "{text}");
+        }
+        let newer = of("newer", r#"{"schema":"linerate.calibration/2"}"#);
+        assert!(newer.as_ref().is_err_and(|why| why.contains("calibration/2")), "{newer:?}");
+        let long = of("long", &" ".repeat((LONGEST + 1) as usize));
+        assert!(long.as_ref().is_err_and(|why| why.contains("bytes")), "{long:?}");
+    }
+}

@@ -1,0 +1,112 @@
+//! What this host can do at most, by its own measurement.
+
+use std::sync::atomic::AtomicBool;
+
+use linerate_control::{ControlError, calibrate, host_info};
+use linerate_model::{Calibration, LoopbackRate};
+
+use super::check::{Check, Section, Status};
+use crate::naming::now;
+use crate::{calibration, say, terminal};
+
+/// What makes a calibration, or a new one.
+const REMEDY: &str = "linerate doctor --calibrate";
+
+/// Measures this host and keeps what it found.
+///
+/// # Errors
+/// It cannot be measured, or not be kept, or `stop` was set.
+pub(super) fn measure(stop: &AtomicBool) -> Result<Calibration, ControlError> {
+    let mut tell = |what: &str| match terminal::watched() {
+        true => say::live(&format!("calibrating: {what}")),
+        false => say::note(format!("calibrating: {what}")),
+    };
+    let found = calibrate(now(), stop, &mut tell);
+    if terminal::watched() {
+        say::live("");
+    }
+    let found = found?;
+    match calibration::keep(&found) {
+        Ok(path) => say::note(format!("kept in {}", path.display())),
+        Err(error) => {
+            return Err(ControlError::Local(format!("the calibration could not be kept: {error}")));
+        }
+    }
+    Ok(found)
+}
+
+/// What the calibration says, and whether it still holds.
+pub(super) fn section(found: Option<&Calibration>) -> Section {
+    Section { title: "Limits of this host".to_owned(), checks: checks(found) }
+}
+
+fn checks(found: Option<&Calibration>) -> Vec<Check> {
+    const WHY: &str = "results say how well they are known, and whether the host was the limit";
+    let Some(found) = found else {
+        let check = Check::good("calibration", "none", WHY);
+        return vec![check.but(Status::Note, format!("not measured yet; {WHY}")).remedy(REMEDY)];
+    };
+    let when = format!("{} by linerate {}", found.measured_at, found.linerate);
+    let check = Check::good("calibration", when, WHY);
+    let changes = found.outdated_by(&host_info(None));
+    if !changes.is_empty() {
+        let text = format!("this host has changed since ({}): its limits are not used", changes.join(", "));
+        return vec![check.but(Status::Note, text).remedy(REMEDY)];
+    }
+    let mut checks = vec![check];
+    checks.extend(found.loopback.iter().map(loopback));
+    checks.extend(grain(found));
+    checks.extend(found.pacing.map(|pacing| {
+        let value = format!("{} off {}", pacing.error, pacing.asked_bps);
+        Check::good("calibration.pacing", value, "how far an offered rate is from the one asked for")
+    }));
+    checks.extend(found.memory_copy.iter().map(|copy| {
+        let id = format!("calibration.copy.{}", copy.block_bytes.get());
+        let text = "no transfer that copies blocks of this size can be faster on one core";
+        Check::good(id, copy.bitrate_bps.to_string(), text)
+    }));
+    checks
+}
+
+fn loopback(mode: &LoopbackRate) -> Check {
+    let way = mode.method.as_ref().map(|way| format!("_{way}")).unwrap_or_default();
+    let id = format!("calibration.{}{way}.{}", mode.transport.name(), mode.streams);
+    let value = format!("{} in blocks of {}", mode.bitrate_bps, mode.length_bytes);
+    Check::good(id, value, "what this host carries to itself, both ends on its processors")
+}
+
+fn grain(found: &Calibration) -> Vec<Check> {
+    let wake_up = found.wake_up.map(|late| {
+        let value = format!("median {}, 99 % within {}", late.p50_ns, late.p99_ns);
+        Check::good(
+            "calibration.wake_up",
+            value,
+            "how late a thread wakes from a wait: the error of every time",
+        )
+    });
+    let calls = [
+        ("calibration.syscall", found.syscall, "what a system call costs that does nothing"),
+        ("calibration.clock_read", found.clock_read, "what a look at the clock costs"),
+    ];
+    let calls =
+        calls.into_iter().filter_map(|(id, time, text)| Some(Check::good(id, time?.to_string(), text)));
+    wake_up.into_iter().chain(calls).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_calibration_that_is_missing_or_outdated_is_noted_with_its_remedy() {
+        let missing = &checks(None)[0];
+        assert_eq!((missing.status, missing.remedy.as_deref()), (Status::Note, Some(REMEDY)));
+        let elsewhere = Calibration { kernel: "another".to_owned(), ..Calibration::default() };
+        let outdated = checks(Some(&elsewhere));
+        assert_eq!((outdated.len(), outdated[0].status), (1, Status::Note));
+        assert!(outdated[0].text.contains("kernel"), "{outdated:?}");
+        let here = host_info(None);
+        let holds = Calibration { kernel: here.kernel, cpu: here.cpu, cores: here.cores, ..elsewhere };
+        assert_eq!(checks(Some(&holds))[0].status, Status::Good);
+    }
+}

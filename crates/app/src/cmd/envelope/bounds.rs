@@ -1,0 +1,98 @@
+//! The JSON document: of one answer, or of several with the bounds of every number.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+
+/// The smallest and the largest value of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+struct Bounds {
+    low: f64,
+    high: f64,
+}
+
+/// The document of the first answer; with several also `bounds`, for every number that differs between them, by its path
+/// in the document. A ceiling is named by its limit there. `binding_limits` names what binds at one end or another.
+///
+/// # Errors
+/// None that documents of numbers and words can meet.
+pub(super) fn document(answers: &[Answer]) -> serde_json::Result<Value> {
+    let documents = answers.iter().map(Answer::document).collect::<serde_json::Result<Vec<Value>>>()?;
+    let mut first = documents.first().cloned().unwrap_or_default();
+    if let (true, Some(fields)) = (documents.len() > 1, first.as_object_mut()) {
+        let mut named: Vec<&Value> = Vec::new();
+        for limit in documents.iter().map(|found| &found["binding"]["limit"]) {
+            if !named.contains(&limit) {
+                named.push(limit);
+            }
+        }
+        fields.insert("binding_limits".to_owned(), json!(named));
+        fields.insert("bounds".to_owned(), serde_json::to_value(bounds(&documents))?);
+    }
+    Ok(first)
+}
+
+fn bounds(documents: &[Value]) -> BTreeMap<String, Bounds> {
+    let mut found: BTreeMap<String, Bounds> = BTreeMap::new();
+    for document in documents {
+        numbers(document, "", &mut |path, value| {
+            let bounds = found.entry(path.to_owned()).or_insert(Bounds { low: value, high: value });
+            *bounds = Bounds { low: bounds.low.min(value), high: bounds.high.max(value) };
+        });
+    }
+    found.retain(|_, bounds| bounds.low < bounds.high);
+    found
+}
+
+/// Every number of a document with its path.
+fn numbers(value: &Value, path: &str, tell: &mut impl FnMut(&str, f64)) {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, field)| numbers(field, &format!("{path}/{name}"), tell));
+        }
+        Value::Array(items) => {
+            for (number, item) in items.iter().enumerate() {
+                let name = item["limit"].as_str().map_or_else(|| number.to_string(), str::to_owned);
+                numbers(item, &format!("{path}/{name}"), tell);
+            }
+        }
+        Value::Number(number) => number.as_f64().into_iter().for_each(|number| tell(path, number)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::typed;
+    use super::super::{Answer, paths};
+    use super::*;
+
+    fn of(line: &str) -> Value {
+        let args = typed(line);
+        let answers: Vec<Answer> = paths(&args).iter().map(|path| Answer::to(&args, path).unwrap()).collect();
+        document(&answers).unwrap()
+    }
+
+    #[test]
+    fn every_number_that_a_range_moves_has_its_bounds() {
+        let found = of("--link 1G --rtt 20ms..25ms --window 65535");
+        let bounds = &found["bounds"];
+        let rate = |rtt: f64| 65_535.0 * 8.0 / rtt;
+        let window = &bounds["/ceilings/receiver_window/bitrate_bps"];
+        assert!((window["low"].as_f64().unwrap() / rate(0.025) - 1.0).abs() < 1e-9, "{window}");
+        assert!((window["high"].as_f64().unwrap() / rate(0.020) - 1.0).abs() < 1e-9, "{window}");
+        assert!(bounds.get("/ceilings/link/bitrate_bps").is_none(), "the link is the same");
+        assert_eq!(found["binding_limits"], json!(["receiver_window"]));
+        let found = of("--link 10M..1G --rtt 20ms --window 65535");
+        assert_eq!(found["binding_limits"], json!(["link", "receiver_window"]));
+    }
+
+    #[test]
+    fn one_answer_has_no_bounds() {
+        let found = of("--link 1G --rtt 20ms..20ms");
+        assert!(found.get("bounds").is_none() && found.get("binding_limits").is_none());
+    }
+}

@@ -1,0 +1,251 @@
+//! Questions about a path beside its ceilings: does a transfer fit, what do a bundle and a distance make of it.
+
+use linerate_theory::envelope::{Envelope, LossBudget, Needs};
+use linerate_theory::{conversion, framing, host, ladder, sender_error, trunk};
+use linerate_units::{Bitrate, Bytes, Span};
+use serde::Serialize;
+
+/// Acknowledged segments of each acknowledgement. Source: RFC 5681 §4.2.
+const SEGMENTS_PER_ACK: f64 = 2.0;
+const SECONDS_PER_MINUTE: f64 = 60.0;
+
+/// So many bytes in so much time, as `8h:2TB`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Wanted {
+    time: Span,
+    bytes: Bytes,
+}
+
+/// Reads `8h:2TB`; for `value_parser`.
+pub(super) fn wanted(text: &str) -> Result<Wanted, String> {
+    let (time, bytes) = text.split_once(':').ok_or("give a time and an amount, as 8h:2TB")?;
+    let time: Span = time.parse().map_err(|error: linerate_units::ParseError| error.to_string())?;
+    let bytes: Bytes = bytes.parse().map_err(|error: linerate_units::ParseError| error.to_string())?;
+    if time == Span::ZERO || bytes == Bytes::default() {
+        return Err("time and amount must be above zero".to_owned());
+    }
+    Ok(Wanted { time, bytes })
+}
+
+/// Whether an amount goes over the path in a time.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Need {
+    pub(super) bytes: u64,
+    /// Time that there is, s.
+    pub(super) within_s: f64,
+    /// Rate that it takes, bit/s.
+    pub(super) required_bps: f64,
+    /// Time that the transfer takes, s: with slow start where the round trip is known.
+    pub(super) takes_s: f64,
+    /// That over the time that there is; above 1 it does not fit.
+    pub(super) utilisation: f64,
+    pub(super) fits: bool,
+    /// Seconds of each minute that it takes: more than 60 are not to be had.
+    pub(super) seconds_per_minute: f64,
+}
+
+impl Need {
+    pub(super) fn of(envelope: &Envelope, wanted: Wanted, has_rtt: bool) -> Option<Self> {
+        let (bytes, within_s) = (wanted.bytes.get() as f64, wanted.time.as_secs_f64());
+        let at_rate = conversion::transfer_time_s(bytes, envelope.binding.bitrate_bps);
+        let takes_s = envelope.transfer_time_s(bytes).filter(|_| has_rtt).or(at_rate)?;
+        let utilisation = host::utilisation(takes_s, within_s)?;
+        Some(Self {
+            bytes: wanted.bytes.get(),
+            within_s,
+            required_bps: conversion::average_rate_bps(bytes, within_s)?,
+            takes_s,
+            utilisation,
+            fits: utilisation <= 1.0,
+            seconds_per_minute: utilisation * SECONDS_PER_MINUTE,
+        })
+    }
+}
+
+/// What a rate needs, and what it can stand.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Target {
+    /// Payload per second of all connections.
+    pub(super) bitrate_bps: f64,
+    /// Whether what binds allows it.
+    pub(super) fits: bool,
+    pub(super) needs: Needs,
+    pub(super) loss: LossBudget,
+}
+
+impl Target {
+    pub(super) fn of(envelope: &Envelope, rate: Bitrate) -> Option<Self> {
+        let (needs, loss) = envelope.for_target(rate.bps())?;
+        let fits = rate.bps() <= envelope.binding.bitrate_bps;
+        Some(Self { bitrate_bps: rate.bps(), fits, needs, loss })
+    }
+}
+
+/// What a bundle of links makes of the streams, whose members a hash chooses.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Trunk {
+    pub(super) links: u32,
+    /// What all members together carry, bit/s.
+    pub(super) all_bps: f64,
+    /// What the streams get of that in the mean, where nothing else limits them, bit/s.
+    pub(super) expected_bps: f64,
+    /// Share of the members that at least one stream uses.
+    pub(super) used_share: f64,
+    /// Probability that no two streams share a member.
+    pub(super) no_collision: Option<f64>,
+    /// Probability that all do.
+    pub(super) all_on_one: Option<f64>,
+    /// Streams on the fullest member, in the mean; absent above 256.
+    pub(super) fullest: Option<f64>,
+    /// What the slowest stream gets there, bit/s.
+    pub(super) slowest_bps: Option<f64>,
+    /// Streams that it takes on average until every member has one.
+    pub(super) streams_for_all: Option<f64>,
+}
+
+impl Trunk {
+    pub(super) fn of(envelope: &Envelope, links: u32) -> Option<Self> {
+        let (streams, member_bps) = (envelope.path.streams, envelope.rates.payload_bps);
+        let used_share = trunk::used_share(f64::from(streams), f64::from(links))?;
+        let all_bps = member_bps * f64::from(links);
+        // What limits the streams beside the link does so over a bundle, too.
+        let others = ladder::after_remedy(&envelope.ceilings, "link").map(|next| next.bitrate_bps);
+        let expected_bps = others.map_or(used_share * all_bps, |other| other.min(used_share * all_bps));
+        let fullest = trunk::expected_largest_load(streams, links);
+        Some(Self {
+            links,
+            all_bps,
+            expected_bps,
+            used_share,
+            no_collision: trunk::no_collision_probability(streams, links),
+            all_on_one: trunk::all_together_probability(f64::from(streams), f64::from(links)),
+            fullest,
+            slowest_bps: fullest.map(|load| member_bps / load.max(1.0)),
+            streams_for_all: trunk::flows_to_touch_all(links),
+        })
+    }
+}
+
+/// What a distance says about a round trip, and a rate over it.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Distance {
+    pub(super) metres: f64,
+    /// Shortest round trip in fibre, s.
+    pub(super) light_s: f64,
+    /// How many times as long the round trip is; below 1 it cannot be.
+    pub(super) stretch: Option<f64>,
+    /// The binding rate times the distance, bit·m/s: what Internet2's Land Speed Record ranks.
+    pub(super) land_speed_bit_m_per_s: Option<f64>,
+}
+
+impl Distance {
+    pub(super) fn of(envelope: &Envelope, kilometres: f64, has_rtt: bool) -> Option<Self> {
+        let metres = kilometres * 1e3;
+        let speed = sender_error::signal_speed_m_per_s(sender_error::FIBRE_INDEX)?;
+        let stretch = sender_error::path_stretch(envelope.path.rtt_s, speed, metres);
+        Some(Self {
+            metres,
+            light_s: sender_error::round_trip_floor_s(metres, speed)?,
+            stretch: stretch.filter(|_| has_rtt),
+            land_speed_bit_m_per_s: conversion::land_speed_bit_m_per_s(envelope.binding.bitrate_bps, metres),
+        })
+    }
+}
+
+/// What the acknowledgements of a full link take of the other direction, at most: where kernels merge segments they are
+/// fewer.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Acknowledgements {
+    pub(super) per_second: f64,
+    /// On the wire of the other direction, bit/s.
+    pub(super) bitrate_bps: f64,
+    /// Payload that each direction carries when both are full, bit/s.
+    pub(super) both_ways_bps: Option<f64>,
+}
+
+impl Acknowledgements {
+    pub(super) fn of(envelope: &Envelope) -> Option<Self> {
+        let path = &envelope.path;
+        if path.udp {
+            return None;
+        }
+        let options = if path.timestamps { 12.0 } else { 0.0 };
+        let ack = framing::ack_wire_bytes(path.ip_version.header_bytes(), options)?;
+        let per_second = host::acks_per_second(envelope.frames.per_second, SEGMENTS_PER_ACK)?;
+        Some(Self {
+            per_second,
+            bitrate_bps: host::ack_rate_bps(per_second, ack)?,
+            both_ways_bps: host::bidirectional_goodput_bps(
+                path.link_bps,
+                envelope.frames.payload_bytes,
+                envelope.frames.wire_bytes,
+                ack,
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::typed;
+    use super::*;
+
+    fn envelope(line: &str) -> Envelope {
+        let args = typed(line);
+        linerate_theory::envelope::envelope(&super::super::paths(&args)[0]).unwrap()
+    }
+
+    fn close(got: f64, want: f64) {
+        assert!((got / want - 1.0).abs() < 1e-4, "got {got}, want {want}");
+    }
+
+    #[test]
+    fn a_transfer_that_does_not_fit_takes_more_than_a_minute_of_each() {
+        let gigabit = envelope("--link 1G");
+        let need = |text: &str| Need::of(&gigabit, wanted(text).unwrap(), false).unwrap();
+        // 2 TB in 8 h are 555.6 Mb/s of 941.482.
+        let found = need("8h:2TB");
+        assert!(found.fits);
+        close(found.required_bps, 555.5556e6);
+        close(found.utilisation, 0.590086);
+        close(found.seconds_per_minute, 35.4052);
+        let found = need("1s:235370611");
+        assert!(!found.fits);
+        close(found.seconds_per_minute, 120.0);
+        for wrong in ["8h", "8h:", ":2TB", "0s:1B", "8h:0", "8 bells:1B"] {
+            assert!(wanted(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn eight_streams_on_four_links_use_nine_tenths_of_them() {
+        let found = Trunk::of(&envelope("--link 1G -P 8"), 4).unwrap();
+        close(found.used_share, 0.899_887);
+        close(found.expected_bps, 0.899_887 * 4.0 * 941.482_445e6);
+        close(found.fullest.unwrap(), 3.538_086);
+        close(found.slowest_bps.unwrap(), 941.482_445e6 / 3.538_086);
+        close(found.streams_for_all.unwrap(), 8.3333);
+        assert_eq!(found.no_collision, Some(0.0));
+        let windowed = envelope("--link 1G -P 8 --rtt 21ms --window 65535");
+        close(Trunk::of(&windowed, 4).unwrap().expected_bps, 8.0 * 24.965_714e6);
+    }
+
+    #[test]
+    fn a_distance_has_a_shortest_round_trip_and_a_land_speed() {
+        let path = envelope("--link 1G --rtt 21ms");
+        let found = Distance::of(&path, 1000.0, true).unwrap();
+        close(found.light_s, 9.7948e-3);
+        close(found.stretch.unwrap(), 2.144);
+        close(found.land_speed_bit_m_per_s.unwrap(), 941.482_445e6 * 1e6);
+        assert_eq!(Distance::of(&path, 1000.0, false).unwrap().stretch, None);
+    }
+
+    #[test]
+    fn a_gigabit_has_forty_thousand_acknowledgements_a_second() {
+        let found = Acknowledgements::of(&envelope("--link 1G")).unwrap();
+        close(found.per_second, 40_637.19);
+        close(found.bitrate_bps, 29.2588e6);
+        close(found.both_ways_bps.unwrap(), 941.482_445e6 * (1.0 - 0.028_427));
+        assert_eq!(Acknowledgements::of(&envelope("--link 1G -u")), None);
+    }
+}

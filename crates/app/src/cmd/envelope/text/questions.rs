@@ -1,0 +1,121 @@
+//! What was asked beside the ceilings.
+
+use linerate_units::Bytes;
+
+use super::super::answer::{Answer, Burst, Offered, Transfer};
+use super::super::questions::{Distance, Need, Target, Trunk};
+use super::super::sheet::{Sheet, Shown};
+use super::{number, rate, share, size, time};
+
+/// Everything that was asked.
+pub(super) fn asked(page: &mut Sheet, answer: &Answer) {
+    let path = &answer.envelope.path;
+    let any = answer.transfer.is_some() || answer.offered.is_some() || answer.burst.is_some();
+    if any
+        || answer.target.is_some()
+        || answer.need.is_some()
+        || answer.trunk.is_some()
+        || answer.distance.is_some()
+    {
+        page.heading("Asked");
+    }
+    answer.need.iter().for_each(|asked| need(page, asked));
+    answer.target.iter().for_each(|asked| target(page, asked));
+    answer.transfer.iter().for_each(|asked| transfer(page, asked));
+    answer.offered.iter().for_each(|asked| offered(page, path.udp, asked));
+    answer.burst.iter().for_each(|asked| burst(page, asked));
+    answer.trunk.iter().for_each(|asked| trunk(page, path.streams, asked));
+    answer.distance.iter().for_each(|asked| distance(page, asked));
+}
+
+fn need(page: &mut Sheet, asked: &Need) {
+    let what = format!("for {} in {}", Bytes::new(asked.bytes), time(asked.within_s));
+    page.row("rate needed", rate(asked.required_bps), &what);
+    let verdict = if asked.fits { "of the time: it fits" } else { "of the time: does not fit" };
+    page.row("utilisation", share(asked.utilisation), verdict);
+    page.row("time taken", time(asked.takes_s), "at the rate that binds");
+    let minute = Shown::new(asked.seconds_per_minute, format!("{:.1} s", asked.seconds_per_minute));
+    page.row("of each minute", minute, "there are 60 s in it");
+}
+
+fn target(page: &mut Sheet, asked: &Target) {
+    let verdict = if asked.fits { "below what binds" } else { "above what binds: it cannot be reached" };
+    page.row("target", rate(asked.bitrate_bps), verdict);
+    page.row("in flight for it", size(asked.needs.window_bytes), "of each connection");
+    match asked.needs.window_shift {
+        Some(shift) => page.row("its shift", number(f64::from(shift), 0), "of both ends"),
+        None => page.row("its shift", Shown::new(f64::INFINITY, "none"), "use more streams"),
+    }
+    page.row("its tcp_rmem", size(asked.needs.rmem_bytes), "last number, at the receiver");
+    page.row("its tcp_wmem", size(asked.needs.wmem_bytes), "last number, at the sender");
+    page.row("its loss", share(asked.loss.allowed), "of the packets, at most");
+}
+
+fn trunk(page: &mut Sheet, streams: u32, asked: &Trunk) {
+    let members = format!("all {} members together", asked.links);
+    page.row("trunk", rate(asked.all_bps), &members);
+    let mean = format!("in the mean of {streams} stream(s), as a hash spreads them");
+    page.row("expected", rate(asked.expected_bps), &mean);
+    page.row("members in use", share(asked.used_share), "in the mean");
+    asked
+        .no_collision
+        .iter()
+        .for_each(|p| page.row("no collision", share(*p), "probability that no two streams share one"));
+    asked.all_on_one.iter().for_each(|p| page.row("all on one", share(*p), "probability"));
+    asked
+        .fullest
+        .iter()
+        .for_each(|load| page.row("fullest member", number(*load, 2), "streams on it, in the mean"));
+    asked
+        .slowest_bps
+        .iter()
+        .for_each(|bps| page.row("slowest stream", rate(*bps), "there, if the link limits it"));
+    asked.streams_for_all.iter().for_each(|count| {
+        page.row("streams for all", number(*count, 1), "in the mean, until every member has one")
+    });
+}
+
+fn distance(page: &mut Sheet, asked: &Distance) {
+    page.row("light in fibre", time(asked.light_s), "the shortest round trip over that distance");
+    let stretch = |ratio: f64| match ratio {
+        ratio if ratio < 1.0 => "of it: faster than light, so distance or round trip is wrong",
+        ratio if ratio > 3.0 => "times that: the way is a detour, or equipment delays",
+        _ => "times that",
+    };
+    asked.stretch.iter().for_each(|ratio| page.row("round trip", number(*ratio, 2), stretch(*ratio)));
+    let speed = |value: f64| Shown::new(value, format!("{:.4} Pb m/s", value / 1e15));
+    asked
+        .land_speed_bit_m_per_s
+        .iter()
+        .for_each(|value| page.row("land speed", speed(*value), "rate that binds times distance"));
+}
+
+fn transfer(page: &mut Sheet, asked: &Transfer) {
+    let what = Bytes::new(asked.bytes);
+    let at_best = format!("{what} at the rate of the full link");
+    let with_start = format!("{what} with slow start, then at the rate that binds");
+    asked.ideal_s.iter().for_each(|seconds| page.row("ideal transfer", time(*seconds), &at_best));
+    asked.expected_s.iter().for_each(|seconds| page.row("transfer", time(*seconds), &with_start));
+}
+
+fn offered(page: &mut Sheet, udp: bool, asked: &Offered) {
+    let part = asked.share.zip(asked.carried_bps);
+    let part = part.map_or_else(String::new, |(part, carried)| {
+        format!("{} of the {} that fit", share(part), rate(carried))
+    });
+    page.row("offered", rate(asked.bitrate_bps), &part);
+    let Some(excess) = asked.excess_ratio.filter(|excess| *excess > 0.0) else { return };
+    let fate = if udp { "lost, or kept back by the sender's own link" } else { "waits at the sender" };
+    page.row("too much", share(excess), fate);
+}
+
+fn burst(page: &mut Sheet, asked: &Burst) {
+    let Some((queue, delay)) = asked.queue_bytes.zip(asked.delay_s) else { return };
+    let what = format!(
+        "of {} that arrive at {}; the last byte waits {}",
+        Bytes::new(asked.bytes),
+        rate(asked.arriving_bps),
+        time(delay)
+    );
+    page.row("queue of the burst", size(queue), &what);
+}

@@ -1,0 +1,151 @@
+//! A host that knows its own limits: measured, kept, told to the other end, held against results, and dropped when the host changes.
+#![expect(clippy::unwrap_used, reason = "a test that cannot look fails")]
+
+mod support;
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use support::{Done, Folder, PATIENCE, Process, Server, caveats, flow, linerate, test};
+
+/// linerate on a host whose calibration is in this file.
+fn on(file: &str, mut command: Command) -> Command {
+    command.env("LINERATE_CALIBRATION", file);
+    command
+}
+
+fn doctor(file: &str, args: &[&str]) -> Done {
+    let mut command = linerate();
+    command.arg("doctor").args(args);
+    Process::start(on(file, command)).finish(PATIENCE)
+}
+
+/// A second of a little, from a host with this calibration to one with that.
+fn upload(client: &str, server: &str) -> Done {
+    let mut command = linerate();
+    command.args(["serve", "-p", "0", "--json"]);
+    let server = Server::from(on(server, command));
+    let args = ["--upload", "-t", "1.5", "-b", "20M", "-l", "8K", "--json", "--no-latency"];
+    let done = Process::start(on(client, test("127.0.0.1", server.port, &args))).finish(PATIENCE);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    done
+}
+
+fn write(file: &str, document: &Value) {
+    fs::write(file, document.to_string()).unwrap();
+}
+
+#[test]
+fn what_a_host_measured_of_itself_comes_with_every_result() {
+    let folder = Folder::new();
+    let file = folder.file("state/calibration.json");
+    let missing = doctor(&file, &["--json"]);
+    assert!(missing.json().get("calibration").is_none() && missing.stderr.is_empty(), "{missing:?}");
+    let done = doctor(&file, &["--calibrate", "--json"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let told = &done.json()["calibration"];
+    let kept: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(told, &kept);
+    assert_eq!(kept["schema"], "linerate.calibration/1");
+    for positive in ["/syscall_ns", "/clock_read_ns", "/wake_up/p99_ns", "/pacing/offered_bps"] {
+        assert!(kept.pointer(positive).and_then(Value::as_f64).unwrap() > 0.0, "{positive}: {kept}");
+    }
+    let modes: Vec<(&str, u64)> = kept["loopback"].as_array().unwrap().iter().map(mode).collect();
+    assert_eq!(modes, [("tcp", 1), ("tcp", 4), ("tcp", 1), ("udp", 1), ("udp", 4)]);
+    assert_eq!(doctor(&file, &["--json"]).json()["calibration"], kept, "it is read again");
+
+    // Both ends tell it, and a rate far below the limits is not the rig's.
+    let result = upload(&file, &file).json();
+    for host in [0, 1] {
+        assert_eq!(result["hosts"][host]["calibration"], kept);
+    }
+    let kinds = caveats(&result);
+    assert!(!kinds.iter().any(|kind| kind == "rig_limited" || kind == "calibration_stale"), "{kinds:?}");
+}
+
+fn mode(mode: &Value) -> (&str, u64) {
+    (mode["transport"].as_str().unwrap(), mode["streams"].as_u64().unwrap())
+}
+
+/// A calibration of this host, written by hand: so much for one stream of TCP in blocks of 8 KiB.
+fn limit(bps: f64) -> Value {
+    let server = Server::start(&[]);
+    let args = ["--upload", "-t", "0.2", "--json", "--no-latency"];
+    let here = Process::start(test("127.0.0.1", server.port, &args)).finish(PATIENCE).json();
+    let host = &here["hosts"][0];
+    json!({
+        "schema": "linerate.calibration/1", "measured_at": "2026-01-01T00:00:00Z", "linerate": "0.1.0",
+        "kernel": host["kernel"], "cpu": host["cpu"], "cores": host["cores"], "memory_copy": [],
+        "loopback": [{ "transport": "tcp", "streams": 1, "length_bytes": 8192, "bitrate_bps": bps }],
+    })
+}
+
+#[test]
+fn a_result_near_the_limit_of_either_end_says_so_with_the_figures() {
+    let folder = Folder::new();
+    let (slow, fast) = (folder.file("slow.json"), folder.file("fast.json"));
+    let mut document = limit(21e6);
+    write(&slow, &document);
+    document["loopback"][0]["bitrate_bps"] = json!(90e9);
+    write(&fast, &document);
+    for (client, server) in [(&slow, &fast), (&fast, &slow)] {
+        let result = upload(client, server).json();
+        let said = flow(&result, "upload")["caveats"].as_array().unwrap().clone();
+        let said = said.iter().find(|caveat| caveat["kind"] == "rig_limited").unwrap();
+        assert!(said["text"].as_str().unwrap().contains("21.00 Mb/s"), "{said}");
+    }
+    let result = upload(&fast, &fast).json();
+    assert!(!caveats(&result).contains(&"rig_limited".to_owned()), "{result}");
+}
+
+#[test]
+fn limits_of_another_kernel_are_not_used_and_the_result_says_so() {
+    let folder = Folder::new();
+    let file = folder.file("calibration.json");
+    let mut document = limit(21e6);
+    document["kernel"] = json!("Linux 2.4.0");
+    write(&file, &document);
+    let result = upload(&file, "").json();
+    let kinds = caveats(&result);
+    assert!(kinds.contains(&"calibration_stale".to_owned()), "{kinds:?}");
+    assert!(!kinds.contains(&"rig_limited".to_owned()), "{kinds:?}");
+    assert_eq!(result["caveats"].as_array().unwrap().len(), 1, "said once, of the run");
+    let checks = doctor(&file, &["--json"]).json()["checks"].as_array().unwrap().clone();
+    let found = checks.iter().find(|check| check["id"] == "calibration").unwrap();
+    assert_eq!((&found["status"], &found["remedy"]), (&json!("note"), &json!("linerate doctor --calibrate")));
+}
+
+#[test]
+fn a_file_that_is_no_calibration_is_named_and_ends_nothing() {
+    let folder = Folder::new();
+    let file = folder.file("calibration.json");
+    for text in ["", "{", r#"{"schema":"linerate.calibration/99"}"#, "[1,2]"] {
+        fs::write(&file, text).unwrap();
+        let done = upload(&file, "");
+        assert!(done.stderr.contains(&file) && done.stderr.contains("--calibrate"), "{text}: {done:?}");
+        assert!(done.json()["hosts"][0].get("calibration").is_none());
+    }
+    let nowhere = doctor("/proc/no/such/place.json", &["--calibrate"]);
+    assert_eq!(nowhere.code, Some(1), "{nowhere:?}");
+    assert!(nowhere.stderr.contains("could not be kept"), "{nowhere:?}");
+}
+
+#[test]
+fn a_rate_is_printed_to_the_digit_to_which_it_is_known() {
+    let result = upload("", "").json();
+    let known = &flow(&result, "upload")["uncertainty"];
+    let half = known["expanded_bps"].as_f64().unwrap();
+    assert!(half > 0.0 && known["coverage"] == 0.95, "{known}");
+    let parts = known["contributions"].as_array().unwrap();
+    assert_eq!(parts[0]["source"], known["main"]);
+    let sizes: Vec<f64> = parts.iter().map(|part| part["standard_bps"].as_f64().unwrap()).collect();
+    assert!(sizes.is_sorted_by(|a, b| a >= b) && *sizes.last().unwrap() > 0.0, "{known}");
+    let combined = sizes.iter().map(|size| size * size).sum::<f64>().sqrt();
+    let factor = known["coverage_factor"].as_f64().unwrap();
+    assert!((half / (factor * combined) - 1.0).abs() < 1e-9, "{known}");
+    // A tenth of a second has too few intervals to say.
+    let server = Server::start(&[]);
+    let short = Process::start(test("127.0.0.1", server.port, &["--upload", "-t", "0.1", "--json"]));
+    assert!(flow(&short.finish(PATIENCE).json(), "upload").get("uncertainty").is_none());
+}

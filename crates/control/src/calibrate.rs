@@ -1,0 +1,238 @@
+//! A host measures its own limits: what it carries to itself, and the grain of its calls, clock and timers.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use linerate_model::{
+    CALIBRATION_SCHEMA, Calibration, CopyRate, FlowRecord, LoopbackRate, Outcome, PacingError, Side,
+    TestSpec, WakeUp, World,
+};
+use linerate_sock::{clock, cost, memcopy};
+use linerate_units::{Bitrate, Bytes, Ratio, Span};
+
+use crate::client::{Request, measure};
+use crate::error::ControlError;
+use crate::host::host_info;
+use crate::log::Log;
+use crate::server::{Server, ServerConfig, Switch};
+
+/// How long a flow is measured, and what of its start is left out.
+const LENGTH: Span = Span::from_ms(600);
+const OMIT: Span = Span::from_ms(100);
+/// How often: the fastest counts, since whatever else runs on a host only takes from it.
+const TIMES: u32 = 2;
+/// The rate of the paced flow: well below what any host carries, so that only the pacing is seen.
+const PACED_BPS: f64 = 100e6;
+/// Waits for the lateness of wake-ups, and how long each is.
+const WAITS: u32 = 500;
+const WAIT: Duration = Duration::from_millis(1);
+/// Blocks that are copied: in the first two caches, the last one, and none.
+const COPIED: [usize; 4] = [16 << 10, 256 << 10, 4 << 20, 64 << 20];
+const COPY_TIME: Duration = Duration::from_millis(30);
+
+/// A flow of the calibration.
+struct Mode {
+    name: &'static str,
+    change: fn(&mut TestSpec),
+}
+
+/// The ways of sending whose limits are worth knowing.
+const MODES: [Mode; 5] = [
+    Mode { name: "TCP, one stream", change: |_| {} },
+    Mode { name: "TCP, four streams", change: |spec| spec.traffic.streams = 4 },
+    Mode {
+        name: "TCP, one stream without copying",
+        change: |spec| spec.socket = std::mem::take(&mut spec.socket).spliced(),
+    },
+    Mode { name: "UDP, one stream", change: saturating_udp },
+    Mode { name: "UDP, four streams", change: |spec| (saturating_udp(spec), spec.traffic.streams = 4).1 },
+];
+
+fn saturating_udp(spec: &mut TestSpec) {
+    spec.traffic.udp = true;
+    spec.traffic.rate = Some(Bitrate::ZERO);
+}
+
+/// Measures the limits of this host, both ends on its loopback interface; `tell` hears what is measured next.
+///
+/// Takes about ten seconds of all processors. `measured_at` is the wall-clock time, RFC 3339.
+///
+/// # Errors
+/// Loopback cannot be measured on this host, or `stop` was set.
+pub fn calibrate(
+    measured_at: String,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Calibration, ControlError> {
+    let host = host_info(None);
+    tell("system calls, clock, timers and memory");
+    let mut calibration = Calibration {
+        schema: CALIBRATION_SCHEMA.to_owned(),
+        measured_at,
+        linerate: host.linerate,
+        kernel: host.kernel,
+        cpu: host.cpu,
+        cores: host.cores,
+        syscall: Some(Span::from(cost::syscall())),
+        clock_read: Some(Span::from(cost::clock_read())),
+        clock_resolution: Some(Span::from(clock::resolution())),
+        wake_up: wake_up(&cost::wake_ups(WAITS, WAIT)),
+        memory_copy: COPIED.into_iter().filter_map(copy).collect(),
+        ..Calibration::default()
+    };
+    let server = Loopback::start()?;
+    for mode in &MODES {
+        tell(mode.name);
+        let mut spec = plain();
+        (mode.change)(&mut spec);
+        let mut rates = Vec::new();
+        for _ in 0..TIMES {
+            rates.extend(loopback_rate(&spec, &server.measure(&spec, stop)?));
+        }
+        let fastest = rates.into_iter().max_by(|a, b| a.bitrate_bps.bps().total_cmp(&b.bitrate_bps.bps()));
+        calibration.loopback.extend(fastest);
+    }
+    tell("pacing");
+    let mut spec = plain();
+    saturating_udp(&mut spec);
+    spec.traffic.rate = Bitrate::from_bps(PACED_BPS);
+    calibration.pacing = pacing_error(&server.measure(&spec, stop)?);
+    Ok(calibration)
+}
+
+/// A flow from the client to the server, and nothing beside it.
+fn plain() -> TestSpec {
+    let mut spec = TestSpec::default();
+    spec.traffic.upload = true;
+    spec.traffic.no_latency = true;
+    spec.traffic.duration = Some(LENGTH);
+    spec.traffic.omit = Some(OMIT);
+    spec
+}
+
+fn copy(block: usize) -> Option<CopyRate> {
+    let bitrate_bps = Bitrate::from_bps(memcopy::memcopy_bps(block, COPY_TIME)?)?;
+    Some(CopyRate { block_bytes: Bytes::new(block as u64), bitrate_bps })
+}
+
+/// Quantiles of latenesses in ascending order, by the empirical distribution (RFC 2330 §11.1).
+fn wake_up(late: &[Duration]) -> Option<WakeUp> {
+    let at = |share: f64| {
+        let rank = (share * late.len() as f64).ceil() as usize;
+        late.get(rank.max(1) - 1).copied().map(Span::from)
+    };
+    let count = u32::try_from(late.len()).ok()?;
+    Some(WakeUp { count, p50_ns: at(0.5)?, p99_ns: at(0.99)?, max_ns: at(1.0)? })
+}
+
+fn loopback_rate(spec: &TestSpec, flow: &FlowRecord) -> Option<LoopbackRate> {
+    let settings = flow.sender_settings.as_ref()?;
+    Some(LoopbackRate {
+        transport: spec.traffic.transport(),
+        streams: spec.traffic.streams,
+        method: settings.method().map(str::to_owned),
+        length_bytes: settings.length,
+        bitrate_bps: flow.bitrate()?,
+    })
+}
+
+fn pacing_error(flow: &FlowRecord) -> Option<PacingError> {
+    let asked = Bitrate::from_bps(PACED_BPS)?;
+    let offered = flow.tally(Side::Sender)?.bitrate;
+    let error = Ratio::new((offered.bps() / asked.bps() - 1.0).abs())?;
+    Some(PacingError { asked_bps: asked, offered_bps: offered, error })
+}
+
+/// A server of our own on the loopback interface, for as long as this lives.
+struct Loopback {
+    address: SocketAddr,
+    switch: Arc<Switch>,
+    thread: Option<JoinHandle<Result<(), ControlError>>>,
+}
+
+impl Loopback {
+    fn start() -> Result<Self, ControlError> {
+        let addresses = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))];
+        let server = Server::bind(ServerConfig { addresses, ..ServerConfig::default() })?;
+        let nowhere = || ControlError::Local("the loopback interface has no address".to_owned());
+        let address = server.addresses().first().copied().ok_or_else(nowhere)?;
+        let switch = Arc::new(Switch::new()?);
+        let off = Arc::clone(&switch);
+        let thread = std::thread::Builder::new()
+            .name("calibration server".to_owned())
+            .spawn(move || server.run(off, |_| ()))
+            .map_err(|error| ControlError::Local(format!("no thread for the server: {error}")))?;
+        Ok(Self { address, switch, thread: Some(thread) })
+    }
+
+    /// One run, of which nothing is kept but its only flow.
+    fn measure(&self, spec: &TestSpec, stop: &AtomicBool) -> Result<FlowRecord, ControlError> {
+        let mut log = Log::new("calibration".to_owned(), Vec::new());
+        let request = Request {
+            host: self.address.ip().to_string(),
+            port: Some(self.address.port()),
+            spec: spec.clone(),
+            world: World::Hosts,
+            started_at: String::new(),
+            calibration: None,
+            witness: None,
+            stop,
+        };
+        let outcome = measure(&request, &mut log)?;
+        if outcome == Outcome::Interrupted || stop.load(Ordering::Relaxed) {
+            return Err(ControlError::Stopped);
+        }
+        let flow = log.into_record().flows.pop();
+        flow.ok_or_else(|| ControlError::Local("the loopback interface carried nothing".to_owned()))
+    }
+}
+
+impl Drop for Loopback {
+    fn drop(&mut self) {
+        self.switch.turn_off();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_values_that_were_measured() {
+        let late: Vec<Duration> = (1..=200).map(Duration::from_micros).collect();
+        let found = wake_up(&late).unwrap();
+        assert_eq!(found.count, 200);
+        assert_eq!(found.p50_ns, Span::from_ns(100_000));
+        assert_eq!(found.p99_ns, Span::from_ns(198_000));
+        assert_eq!(found.max_ns, Span::from_ns(200_000));
+        assert_eq!(wake_up(&[]), None, "absent, not 0");
+    }
+
+    #[test]
+    fn a_host_calibrates_itself_and_says_what_it_does() {
+        let mut told = Vec::new();
+        let stop = AtomicBool::new(false);
+        let found = calibrate("now".to_owned(), &stop, &mut |what| told.push(what.to_owned())).unwrap();
+        assert_eq!(told.len(), MODES.len() + 2, "{told:?}");
+        assert_eq!(found.loopback.len(), MODES.len(), "{found:?}");
+        assert!(found.outdated_by(&host_info(None)).is_empty());
+        assert!(found.wake_up.is_some() && found.pacing.is_some() && found.syscall.is_some());
+        assert_eq!(found.memory_copy.len(), COPIED.len());
+        let streams: Vec<u32> = found.loopback.iter().map(|mode| mode.streams).collect();
+        assert_eq!(streams, [1, 4, 1, 1, 4]);
+        assert_eq!(found.loopback[2].method.as_deref(), Some("splice"));
+    }
+
+    #[test]
+    fn a_signal_ends_it() {
+        let stop = AtomicBool::new(true);
+        let ended = calibrate(String::new(), &stop, &mut |_| ());
+        assert!(matches!(ended, Err(ControlError::Stopped)), "{ended:?}");
+    }
+}

@@ -1,0 +1,55 @@
+//! How well the rate of a flow is known, from what its receiver recorded.
+
+use linerate_model::metrics::flow::CALLS;
+use linerate_model::metrics::host::TICK_LATENESS;
+use linerate_model::{CaveatKind, FlowRecord, RunRecord, Side, Uncertainty};
+use linerate_theory::uncertainty::{Observed, budget};
+use linerate_units::Span;
+
+use super::steady_intervals;
+
+/// The uncertainty of the receiver's rate; absent where too little was measured to state one.
+pub(super) fn uncertainty(record: &RunRecord, flow: &FlowRecord) -> Option<Uncertainty> {
+    budget(&observed(record, flow)?)
+}
+
+fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
+    let tally = flow.receiver.as_ref()?;
+    let (ramp, steady_bps) = steady_intervals(flow);
+    let calls = tally.readings.get(CALLS).filter(|calls| *calls > 0);
+    let limits = record.ends(flow).1.and_then(|host| host.limits());
+    let calibrated = limits.and_then(|limits| limits.wake_up).map(|late| late.p99_ns);
+    // What another program keeps back is missing from no books.
+    let foreign = record.caveats.iter().any(|caveat| caveat.kind == CaveatKind::ForeignPeer);
+    Some(Observed {
+        goodput_bps: flow.bitrate()?.bps(),
+        elapsed_s: tally.elapsed.as_secs_f64(),
+        streams: f64::from(flow.plan.streams),
+        steady_bps,
+        ramped: ramp > 0,
+        read_bytes: calls.map(|calls| tally.bytes.get() as f64 / calls as f64),
+        burst_bytes: burst(record, flow),
+        unaccounted_bytes: flow.books.filter(|_| !foreign).map(|books| books.unaccounted_bytes.get() as f64),
+        wake_up_s: calibrated.max(late(flow)).map(Span::as_secs_f64),
+        clock_step_s: limits.and_then(|limits| {
+            Some(limits.clock_resolution?.as_secs_f64() + limits.clock_read?.as_secs_f64())
+        }),
+    })
+}
+
+/// A sender that offers a rate waits between its blocks, and one that saturates does not.
+fn burst(record: &RunRecord, flow: &FlowRecord) -> Option<f64> {
+    record.start.as_ref()?.spec.traffic.offered()?;
+    let settings = flow.sender_settings.as_ref()?;
+    Some(settings.length.get() as f64)
+}
+
+/// How late the receiver's sampler woke in this run, but for the worst twentieth: a busy host is later than when it was
+/// calibrated.
+fn late(flow: &FlowRecord) -> Option<Span> {
+    let samples = flow.samples_of(Side::Receiver).filter(|sample| !sample.outside);
+    let mut late: Vec<Span> = samples.filter_map(|sample| sample.readings.get(TICK_LATENESS)).collect();
+    late.sort_unstable();
+    let rank = (late.len() * 19).div_ceil(20);
+    late.get(rank.checked_sub(1)?).copied()
+}

@@ -1,0 +1,229 @@
+//! What a host can do at most, measured on itself: the limits of the rig.
+
+use linerate_units::{Bitrate, Bytes, Ratio, Span};
+use serde::{Deserialize, Serialize};
+
+use crate::host::HostInfo;
+use crate::settings::SideSettings;
+use crate::spec::Transport;
+
+/// Version of the calibration format; a reader takes every version up to its own.
+pub const CALIBRATION_SCHEMA: &str = "linerate.calibration/1";
+
+/// The limits of one host, as it measured them on itself, and on what they were measured.
+///
+/// They hold for the kernel, the processor and the number of cores that they were measured with. What could not be
+/// measured is absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Calibration {
+    /// Version of this format.
+    pub schema: String,
+    /// Wall-clock time, RFC 3339.
+    pub measured_at: String,
+    /// Version of linerate.
+    pub linerate: String,
+    /// Kernel name and release.
+    pub kernel: String,
+    /// Processor model.
+    pub cpu: String,
+    /// Processors online.
+    pub cores: u32,
+    /// What this host carries to itself, by mode; both ends at work on its processors.
+    pub loopback: Vec<LoopbackRate>,
+    /// Rates at which one core copies memory, by the size of the block.
+    pub memory_copy: Vec<CopyRate>,
+    /// Time of a system call that does nothing.
+    #[serde(rename = "syscall_ns", skip_serializing_if = "Option::is_none")]
+    pub syscall: Option<Span>,
+    /// Time of a look at the clock that time is measured with.
+    #[serde(rename = "clock_read_ns", skip_serializing_if = "Option::is_none")]
+    pub clock_read: Option<Span>,
+    /// Step of that clock.
+    #[serde(rename = "clock_resolution_ns", skip_serializing_if = "Option::is_none")]
+    pub clock_resolution: Option<Span>,
+    /// How late a thread wakes that waited for a moment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wake_up: Option<WakeUp>,
+    /// How far a paced flow is from the rate that it was asked to offer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<PacingError>,
+}
+
+/// What a host carries to itself in one mode.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoopbackRate {
+    /// What carries the data.
+    pub transport: Transport,
+    /// Number of streams.
+    pub streams: u32,
+    /// Way of sending without copying that was asked for; absent for the usual way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Bytes handed to the kernel at once, or payload of one datagram.
+    pub length_bytes: Bytes,
+    /// Goodput at the receiver.
+    pub bitrate_bps: Bitrate,
+}
+
+/// The rate of memory copies of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CopyRate {
+    /// Size of the block.
+    pub block_bytes: Bytes,
+    /// Bits copied per second.
+    pub bitrate_bps: Bitrate,
+}
+
+/// How late a thread wakes that waited for a moment on an idle host.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WakeUp {
+    /// Waits that were measured.
+    pub count: u32,
+    /// Median lateness.
+    pub p50_ns: Span,
+    /// 99th percentile.
+    pub p99_ns: Span,
+    /// Largest.
+    pub max_ns: Span,
+}
+
+/// How far a paced flow is from the rate that it was asked to offer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PacingError {
+    /// The rate asked for.
+    pub asked_bps: Bitrate,
+    /// The rate offered, by the sender's count.
+    pub offered_bps: Bitrate,
+    /// The difference as a share of what was asked.
+    pub error: Ratio,
+}
+
+impl Calibration {
+    /// Names of what is different on that host now; none while the calibration holds.
+    #[must_use]
+    pub fn outdated_by(&self, now: &HostInfo) -> Vec<&'static str> {
+        let changes = [
+            (self.kernel != now.kernel, "kernel"),
+            (self.cpu != now.cpu, "processor"),
+            (self.cores != now.cores, "number of processors"),
+        ];
+        changes.into_iter().filter(|(changed, _)| *changed).map(|(_, name)| name).collect()
+    }
+
+    /// What the host carries to itself in the mode that is nearest to a flow with these settings: the same transport
+    /// and way of sending, one stream for one, several for several. Of datagrams it is their number that is limited,
+    /// so that the rate follows their length.
+    ///
+    /// Absent where no such mode was measured, or blocks are shorter than in the calibration: those have a lower limit.
+    #[must_use]
+    pub fn loopback_limit(
+        &self,
+        transport: Transport,
+        streams: u32,
+        settings: &SideSettings,
+    ) -> Option<Bitrate> {
+        let same = self.loopback.iter().filter(|mode| {
+            mode.transport == transport
+                && mode.method.as_deref() == settings.method()
+                && (mode.streams == 1) == (streams == 1)
+        });
+        let mode = same.max_by_key(|mode| mode.streams)?;
+        let (length, calibrated) = (settings.length.get(), mode.length_bytes.get());
+        if transport == Transport::Udp {
+            return Bitrate::from_bps(mode.bitrate_bps.bps() * length as f64 / calibrated.max(1) as f64);
+        }
+        // A length of 0 was left to the program, as it was in the calibration.
+        (length == 0 || length >= calibrated).then_some(mode.bitrate_bps)
+    }
+}
+
+impl HostInfo {
+    /// The limits of this host, unless it has changed since they were measured.
+    #[must_use]
+    pub fn limits(&self) -> Option<&Calibration> {
+        self.calibration.as_deref().filter(|calibration| calibration.outdated_by(self).is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> HostInfo {
+        HostInfo { kernel: "Linux 6.18".into(), cpu: "a".into(), cores: 2, ..HostInfo::default() }
+    }
+
+    fn mode(transport: Transport, streams: u32, length: u64, bps: f64) -> LoopbackRate {
+        LoopbackRate {
+            transport,
+            streams,
+            method: None,
+            length_bytes: Bytes::new(length),
+            bitrate_bps: Bitrate::from_bps(bps).unwrap(),
+        }
+    }
+
+    fn calibration() -> Calibration {
+        Calibration {
+            kernel: "Linux 6.18".into(),
+            cpu: "a".into(),
+            cores: 2,
+            loopback: vec![
+                mode(Transport::Tcp, 1, 131_072, 40e9),
+                mode(Transport::Tcp, 4, 131_072, 60e9),
+                mode(Transport::Udp, 1, 1448, 8e9),
+            ],
+            ..Calibration::default()
+        }
+    }
+
+    #[test]
+    fn another_kernel_processor_or_number_of_cores_makes_it_stale() {
+        let calibration = calibration();
+        assert!(calibration.outdated_by(&host()).is_empty());
+        let newer = HostInfo { kernel: "Linux 6.19".into(), ..host() };
+        assert_eq!(calibration.outdated_by(&newer), ["kernel"]);
+        let more = HostInfo { cores: 4, cpu: "b".into(), ..host() };
+        assert_eq!(calibration.outdated_by(&more), ["processor", "number of processors"]);
+        let with = |info: HostInfo| HostInfo { calibration: Some(Box::new(calibration.clone())), ..info };
+        assert!(with(host()).limits().is_some());
+        assert!(with(newer).limits().is_none());
+    }
+
+    #[test]
+    fn the_limit_is_that_of_the_nearest_mode() {
+        let calibration = calibration();
+        let settings = |length| SideSettings { length: Bytes::new(length), ..SideSettings::default() };
+        let limit = |transport, streams, length| {
+            calibration.loopback_limit(transport, streams, &settings(length)).map(Bitrate::bps)
+        };
+        assert_eq!(limit(Transport::Tcp, 1, 131_072), Some(40e9));
+        assert_eq!(limit(Transport::Tcp, 16, 131_072), Some(60e9));
+        assert_eq!(limit(Transport::Tcp, 1, 1000), None, "short blocks have a limit of their own");
+        assert_eq!(limit(Transport::Udp, 1, 724), Some(4e9), "so many packets, half as long");
+        assert_eq!(limit(Transport::Udp, 2, 1448), None, "not measured");
+        let mut other = calibration.clone();
+        other.loopback[0].method = Some("sendfile".to_owned());
+        assert_eq!(
+            other.loopback_limit(Transport::Tcp, 1, &settings(131_072)),
+            None,
+            "another way of sending"
+        );
+    }
+
+    #[test]
+    fn a_host_without_calibration_reads_as_before() {
+        let old: HostInfo = serde_json::from_str(r#"{"name":"a","kernel":"Linux 6.1","cores":2}"#).unwrap();
+        assert_eq!(old.calibration, None);
+        assert!(!serde_json::to_string(&old).unwrap().contains("calibration"));
+        let newer = r#"{"calibration":{"schema":"linerate.calibration/1","syscall_ns":142,"later":1}}"#;
+        let newer: HostInfo = serde_json::from_str(newer).unwrap();
+        assert_eq!(newer.calibration.unwrap().syscall, Some(Span::from_ns(142)));
+    }
+}

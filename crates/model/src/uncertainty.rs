@@ -1,0 +1,70 @@
+//! How well a rate is known, and why not better.
+
+use linerate_units::{Bitrate, Ratio};
+use serde::{Deserialize, Serialize};
+
+/// The uncertainty of the rate of a flow, with what it is made of.
+///
+/// # Source
+/// JCGM 100:2008 (GUM): standard uncertainties are combined as a root of squares, and expanded with a coverage factor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Uncertainty {
+    /// Half-width of the interval around the receiver's rate that holds the rate which the path sustains.
+    pub expanded_bps: Bitrate,
+    /// Probability for which the interval is made.
+    pub coverage: Ratio,
+    /// By what the combined standard uncertainty was multiplied for it.
+    pub coverage_factor: f64,
+    /// The largest contribution.
+    pub main: UncertaintySource,
+    /// All contributions, largest first.
+    pub contributions: Vec<Contribution>,
+}
+
+/// One contribution to an uncertainty.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Contribution {
+    /// What is not known exactly.
+    pub source: UncertaintySource,
+    /// What that makes of the rate, as a standard deviation.
+    pub standard_bps: Bitrate,
+    /// The numbers behind it, for a person.
+    pub because: String,
+}
+
+/// What makes a rate uncertain. These names are part of the public result format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum UncertaintySource {
+    /// The rate changed while it was measured: another stretch of the same length would have another mean.
+    Variation,
+    /// The start was slower than the rest and is in the mean.
+    RampUp,
+    /// What had arrived and was not read yet when the time began and ended.
+    Edges,
+    /// How late the receiving thread wakes.
+    WakeUp,
+    /// The frequency of the receiver's clock, its step, and the time of a look at it.
+    Clock,
+    /// Bytes that no count explains.
+    Unaccounted,
+}
+
+impl UncertaintySource {
+    /// The name used in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Variation => "variation",
+            Self::RampUp => "ramp_up",
+            Self::Edges => "edges",
+            Self::WakeUp => "wake_up",
+            Self::Clock => "clock",
+            Self::Unaccounted => "unaccounted",
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Whether the hosts of a run were its limit, by what they measured of themselves.
+
+use linerate_model::{FlowRecord, HostInfo, RunRecord, SideSettings};
+use linerate_units::{Bitrate, Ratio};
+
+/// From this share of what a host carries to itself, the host may be the limit. Loopback pays for both ends and varies
+/// by a tenth from hour to hour.
+pub const NEAR: f64 = 0.9;
+
+/// A host whose own limit is near.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RigLimit {
+    /// Name of the host.
+    pub host: String,
+    /// What it carries to itself in this mode.
+    pub limit: Bitrate,
+    /// The measured rate as a share of that.
+    pub share: Ratio,
+}
+
+/// The host with the lowest limit, where the rate of a flow comes near it.
+///
+/// Units: ratio of bit rates. Domain: `None` where no host of the run has a calibration that holds for this mode.
+/// Source: own definition; RFC 2544 §6 wants the tester's own limit known before a result is the network's.
+#[must_use]
+pub fn limited(record: &RunRecord, flow: &FlowRecord) -> Option<RigLimit> {
+    let rate = flow.bitrate()?;
+    let settings = flow.sender_settings.as_ref()?;
+    let (sender, receiver) = record.ends(flow);
+    let lowest = [sender, receiver]
+        .into_iter()
+        .flatten()
+        .filter_map(|host| limit(host, flow, settings))
+        .min_by(|a, b| a.1.bps().total_cmp(&b.1.bps()));
+    let (host, limit) = lowest?;
+    let share = Ratio::new(rate.bps() / limit.bps())?;
+    (share.get() >= NEAR).then(|| RigLimit { host: host.name.clone(), limit, share })
+}
+
+fn limit<'a>(
+    host: &'a HostInfo,
+    flow: &FlowRecord,
+    settings: &SideSettings,
+) -> Option<(&'a HostInfo, Bitrate)> {
+    let limit = host.limits()?.loopback_limit(flow.plan.transport, flow.plan.streams, settings)?;
+    Some((host, limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::{
+        Body, Calibration, Direction, Event, FlowPlan, LoopbackRate, Side, Tally, Transport,
+    };
+    use linerate_units::{Bytes, Span, Timestamp};
+
+    use super::*;
+
+    fn rate(bps: f64) -> Bitrate {
+        Bitrate::from_bps(bps).unwrap()
+    }
+
+    fn host(name: &str, limit_bps: f64) -> HostInfo {
+        let loopback = LoopbackRate {
+            transport: Transport::Tcp,
+            streams: 1,
+            method: None,
+            length_bytes: Bytes::new(131_072),
+            bitrate_bps: rate(limit_bps),
+        };
+        let calibration = Calibration { loopback: vec![loopback], ..Calibration::default() };
+        HostInfo { name: name.into(), calibration: Some(Box::new(calibration)), ..HostInfo::default() }
+    }
+
+    /// An upload of 10 Gb/s between two hosts.
+    fn run(hosts: [HostInfo; 2]) -> RunRecord {
+        let plan = FlowPlan {
+            flow: 0,
+            name: "upload".into(),
+            from: "a".into(),
+            to: "b".into(),
+            transport: Transport::Tcp,
+            direction: Direction::Upload,
+            streams: 1,
+        };
+        let tally = Tally { bitrate: rate(10e9), elapsed: Span::from_secs(1), ..Tally::default() };
+        let settings = SideSettings { length: Bytes::new(131_072), ..SideSettings::default() };
+        let [a, b] = hosts;
+        let bodies = [
+            (0, Body::Host { info: a }),
+            (1, Body::Host { info: b }),
+            (0, Body::FlowPlanned(plan)),
+            (0, Body::FlowOpened { flow: 0, side: Side::Sender, settings }),
+            (1, Body::FlowEnded { flow: 0, side: Side::Receiver, tally }),
+        ];
+        let events: Vec<Event> = (0..)
+            .zip(bodies)
+            .map(|(seq, (host, body))| Event { run: "r".into(), host, seq, at: Timestamp::START, body })
+            .collect();
+        RunRecord::fold(&events)
+    }
+
+    fn found(hosts: [HostInfo; 2]) -> Option<RigLimit> {
+        let record = run(hosts);
+        limited(&record, record.flow(0).unwrap())
+    }
+
+    #[test]
+    fn the_host_with_the_lowest_limit_is_named_when_the_rate_is_near_it() {
+        let near = found([host("a", 40e9), host("b", 11e9)]).unwrap();
+        assert_eq!((near.host.as_str(), near.limit), ("b", rate(11e9)));
+        assert!((near.share.get() - 10.0 / 11.0).abs() < 1e-12);
+        assert_eq!(found([host("a", 10.5e9), host("b", 11e9)]).unwrap().host, "a");
+        assert_eq!(found([host("a", 40e9), host("b", 12e9)]), None, "0.83 of the lowest limit");
+    }
+
+    #[test]
+    fn a_host_that_is_not_calibrated_or_has_changed_is_never_the_limit() {
+        let unknown = HostInfo { name: "b".into(), ..HostInfo::default() };
+        assert_eq!(found([host("a", 40e9), unknown]), None);
+        let changed = HostInfo { kernel: "newer".into(), ..host("b", 11e9) };
+        assert_eq!(found([host("a", 40e9), changed]), None);
+    }
+}

@@ -1,0 +1,347 @@
+//! How well the rate of a flow is known: a budget of contributions, combined and expanded.
+//!
+//! The measurand is the goodput that the path sustains to this receiver under the conditions of the run. The estimate is
+//! the receiver's rate over the whole window; known biases are not taken out of it, so they are contributions too.
+
+use linerate_model::{Contribution, Uncertainty, UncertaintySource as Source};
+use linerate_units::{Bitrate, Ratio};
+
+use crate::domain::{finite, not_negative, positive};
+use crate::phrase;
+use crate::stats::series;
+
+/// Probability for which the interval is made.
+const COVERAGE: f64 = 0.95;
+/// What a free-running clock may err in its frequency: the tolerance of Ethernet's own clocks.
+const CLOCK_RATE: f64 = 100e-6;
+/// Independent intervals below which their spread says nothing.
+const FEWEST_INDEPENDENT: f64 = 4.0;
+
+/// What was observed of a flow, for the budget of its rate.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Observed {
+    /// The receiver's rate over the whole window, bit/s.
+    pub goodput_bps: f64,
+    /// From its first to its last read, s.
+    pub elapsed_s: f64,
+    /// Connections of the flow.
+    pub streams: f64,
+    /// Rates of the steady intervals, bit/s.
+    pub steady_bps: Vec<f64>,
+    /// Whether a ramp was found before them.
+    pub ramped: bool,
+    /// Mean size of a read, bytes.
+    pub read_bytes: Option<f64>,
+    /// Bytes that the sender hands over at once, where it waits between them: then they arrive together, bytes.
+    pub burst_bytes: Option<f64>,
+    /// Bytes that no count explains.
+    pub unaccounted_bytes: Option<f64>,
+    /// What all but one in a hundred waits of the receiving host were late by at most, s.
+    pub wake_up_s: Option<f64>,
+    /// Step of the receiver's clock and the time of a look at it, s.
+    pub clock_step_s: Option<f64>,
+}
+
+/// The budget of a rate.
+///
+/// Units: bit/s. Domain: `None` without a rate, without a time, or where the steady intervals are too few or depend on
+/// each other so much that nothing can be said of their mean. Source: JCGM 100:2008, 4.2 and 4.3 (standard
+/// uncertainties of both types), 5.1.2 (combination), G.4.1 (effective degrees of freedom).
+#[must_use]
+pub fn budget(observed: &Observed) -> Option<Uncertainty> {
+    let rate = positive(observed.goodput_bps)?;
+    let elapsed = positive(observed.elapsed_s)?;
+    let spread = variation(observed, elapsed)?;
+    let parts = [
+        Some(part(Source::Variation, spread.standard_error, spread.because())),
+        ramp_up(observed, rate),
+        edges(observed, elapsed),
+        wake_up(observed, rate, elapsed),
+        Some(clock(observed, rate, elapsed)),
+        unaccounted(observed, elapsed),
+    ];
+    let mut parts: Vec<Part> = parts.into_iter().flatten().filter(|part| part.standard_bps > 0.0).collect();
+    parts.sort_by(|a, b| b.standard_bps.total_cmp(&a.standard_bps));
+    let squares: f64 = parts.iter().map(|part| part.standard_bps.powi(2)).sum();
+    let combined = positive(squares.sqrt())?;
+    // Welch and Satterthwaite: only the spread has few degrees of freedom, bounds have none too few.
+    let freedom = spread.freedom * (combined / spread.standard_error).powi(4);
+    let factor = series::student_quantile(freedom.clamp(1.0, 1e6), COVERAGE)?;
+    let contributions = parts.into_iter().filter_map(Part::told).collect::<Vec<_>>();
+    Some(Uncertainty {
+        expanded_bps: Bitrate::from_bps(factor * combined)?,
+        coverage: Ratio::new(COVERAGE)?,
+        coverage_factor: factor,
+        main: contributions.first()?.source,
+        contributions,
+    })
+}
+
+/// A contribution under construction.
+struct Part {
+    source: Source,
+    standard_bps: f64,
+    because: String,
+}
+
+impl Part {
+    fn told(self) -> Option<Contribution> {
+        let standard_bps = Bitrate::from_bps(self.standard_bps)?;
+        Some(Contribution { source: self.source, standard_bps, because: self.because })
+    }
+}
+
+fn part(source: Source, standard_bps: f64, because: String) -> Part {
+    Part { source, standard_bps, because }
+}
+
+/// Standard deviation of a value that is equally likely anywhere within ± a (JCGM 100, 4.3.7).
+fn rectangular(half_width: f64) -> f64 {
+    half_width / 3_f64.sqrt()
+}
+
+/// Standard deviation of the difference of two values that are equally likely from 0 to a (4.3.9).
+fn difference(width: f64) -> f64 {
+    width / 6_f64.sqrt()
+}
+
+/// The standard error of the mean of the steady intervals.
+struct Spread {
+    standard_error: f64,
+    freedom: f64,
+    intervals: usize,
+    batches: Option<usize>,
+}
+
+impl Spread {
+    fn because(&self) -> String {
+        let how = match self.batches {
+            Some(batches) => format!("in {batches} batches"),
+            None => format!("worth {:.0} independent ones", self.freedom + 1.0),
+        };
+        format!("{} steady intervals {how}", self.intervals)
+    }
+}
+
+/// By batch means; where batches still correlate, by the number of independent values that the intervals are worth.
+fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
+    let steady = &observed.steady_bps;
+    let intervals = steady.len();
+    if let Some(found) = series::batch_means(steady, COVERAGE) {
+        let batches = found.batches as f64;
+        let half_width = (found.interval.high - found.interval.low) / 2.0;
+        let error = half_width / series::student_quantile(batches - 1.0, COVERAGE)?;
+        let grain = difference(grain_bytes(observed)) * 8.0 * batches / elapsed;
+        let standard_error = without_grain(error, grain, batches);
+        return Some(Spread {
+            standard_error,
+            freedom: batches - 1.0,
+            intervals,
+            batches: Some(found.batches),
+        });
+    }
+    let correlation = series::autocorrelation(steady, 1)?.max(0.0);
+    let worth = series::effective_samples(intervals as f64, correlation)?;
+    if intervals < 10 || worth < FEWEST_INDEPENDENT {
+        return None;
+    }
+    let standard_error = finite((series::variance(steady)? / worth).sqrt())?;
+    Some(Spread { standard_error, freedom: worth - 1.0, intervals, batches: None })
+}
+
+/// The standard error of a mean without what whole reads and bursts add to the means of batches. What one batch misses
+/// at its end the next one has, so that only both ends of the whole remain, and those are counted as edges. If all of the
+/// spread were of that kind, the error of the mean would be the spread over the number of batches: it is taken for no
+/// smaller.
+fn without_grain(error: f64, grain: f64, batches: f64) -> f64 {
+    let spread = (error * error * batches).max(0.0);
+    ((spread - grain * grain).max(spread / batches) / batches).sqrt()
+}
+
+/// What may have arrived and not be counted, or the other way round, at a moment: a read of each stream, or a burst.
+fn grain_bytes(observed: &Observed) -> f64 {
+    let known = [observed.read_bytes, observed.burst_bytes].into_iter().flatten().filter_map(not_negative);
+    known.fold(0.0, f64::max) * observed.streams.max(1.0).sqrt()
+}
+
+/// A start that was slower than the rest, or faster: the mean is off by that, to an unknown part of it.
+fn ramp_up(observed: &Observed, rate: f64) -> Option<Part> {
+    let steady = series::mean(&observed.steady_bps).filter(|_| observed.ramped)?;
+    let because = format!("{} without the start", phrase::rate(steady));
+    Some(part(Source::RampUp, rectangular((steady - rate).abs()), because))
+}
+
+/// At both ends of the time a stream may hold up to one read, or one burst, that had arrived: the difference of the two.
+fn edges(observed: &Observed, elapsed: f64) -> Option<Part> {
+    let grain = positive(grain_bytes(observed))?;
+    let because =
+        format!("{} may be on either side of an end of {}", phrase::size(grain), phrase::time(elapsed));
+    Some(part(Source::Edges, difference(grain) * 8.0 / elapsed, because))
+}
+
+fn wake_up(observed: &Observed, rate: f64, elapsed: f64) -> Option<Part> {
+    let late = not_negative(observed.wake_up_s?)?;
+    let because = format!("threads wake up to {} late", phrase::time(late));
+    Some(part(Source::WakeUp, difference(late) / elapsed * rate, because))
+}
+
+fn clock(observed: &Observed, rate: f64, elapsed: f64) -> Part {
+    let step = observed.clock_step_s.and_then(not_negative).unwrap_or(0.0);
+    let relative = rectangular(CLOCK_RATE).hypot(difference(step) / elapsed);
+    part(Source::Clock, relative * rate, format!("a clock may err by {:.0} ppm", CLOCK_RATE * 1e6))
+}
+
+fn unaccounted(observed: &Observed, elapsed: f64) -> Option<Part> {
+    let bytes = positive(observed.unaccounted_bytes?)?;
+    let because = format!("{} that no count explains", phrase::size(bytes));
+    Some(part(Source::Unaccounted, rectangular(bytes) * 8.0 / elapsed, because))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten seconds of a gigabit whose intervals alternate by a thousandth.
+    fn gigabit() -> Observed {
+        Observed {
+            goodput_bps: 941.5e6,
+            elapsed_s: 10.0,
+            streams: 1.0,
+            steady_bps: (0..100).map(|i| 941.5e6 + if i % 2 == 0 { 1e6 } else { -1e6 }).collect(),
+            read_bytes: Some(131_072.0),
+            wake_up_s: Some(100e-6),
+            clock_step_s: Some(60e-9),
+            ..Observed::default()
+        }
+    }
+
+    fn standard(found: &Uncertainty, source: Source) -> Option<f64> {
+        found.contributions.iter().find(|part| part.source == source).map(|part| part.standard_bps.bps())
+    }
+
+    fn near(found: f64, expected: f64) {
+        assert!((found / expected - 1.0).abs() < 1e-3, "{found} is not {expected}");
+    }
+
+    #[test]
+    fn bounds_become_standard_deviations_by_their_shape() {
+        let found = budget(&gigabit()).unwrap();
+        // 131072 × 8 / 10 s / √6; 100 µs / 10 s / √6 of the rate; 100 ppm / √3 of it.
+        near(standard(&found, Source::Edges).unwrap(), 42_807.6);
+        near(standard(&found, Source::WakeUp).unwrap(), 3843.7);
+        near(standard(&found, Source::Clock).unwrap(), 54_357.5);
+        assert_eq!(standard(&found, Source::RampUp), None);
+        assert_eq!(standard(&found, Source::Unaccounted), None, "absent, not 0");
+    }
+
+    #[test]
+    fn bounds_alone_are_expanded_like_a_normal_distribution() {
+        // Batches of ten alternating values are all equal: the spread is nothing.
+        let found = budget(&gigabit()).unwrap();
+        assert_eq!(found.main, Source::Clock);
+        near(found.coverage_factor, 1.959_96);
+        let combined = (42_807.6_f64.powi(2) + 3843.7_f64.powi(2) + 54_357.5_f64.powi(2)).sqrt();
+        near(found.expanded_bps.bps(), 1.959_96 * combined);
+    }
+
+    #[test]
+    fn a_swinging_rate_is_known_as_well_as_its_batches_say() {
+        // Ten batches of one value each: 100 ± 10 by turns, so that s = 10.541 and the error of the mean 3.3333.
+        let steady_bps: Vec<f64> = (0..10).map(|i| if i % 2 == 0 { 110.0 } else { 90.0 }).collect();
+        let swinging = Observed { goodput_bps: 100.0, elapsed_s: 10.0, steady_bps, ..Observed::default() };
+        let found = budget(&swinging).unwrap();
+        assert_eq!(found.main, Source::Variation);
+        near(standard(&found, Source::Variation).unwrap(), 3.333_33);
+        // Student's t for nine degrees of freedom.
+        near(found.coverage_factor, 2.262_16);
+        near(found.expanded_bps.bps(), 7.540_5);
+    }
+
+    #[test]
+    fn a_slow_start_inside_the_window_counts_as_far_as_it_moves_the_mean() {
+        let ramped = Observed { goodput_bps: 900e6, ramped: true, ..gigabit() };
+        let found = budget(&ramped).unwrap();
+        assert_eq!(found.main, Source::RampUp);
+        near(standard(&found, Source::RampUp).unwrap(), 41.5e6 / 3_f64.sqrt());
+        assert!(found.expanded_bps.bps() > 41.5e6, "the steady rate is inside");
+        assert_eq!(standard(&budget(&Observed { ramped: false, ..ramped }).unwrap(), Source::RampUp), None);
+    }
+
+    #[test]
+    fn what_arrives_in_bursts_is_as_uncertain_as_its_ends_and_not_as_its_intervals() {
+        // 100 Mb/s in blocks of 524288 bytes, 24 a second: an interval of a tenth has two or three of them.
+        let block = 524_288.0;
+        let count = |until: f64| (until * 100e6 / 8.0 / block).floor();
+        let interval = |i: i32| {
+            let (from, to) = (f64::from(i) / 10.0, f64::from(i + 1) / 10.0);
+            (count(to) - count(from)) * block * 8.0 / 0.1
+        };
+        let paced = Observed {
+            goodput_bps: 100e6,
+            elapsed_s: 2.0,
+            steady_bps: (0..20).map(interval).collect(),
+            read_bytes: Some(65_536.0),
+            burst_bytes: Some(block),
+            ..gigabit()
+        };
+        let found = budget(&paced).unwrap();
+        near(standard(&found, Source::Edges).unwrap(), block * 8.0 / 2.0 / 6_f64.sqrt());
+        let blind = budget(&Observed { burst_bytes: None, ..paced }).unwrap();
+        assert_eq!(blind.main, Source::Variation);
+        assert!(blind.expanded_bps > found.expanded_bps, "{blind:?} {found:?}");
+    }
+
+    #[test]
+    fn the_spread_loses_what_whole_bursts_add_to_it_and_no_more() {
+        // Ten batches with a spread of √10: the error of their mean is 1, of which a grain of √6 takes 0.6.
+        near(without_grain(1.0, 0.0, 10.0), 1.0);
+        near(without_grain(1.0, 6_f64.sqrt(), 10.0), 0.4_f64.sqrt());
+        near(without_grain(1.0, 100.0, 10.0), 0.1_f64.sqrt());
+        assert_eq!(without_grain(0.0, 5.0, 10.0), 0.0);
+    }
+
+    #[test]
+    fn lost_books_and_many_streams_widen_it() {
+        let plain = budget(&gigabit()).unwrap();
+        let many = budget(&Observed { streams: 16.0, ..gigabit() }).unwrap();
+        near(
+            standard(&many, Source::Edges).unwrap() / standard(&plain, Source::Edges).unwrap(),
+            4.0, // √16
+        );
+        let lost = budget(&Observed { unaccounted_bytes: Some(1e6), ..gigabit() }).unwrap();
+        near(standard(&lost, Source::Unaccounted).unwrap(), 8e5 / 3_f64.sqrt());
+        assert_eq!(lost.main, Source::Unaccounted);
+    }
+
+    #[test]
+    fn correlated_intervals_are_worth_fewer_and_a_drift_says_nothing() {
+        // A slow wave: five long batches still correlate, the intervals are worth a few.
+        let wave: Vec<f64> = (0..200).map(|i| 100.0 + 10.0 * (f64::from(i) / 8.0).sin()).collect();
+        let of = |steady_bps| budget(&Observed { goodput_bps: 100.0, steady_bps, ..gigabit() });
+        let found = of(wave).unwrap();
+        // An independent 10/√2 over √200 would be 0.5.
+        assert!(standard(&found, Source::Variation).unwrap() > 0.5, "{found:?}");
+        let drift: Vec<f64> = (0..100).map(|i| 50.0 + f64::from(i)).collect();
+        assert_eq!(of(drift), None);
+    }
+
+    #[test]
+    fn what_cannot_be_stated_is_absent() {
+        assert_eq!(budget(&Observed::default()), None);
+        assert_eq!(budget(&Observed { steady_bps: vec![941.5e6; 9], ..gigabit() }), None);
+        assert_eq!(budget(&Observed { elapsed_s: 0.0, ..gigabit() }), None);
+        for bad in [f64::NAN, f64::INFINITY, -1.0] {
+            assert_eq!(budget(&Observed { goodput_bps: bad, ..gigabit() }), None);
+            assert_eq!(budget(&Observed { steady_bps: vec![bad; 50], ..gigabit() }).is_some(), bad == -1.0);
+            let odd = Observed {
+                read_bytes: Some(bad),
+                burst_bytes: Some(bad),
+                wake_up_s: Some(bad),
+                clock_step_s: Some(bad),
+                ..gigabit()
+            };
+            let found = budget(&odd).unwrap();
+            assert!(found.expanded_bps.bps().is_finite(), "{found:?}");
+        }
+    }
+}

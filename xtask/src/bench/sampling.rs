@@ -1,0 +1,113 @@
+//! What watching a flow costs: the threads that do not move payload.
+
+use std::time::Duration;
+
+use linerate_sock::{Mono, clock};
+
+use super::Bench;
+use super::alone::{carried, loopback};
+use super::figure::Readings;
+use super::process::Process;
+use super::tools::{Tool, patience};
+
+/// Everything but the pumps of both ends, in percent of the machine: a rate that the processors limit is lower by that
+/// much at most. A run without any of it cannot be had, and two rates of one machine differ by more.
+pub(super) fn beside_the_pumps(bench: &Bench) -> Result<Readings, String> {
+    let cores = std::thread::available_parallelism().map_err(|e| format!("cannot count the cores: {e}"))?;
+    let cores = cores.get() as f64;
+    let mut all = Vec::new();
+    for _ in 0..bench.pairs {
+        let (server, client) = watch(bench, 1, &[], |name| !name.starts_with("pump"))?;
+        all.push((server + client) / cores);
+    }
+    let note = "all threads of both ends but the pumps, archive and live line included; one stream, loopback";
+    Ok(Readings { all, note: Some(note.to_owned()) })
+}
+
+/// The samplers with 128 streams and a tick of 10 ms, in percent of a core: that of the busier end.
+pub(super) fn samplers(bench: &Bench) -> Result<Readings, String> {
+    let mut all = Vec::new();
+    for _ in 0..bench.pairs {
+        let (server, client) = watch(bench, 128, &["-i", "0.01"], |name| name == "sampler")?;
+        all.push(server.max(client));
+    }
+    Ok(Readings { all, note: Some("128 streams over loopback, -i 0.01; the busier end".to_owned()) })
+}
+
+/// Percent of a core that the wanted threads of the server and of the client used in the middle of an upload.
+fn watch(
+    bench: &Bench,
+    streams: u32,
+    options: &[&str],
+    wanted: fn(&str) -> bool,
+) -> Result<(f64, f64), String> {
+    let place = loopback()?;
+    let server = Tool::Linerate.serve(bench, &place)?;
+    let count = streams.to_string();
+    let options = [&["--no-latency", "-P", &count], options].concat();
+    let command = Tool::Linerate.client(bench, &place, &server, bench.transfer, &options);
+    let client = Process::start(bench, &command)?;
+    let (mut at_server, mut at_client) = (Share::default(), Share::default());
+    let output = client.finish(patience(bench, streams), |client| {
+        at_server.see(&server.process.threads(), wanted);
+        at_client.see(&client.threads(), wanted);
+    })?;
+    carried(&output, streams)?;
+    let share = |share: Share| share.percent().ok_or_else(|| "no data threads were seen".to_owned());
+    Ok((share(at_server)?, share(at_client)?))
+}
+
+/// CPU time of some threads between the first and the last look at which pumps were at work.
+#[derive(Debug, Default)]
+struct Share {
+    first: Option<(Mono, Duration)>,
+    last: Option<(Mono, Duration)>,
+}
+
+impl Share {
+    fn see(&mut self, threads: &[(String, Duration)], wanted: fn(&str) -> bool) {
+        if !threads.iter().any(|(name, _)| name.starts_with("pump")) {
+            return;
+        }
+        let spent = threads.iter().filter(|(name, _)| wanted(name)).map(|(_, time)| *time).sum();
+        let now = (clock::now(), spent);
+        self.first.get_or_insert(now);
+        self.last = Some(now);
+    }
+
+    fn percent(&self) -> Option<f64> {
+        let ((began, before), (ended, after)) = (self.first?, self.last?);
+        let time = ended.since(began).as_secs_f64();
+        (time > 0.0).then(|| after.saturating_sub(before).as_secs_f64() / time * 100.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Mono {
+        Mono(ms * 1_000_000)
+    }
+
+    #[test]
+    fn the_share_is_that_between_two_looks_at_work() {
+        let share = Share {
+            first: Some((at(1000), Duration::from_millis(40))),
+            last: Some((at(3000), Duration::from_millis(60))),
+        };
+        assert_eq!(share.percent(), Some(1.0));
+        assert_eq!(Share::default().percent(), None);
+    }
+
+    #[test]
+    fn only_the_wanted_threads_count_and_only_while_pumps_are_at_work() {
+        let thread = |name: &str, ms| (name.to_owned(), Duration::from_millis(ms));
+        let mut share = Share::default();
+        share.see(&[thread("sampler", 5)], |name| name == "sampler");
+        assert!(share.first.is_none(), "nothing moves yet");
+        share
+            .see(&[thread("sampler", 7), thread("pump 0", 900), thread("main", 1)], |name| name == "sampler");
+        assert_eq!(share.last.unwrap().1, Duration::from_millis(7));
+    }
+}
