@@ -2,11 +2,11 @@
 
 use super::super::Bench;
 use super::super::figure::Readings;
-use super::super::process::Process;
 use super::super::tools::{PATIENCE, Tool};
 use super::network::{Network, Upload, count, port};
 use super::result::Run;
 use super::{expected, kept_up, length};
+use crate::process::Process;
 
 /// Both links of `pair` with this rate, MTU and number of VLAN tags.
 fn pair(bench: &Bench, rate_bps: f64, mtu: u32, tags: u32) -> Result<Network<'_>, String> {

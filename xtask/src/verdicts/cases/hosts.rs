@@ -1,0 +1,104 @@
+//! Causes at the two ends: windows, buffers, applications, processors, pace.
+
+use super::super::case::{Case, Deed, PAIR, PLAIN};
+use super::{LARGE_RECEIVE, LARGE_SEND};
+
+/// A path of 100 Mb/s and 20 ms: 250 kB.
+const LONG: &[&str] = &["link.b.rate=100M", "link.b.delay=10ms"];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        rule: "V03",
+        name: "an application that offers a fifth",
+        set: &["link.b.rate=100M"],
+        planted: PLAIN.args(&["-b", "20M"]).right(&["V03"]),
+        control: PLAIN.args(&["-b", "200M"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V05",
+        name: "a slow reader",
+        set: &["link.b.rate=100M"],
+        planted: PLAIN.args(&["--read-rate", "20M"]).right(&["V05"]),
+        control: PLAIN.args(&["--read-rate", "300M"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V04",
+        name: "a receive window of a quarter of the path, by the system",
+        set: LONG,
+        planted: PLAIN.set(&["host.b.sysctl.ipv4.tcp_rmem=4096 131072 131072"]).right(&["V04"]),
+        control: PLAIN.right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V04",
+        name: "a window of a quarter of the path, asked for",
+        set: LONG,
+        planted: PLAIN.args(&["-w", "32K"]).right(&["V04", "V06"]),
+        control: PLAIN.args(&["-w", "4M"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V06",
+        name: "a send buffer of a quarter of the path",
+        set: LONG,
+        planted: PLAIN.set(&["host.a.sysctl.ipv4.tcp_wmem=4096 65536 65536"]).right(&["V06"]),
+        control: PLAIN.right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V08",
+        name: "a receiver that shares its processor with three loops",
+        set: &["link.a.rate=400M", "link.b.rate=400M"],
+        args: &["-t", "4", "-C", "cubic", "--server-affinity", "1"],
+        planted: PLAIN.deeds(&[Deed::Spin { cpu: 1, loops: 3 }]).right(&["V08"]),
+        control: PLAIN.right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V07",
+        name: "a system call for each 64 bytes",
+        set: &["link.a.rate=none", "link.b.rate=none"],
+        planted: PLAIN.args(&["-l", "64", "-N"]).right(&["V07"]),
+        control: PLAIN.set(&["link.b.rate=100M"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V09",
+        name: "a pace of a fifth",
+        set: &["link.b.rate=100M"],
+        planted: PLAIN.args(&["--fq-rate", "20M"]).right(&["V09"]),
+        control: PLAIN.args(&["--fq-rate", "500M"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V10",
+        name: "a test that ends in slow start",
+        set: &[LARGE_SEND, LARGE_RECEIVE, "link.b.delay=50ms", "link.b.buffer=16MiB"],
+        args: &["-C", "reno"],
+        // From eleven round trips on; at the sixteenth 10 × 1.5^16 segments would fill the line.
+        planted: PLAIN.args(&["-t", "1.15"]).right(&["V10"]),
+        control: PLAIN.args(&["-t", "5", "-O", "3"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V25",
+        name: "a sender whose own queue holds eight packets",
+        set: &["link.b.rate=100M", "link.b.delay=5ms"],
+        args: &["-t", "4", "-C", "reno", "-P", "4"],
+        planted: PLAIN
+            .deeds(&[Deed::Before(
+                "a",
+                &[
+                    "tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", "90mbit", "burst",
+                    "6000", "limit", "12000",
+                ],
+            )])
+            .right(&["V25", "V14"]),
+        control: PLAIN.right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+];
