@@ -57,6 +57,8 @@ pub(super) enum Deed {
     Pause { after: Duration, length: Duration },
     /// Another upload between two hosts, during all of the test.
     Beside { from: &'static str, to: &'static str, args: &'static [&'static str] },
+    /// The server is started by means of another program.
+    Serve(&'static [&'static str]),
     /// So many loops that only use this processor, during all of the test.
     Spin { cpu: u32, loops: usize },
 }

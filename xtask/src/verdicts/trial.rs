@@ -49,7 +49,13 @@ impl Stage {
     /// Plants, measures, and takes everything away.
     pub(super) fn run(&self, case: &Case, plant: &Plant, seed: u32) -> Result<Answer, String> {
         let lab = Lab::up(self, case, plant, seed)?;
-        let mut server = Process::start(&self.keeper, &lab.on(case.to, &["serve", "-p", "0", "--json"]))?;
+        let by = plant.deeds.iter().find_map(|deed| match deed {
+            Deed::Serve(by) => Some(*by),
+            _ => None,
+        });
+        let program = self.linerate.display().to_string();
+        let words = [by.unwrap_or_default(), &[program.as_str(), "serve", "-p", "0", "--json"]].concat();
+        let mut server = Process::start(&self.keeper, &lab.exec(case.to, &words))?;
         let port = server.find_line(PATIENCE, listening_port)?.to_string();
         let mut beside = Vec::new();
         for deed in plant.deeds {
@@ -121,7 +127,7 @@ impl<'a> Lab<'a> {
                 let words = ["taskset", "-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"];
                 (0..loops).map(|_| Process::start(keeper, &words.map(str::to_owned))).collect()
             }
-            Deed::Set { .. } | Deed::Pause { .. } => Ok(Vec::new()),
+            Deed::Set { .. } | Deed::Pause { .. } | Deed::Serve(_) => Ok(Vec::new()),
         }
     }
 }

@@ -79,6 +79,21 @@ mod tests {
     }
 
     #[test]
+    fn probes_that_a_late_emulator_or_a_crowded_host_delayed_show_no_queue() {
+        let mut evidence = lossy_path(1e-4);
+        evidence.rtt.loaded_p50_s = Some(0.0213);
+        evidence.rtt.loaded_p95_s = Some(0.030);
+        assert!(rule(&evidence).is_some());
+        evidence.timing.emulator_late = Some(true);
+        assert_eq!(rule(&evidence), None);
+        evidence.timing.emulator_late = None;
+        evidence.receiver.all_cores_share = Some(0.95);
+        assert_eq!(rule(&evidence), None);
+        evidence.rtt.loaded_p50_s = Some(0.030);
+        assert!(rule(&evidence).is_some(), "half of the probes waited");
+    }
+
+    #[test]
     fn loss_without_a_queue_and_queues_without_loss_are_not() {
         assert_eq!(rule(&lossy_path(1e-4)), None);
         assert_eq!(rule(&shaped(100e6)), None);

@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Finding};
 
-use super::{Draft, confidence, core_is_full, granted, is_crowded};
+use super::{Draft, confidence, core_is_full, granted, is_crowded, is_starved};
 use crate::evidence::{Evidence, Host};
 use crate::phrase;
 
@@ -26,6 +26,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     Draft::new(Cause::CpuSender, "V07", sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("sender_thread_share", host.thread_share)
+        .with("sender_thread_wait_share", host.thread_wait_share)
         .with("sender_softirq_share", host.softirq_share)
         .with("receiver_thread_share", evidence.receiver.thread_share)
         .share(host.thread_full_share.filter(|share| *share > 0.5))
@@ -53,6 +54,13 @@ pub(super) fn load(host: &Host) -> String {
     let thread = share(host);
     if let Some(softirq) = host.softirq_share.filter(|softirq| *softirq > thread) {
         return format!("software interrupts took {} of a core", phrase::percent(softirq));
+    }
+    if let Some(waits) = host.thread_wait_share.filter(|_| is_starved(host)) {
+        return format!(
+            "its busiest thread had {} of a core and waited {} of the time for one",
+            phrase::percent(thread),
+            phrase::percent(waits)
+        );
     }
     match host.all_cores_share.filter(|busy| is_crowded(host) && *busy > thread) {
         Some(busy) => format!("all its cores together were {} busy", phrase::percent(busy)),

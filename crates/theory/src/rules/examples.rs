@@ -124,6 +124,6 @@ pub(crate) fn lossy_path(loss: f64) -> Evidence {
 pub(crate) fn policed() -> Evidence {
     let mut evidence = lossy_path(2e-3);
     evidence.outcome.early_over_steady = Some(3.0);
-    evidence.outcome.intervals_bps = vec![15e6, 15.5e6, 15e6, 15.5e6];
+    evidence.outcome.intervals_bps = [15e6, 15.5e6].repeat(45);
     evidence
 }

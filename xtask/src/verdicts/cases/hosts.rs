@@ -49,19 +49,21 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         rule: "V08",
-        name: "a receiver that shares its processor with three loops",
+        name: "a receiver that shares its processor with a loop of higher priority",
         set: &["link.a.rate=400M", "link.b.rate=400M"],
         args: &["-t", "4", "-C", "cubic", "--server-affinity", "1"],
-        planted: PLAIN.deeds(&[Deed::Spin { cpu: 1, loops: 3 }]).right(&["V08"]),
+        planted: PLAIN
+            .deeds(&[Deed::Spin { cpu: 1, loops: 1 }, Deed::Serve(&["nice", "-n", "19"])])
+            .right(&["V08"]),
         control: PLAIN.right(&["V02"]),
         random: true,
         ..PAIR
     },
     Case {
         rule: "V07",
-        name: "a system call for each 64 bytes",
+        name: "a system call for each 16 bytes",
         set: &["link.a.rate=none", "link.b.rate=none"],
-        planted: PLAIN.args(&["-l", "64", "-N"]).right(&["V07"]),
+        planted: PLAIN.args(&["-l", "16", "-N"]).right(&["V07"]),
         control: PLAIN.set(&["link.b.rate=100M"]).right(&["V02"]),
         ..PAIR
     },
@@ -76,27 +78,27 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: "V10",
         name: "a test that ends in slow start",
-        set: &[LARGE_SEND, LARGE_RECEIVE, "link.b.delay=50ms", "link.b.buffer=16MiB"],
+        set: &[
+            "host.a.sysctl.ipv4.tcp_wmem=4096 16384 134217728",
+            "host.b.sysctl.ipv4.tcp_rmem=4096 131072 268435456",
+            "link.a.rate=10G",
+            "link.b.delay=100ms",
+            "link.b.buffer=64MiB",
+        ],
         args: &["-C", "reno"],
-        // From eleven round trips on; at the sixteenth 10 × 1.5^16 segments would fill the line.
-        planted: PLAIN.args(&["-t", "1.15"]).right(&["V10"]),
-        control: PLAIN.args(&["-t", "5", "-O", "3"]).right(&["V02"]),
+        // Ten segments double eleven times to 1.2 Gb/s.
+        planted: PLAIN.set(&["link.b.rate=10G"]).args(&["-t", "2.3"]).right(&["V10"]),
+        control: PLAIN.set(&["link.b.rate=100M"]).args(&["-t", "4", "-O", "4"]).right(&["V02"]),
         ..PAIR
     },
     Case {
         rule: "V25",
-        name: "a sender whose own queue holds eight packets",
-        set: &["link.b.rate=100M", "link.b.delay=5ms"],
+        name: "a sender whose interface holds two packets",
+        set: &["link.a.card=false", "link.b.rate=none", "link.b.delay=10ms"],
         args: &["-t", "4", "-C", "reno", "-P", "4"],
         planted: PLAIN
-            .deeds(&[Deed::Before(
-                "a",
-                &[
-                    "tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", "90mbit", "burst",
-                    "6000", "limit", "12000",
-                ],
-            )])
-            .right(&["V25", "V14"]),
+            .deeds(&[Deed::Before("a", &["ip", "link", "set", "eth0", "txqueuelen", "2"])])
+            .right(&["V25"]),
         control: PLAIN.right(&["V02"]),
         random: true,
         ..PAIR

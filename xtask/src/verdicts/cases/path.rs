@@ -54,16 +54,6 @@ pub(super) const CASES: &[Case] = &[
         ..PAIR
     },
     Case {
-        rule: "V23",
-        name: "a tenth of the packets lost",
-        set: LONG,
-        args: &["-t", "5", "-C", "cubic"],
-        planted: PLAIN.set(&["link.b.from.s.loss=0.1"]).right(&["V23"]),
-        control: PLAIN.right(&["V02"]),
-        random: true,
-        ..PAIR
-    },
-    Case {
         rule: "V17",
         name: "three connections on two members",
         topology: "trunk-2x1g",
@@ -116,23 +106,35 @@ pub(super) const CASES: &[Case] = &[
         ..PAIR
     },
     Case {
+        rule: "V20",
+        name: "one packet in thirty lost",
+        set: LONG,
+        args: &["-t", "5", "-C", "cubic"],
+        // So much loss takes timeouts with it.
+        planted: PLAIN.set(&["link.b.from.s.loss=0.03"]).right(&["V20", "V23"]),
+        control: PLAIN.right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
         rule: "V12",
         name: "a slow start that jitter ends early",
         set: &[LARGE_SEND, LARGE_RECEIVE, "link.b.delay=20ms"],
-        args: &["-t", "2.5", "-C", "cubic"],
-        planted: PLAIN.set(&["link.b.jitter=10ms"]).right(&["V12"]),
-        control: PLAIN.right(&["V02"]),
+        args: &["-C", "cubic"],
+        planted: PLAIN.set(&["link.b.jitter=10ms"]).args(&["-t", "2.5"]).right(&["V12"]),
+        control: PLAIN.args(&["-t", "3", "-O", "1"]).right(&["V02"]),
         random: true,
         ..PAIR
     },
     Case {
         rule: "V11",
         name: "a window that grows again after early losses",
-        set: &[LARGE_SEND, LARGE_RECEIVE, "link.b.delay=20ms"],
-        args: &["-t", "3", "-O", "2", "-C", "reno"],
+        // Reno adds a segment each round trip: ten a second.
+        set: &[LARGE_SEND, LARGE_RECEIVE, "link.b.delay=50ms", "link.b.buffer=16MiB"],
+        args: &["-t", "3", "-O", "3", "-C", "reno"],
         planted: PLAIN
-            .set(&["link.b.from.s.loss=0.002"])
-            .deeds(&[Deed::Set { after: Duration::from_millis(2500), link: "link.b", changes: &["loss=0"] }])
+            .set(&["link.b.from.s.loss=0.0003"])
+            .deeds(&[Deed::Set { after: Duration::from_millis(3200), link: "link.b", changes: &["loss=0"] }])
             .right(&["V11"]),
         control: PLAIN.right(&["V02"]),
         random: true,

@@ -18,9 +18,8 @@ pub(super) const CASES: &[Case] = &[
         rule: "V13",
         name: "a policer of 50 Mb/s with a deep bucket",
         topology: "policed",
-        set: &["rate=50M", "burst=2MB"],
         args: &["-t", "5", "-C", "cubic"],
-        planted: PLAIN.right(&["V13"]),
+        planted: PLAIN.set(&["rate=50M", "burst=2MB"]).right(&["V13"]),
         control: PLAIN.set(&["link.b.police_rate=none"]).right(&["V02"]),
         random: true,
         ..PAIR
