@@ -61,7 +61,21 @@ pub struct Request<'a> {
 /// # Errors
 /// The run could not be made or finished; what was measured is in the log.
 pub fn measure(request: &Request<'_>, log: &mut Log<'_>) -> Result<Outcome, ControlError> {
-    measure_with(request, None, log)
+    measure_then(request, log, &mut |_| ())
+}
+
+/// As [`measure`]; `then` is called with the log of a completed run when the server is free again, before the log ends.
+pub(crate) fn measure_then(
+    request: &Request<'_>,
+    log: &mut Log<'_>,
+    then: &mut dyn FnMut(&mut Log<'_>),
+) -> Result<Outcome, ControlError> {
+    begin(request, log);
+    let result = carry_out(request, None, log);
+    if matches!(result, Ok(Outcome::Completed)) {
+        then(log);
+    }
+    end(request, result, log)
 }
 
 /// As [`measure`]; with a gate, the first phase begins when somebody opens it.
@@ -70,6 +84,12 @@ pub(crate) fn measure_with(
     gate: Option<&Gate>,
     log: &mut Log<'_>,
 ) -> Result<Outcome, ControlError> {
+    begin(request, log);
+    let result = carry_out(request, gate, log);
+    end(request, result, log)
+}
+
+fn begin(request: &Request<'_>, log: &mut Log<'_>) {
     log.note(Body::RunStarted(RunStart {
         schema: EVENT_SCHEMA.to_owned(),
         started_at: request.started_at.clone(),
@@ -78,7 +98,17 @@ pub(crate) fn measure_with(
         target: request.host.clone(),
         spec: request.spec.clone(),
     }));
-    let result = Client::connect(request, gate, log).and_then(|mut client| client.run(request, log));
+}
+
+fn carry_out(request: &Request<'_>, gate: Option<&Gate>, log: &mut Log<'_>) -> Result<Outcome, ControlError> {
+    Client::connect(request, gate, log).and_then(|mut client| client.run(request, log))
+}
+
+fn end(
+    request: &Request<'_>,
+    result: Result<Outcome, ControlError>,
+    log: &mut Log<'_>,
+) -> Result<Outcome, ControlError> {
     let (outcome, reason) = match &result {
         Ok(Outcome::Interrupted) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
         Ok(outcome) => (*outcome, None),

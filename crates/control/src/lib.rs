@@ -12,6 +12,7 @@ mod dialogue;
 mod error;
 mod flow_log;
 mod host;
+mod inquiry;
 mod judge;
 mod log;
 mod probe;
@@ -28,6 +29,7 @@ pub use coordinator::{
 };
 pub use error::ControlError;
 pub use host::host_info;
+pub use inquiry::{FollowUp, investigate};
 pub use judge::evidence;
 pub use log::{Log, Sink};
 pub use server::{ClassicPort, News, Policy, Server, ServerConfig, Switch};

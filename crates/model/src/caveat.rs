@@ -64,6 +64,9 @@ pub enum CaveatKind {
     LabGone,
     /// The other end is a program of others: its counters were not read, only what it says of itself.
     ForeignPeer,
+    /// The run was made to answer a question about another one, which the text names: it is short, and paced, sized or
+    /// spread for that question.
+    FollowUp,
     /// Nothing was measured here: the figures are those that another program wrote into a file. Counts that it did not
     /// tell are 0 in the log.
     Imported,

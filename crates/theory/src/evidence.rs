@@ -218,7 +218,8 @@ pub struct Asked {
 pub struct Host {
     /// Processor share of the busiest pump thread, median over time.
     pub thread_share: Option<f64>,
-    /// Share of the time in which a pump thread was ready and had no processor, median over time.
+    /// Share of the time in which a pump thread was ready and had no processor; the mean, since the kernel counts a wait
+    /// when it is over.
     pub thread_wait_share: Option<f64>,
     /// Share of the time in which that thread had 95 % of a core or more.
     pub thread_full_share: Option<f64>,

@@ -13,6 +13,9 @@ use crate::process::{Keeper, Process};
 /// Time for a program to start, and for a client beyond its test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The server's port: trunks hash it.
+const PORT: &str = "5990";
+
 /// What all trials share.
 pub(super) struct Stage {
     /// The program that judges.
@@ -54,14 +57,14 @@ impl Stage {
             _ => None,
         });
         let program = self.linerate.display().to_string();
-        let words = [by.unwrap_or_default(), &[program.as_str(), "serve", "-p", "0", "--json"]].concat();
+        let words = [by.unwrap_or_default(), &[program.as_str(), "serve", "-p", PORT, "--json"]].concat();
         let mut server = Process::start(&self.keeper, &lab.exec(case.to, &words))?;
-        let port = server.find_line(PATIENCE, listening_port)?.to_string();
+        server.find_line(PATIENCE, listening_port)?;
         let mut beside = Vec::new();
         for deed in plant.deeds {
             beside.extend(lab.begin(deed)?);
         }
-        let head = ["test", case.to, "-p", &port, "--upload", "--json"];
+        let head = ["test", case.to, "-p", PORT, "--upload", "--json"];
         let client =
             Process::start(&self.keeper, &lab.on("a", &[&head[..], case.args, plant.args].concat()))?;
         let mut timed = Timed::of(plant.deeds);

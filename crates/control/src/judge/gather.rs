@@ -10,6 +10,7 @@ use linerate_theory::evidence::{
 };
 use linerate_theory::framing::IpVersion;
 use linerate_theory::stats::order::median;
+use linerate_theory::stats::series::mean;
 use linerate_units::{Bitrate, Bytes, Span};
 
 use super::{intervals, steady_intervals};
@@ -336,7 +337,7 @@ impl View<'_> {
         let drops = [host::INTERFACE_DROPS, host::LOCAL_RETRANSMITS].map(|metric| self.sum(side, metric));
         Host {
             thread_share: median(&thread),
-            thread_wait_share: self.median(side, host::THREAD_WAIT),
+            thread_wait_share: mean(&self.series(side, host::THREAD_WAIT)),
             thread_full_share: (!thread.is_empty())
                 .then(|| thread.iter().filter(|share| **share >= FULL).count() as f64 / thread.len() as f64),
             all_cores_share: self.median(side, host::BUSY),

@@ -41,7 +41,7 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
     let counters = windows_are_open(evidence) && constant;
     let sure = if share >= FULL {
         confidence(true, counters)?
-    } else if counters && !any_core_is_full(evidence) {
+    } else if (counters || queue_fills(evidence)) && !any_core_is_full(evidence) {
         Confidence::Probable
     } else {
         return None;
@@ -58,6 +58,12 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
     numbers(Draft::new(Cause::Link, "V02", sure, text), evidence, ceiling, link)
         .remedy("This is the maximum; only a faster link or a larger MTU gives more.")
         .finish()
+}
+
+/// Whether a queue stands before a bottleneck that only this flow's own rate can be: then the rest is what the line or
+/// other traffic took, however uneven.
+fn queue_fills(evidence: &Evidence) -> bool {
+    evidence.queue_stands() && windows_are_open(evidence)
 }
 
 fn slower_link(evidence: &Evidence) -> Option<Finding> {

@@ -59,12 +59,12 @@ pub(crate) const PRIMARY: [Rule; 27] = [
     source_starved::rule,
     pacing::rule,
     slow_start::rule,
+    local_drops::rule,
     damaged_link::rule,
     timeouts::rule,
     trunk_share::rule,
     policer::rule,
     shaper::rule,
-    local_drops::rule,
     reordering::rule,
     ecn::rule,
     congestion::rule,
@@ -77,6 +77,7 @@ pub(crate) const PRIMARY: [Rule; 27] = [
 /// Rules that add to a verdict and never are one while another rule answers.
 pub(crate) const ADDITIONAL: [Rule; 3] = [black_hole::probed, bufferbloat::rule, disturbance::rule];
 
+pub(crate) use policer::rtt_is_flat;
 pub(crate) use unexplained::finding as unexplained;
 
 /// A finding in the making.
@@ -143,6 +144,9 @@ pub(crate) const FULL_CORE: f64 = 0.95;
 /// Share of the time from which waiting for a processor counts.
 const STARVED: f64 = 0.2;
 
+/// Share of the time in which a thread that is never idle runs or waits; the rest is the blur of counting.
+const NEVER_IDLE: f64 = 0.85;
+
 /// Share of a core from which a thread on a crowded host is the one that suffers.
 const CROWDED_THREAD: f64 = 0.2;
 
@@ -161,7 +165,7 @@ pub(crate) fn core_is_full(host: &Host) -> bool {
 /// Whether a thread was never idle although it had not all of a core: something else runs there, or a quota holds it.
 pub(crate) fn is_starved(host: &Host) -> bool {
     let waits = host.thread_wait_share.filter(|wait| *wait >= STARVED);
-    host.thread_share.zip(waits).is_some_and(|(runs, waits)| runs + waits >= FULL_CORE)
+    host.thread_share.zip(waits).is_some_and(|(runs, waits)| runs + waits >= NEVER_IDLE)
 }
 
 /// Buffers and windows below this hold a flow back at every round trip, however short: every few segments it waits.

@@ -44,7 +44,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 
 /// Whether the round trip under load stays at its base: in nineteen of twenty probes, or, where hosts or an emulated
 /// network were late by themselves, in half of them.
-pub(super) fn rtt_is_flat(evidence: &Evidence) -> Option<bool> {
+pub(crate) fn rtt_is_flat(evidence: &Evidence) -> Option<bool> {
     let base = evidence.base_rtt_s()?;
     let probes = if is_disturbed(evidence) { evidence.rtt.loaded_p50_s } else { evidence.rtt.loaded_p95_s };
     let loaded = probes.or(evidence.rtt.mean_s)?;

@@ -1,7 +1,6 @@
 //! Causes at the two ends: windows, buffers, applications, processors, pace.
 
 use super::super::case::{Case, Deed, PAIR, PLAIN};
-use super::{LARGE_RECEIVE, LARGE_SEND};
 
 /// A path of 100 Mb/s and 20 ms: 250 kB.
 const LONG: &[&str] = &["link.b.rate=100M", "link.b.delay=10ms"];
@@ -42,8 +41,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: "V06",
         name: "a send buffer of a quarter of the path",
-        set: LONG,
-        planted: PLAIN.set(&["host.a.sysctl.ipv4.tcp_wmem=4096 65536 65536"]).right(&["V06"]),
+        set: &["link.b.rate=100M", "link.b.delay=20ms"],
+        planted: PLAIN.set(&["host.a.sysctl.ipv4.tcp_wmem=4096 131072 131072"]).right(&["V06"]),
         control: PLAIN.right(&["V02"]),
         ..PAIR
     },
@@ -83,21 +82,20 @@ pub(super) const CASES: &[Case] = &[
             "host.b.sysctl.ipv4.tcp_rmem=4096 131072 268435456",
             "link.a.rate=10G",
             "link.b.delay=100ms",
-            "link.b.buffer=64MiB",
         ],
         args: &["-C", "reno"],
         // Ten segments double eleven times to 1.2 Gb/s.
-        planted: PLAIN.set(&["link.b.rate=10G"]).args(&["-t", "2.3"]).right(&["V10"]),
-        control: PLAIN.set(&["link.b.rate=100M"]).args(&["-t", "4", "-O", "4"]).right(&["V02"]),
+        planted: PLAIN.set(&["link.b.rate=10G", "link.b.buffer=64MiB"]).args(&["-t", "2.3"]).right(&["V10"]),
+        control: PLAIN.set(&["link.b.rate=100M"]).args(&["-t", "4", "-O", "3"]).right(&["V02"]),
         ..PAIR
     },
     Case {
         rule: "V25",
-        name: "a sender whose interface holds two packets",
-        set: &["link.a.card=false", "link.b.rate=none", "link.b.delay=10ms"],
+        name: "a sender whose interface holds ten frames",
+        set: &["link.a.card=false", "link.b.rate=100M", "link.b.delay=10ms"],
         args: &["-t", "4", "-C", "reno", "-P", "4"],
         planted: PLAIN
-            .deeds(&[Deed::Before("a", &["ip", "link", "set", "eth0", "txqueuelen", "2"])])
+            .deeds(&[Deed::Before("a", &["ip", "link", "set", "eth0", "txqueuelen", "10"])])
             .right(&["V25"]),
         control: PLAIN.right(&["V02"]),
         random: true,

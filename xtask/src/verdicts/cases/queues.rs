@@ -8,7 +8,9 @@ pub(super) const CASES: &[Case] = &[
         rule: "V13",
         name: "a policer of 100 Mb/s",
         topology: "policed",
-        args: &["-t", "5", "-C", "cubic"],
+        set: &["link.b.rate=400M"],
+        // One run of TCP that saws below a policer cannot tell it from a short queue; datagrams can.
+        args: &["-t", "3", "-C", "cubic", "--investigate"],
         planted: PLAIN.right(&["V13"]),
         control: PLAIN.set(&["link.b.police_rate=none"]).right(&["V02"]),
         random: true,
@@ -18,7 +20,9 @@ pub(super) const CASES: &[Case] = &[
         rule: "V13",
         name: "a policer of 50 Mb/s with a deep bucket",
         topology: "policed",
-        args: &["-t", "5", "-C", "cubic"],
+        set: &["link.b.rate=400M"],
+        // One run of TCP that saws below a policer cannot tell it from a short queue; datagrams can.
+        args: &["-t", "3", "-C", "cubic", "--investigate"],
         planted: PLAIN.set(&["rate=50M", "burst=2MB"]).right(&["V13"]),
         control: PLAIN.set(&["link.b.police_rate=none"]).right(&["V02"]),
         random: true,
@@ -27,7 +31,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: "V14",
         name: "a shaper of 100 Mb/s",
-        set: &["link.b.delay=2ms"],
+        set: &["link.b.rate=300M", "link.b.delay=2ms"],
         planted: PLAIN.set(&["link.b.from.s.shape_rate=100M"]).right(&["V14"]),
         control: PLAIN.right(&["V02"]),
         ..PAIR
