@@ -28,7 +28,16 @@ pub fn run(
     let mut listener = Listener(on);
     let mut log = Log::new(run_name().map_err(ControlError::Local)?, vec![&mut listener]);
     let spec = spec.clone();
-    let request = Request { host, port, spec, world: World::Hosts, started_at: now(), witness: None, stop };
+    let request = Request {
+        host,
+        port,
+        spec,
+        world: World::Hosts,
+        started_at: now(),
+        witness: None,
+        dialogue_mss: None,
+        stop,
+    };
     measure(&request, &mut log)?;
     Ok(log.into_record())
 }

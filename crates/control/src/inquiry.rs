@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use linerate_model::{Body, CaveatKind, Direction, Finding, Inquiry, Outcome, RunRecord, TestSpec};
-use linerate_theory::inquiry::{Conclusion, Question, Reply, Trial, questions};
+use linerate_theory::inquiry::{Conclusion, Question, Reply, Topic, Trial, questions};
 use linerate_theory::{Evidence, diagnose};
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -11,6 +11,9 @@ use crate::client::{Request, measure_then};
 use crate::error::ControlError;
 use crate::judge;
 use crate::log::Log;
+
+/// A segment that every path takes (RFC 9293 section 3.7.1).
+const SMALL_SEGMENT: u32 = 536;
 
 /// A run that answers a question: a log of its own, and its start by the wall clock, RFC 3339.
 pub struct FollowUp<'a> {
@@ -110,6 +113,7 @@ impl Asked<'_> {
             world: self.request.world,
             started_at,
             witness: self.request.witness,
+            dialogue_mss: (self.question.topic == Topic::Sizes).then_some(SMALL_SEGMENT),
             stop: self.request.stop,
         };
         let text = format!("asked by run {}: {}", self.run, self.question.because);

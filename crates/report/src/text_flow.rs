@@ -66,7 +66,7 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
 fn inquired(inquiry: &Inquiry) -> String {
     let runs: Vec<String> = inquiry.runs.iter().map(|run| run.chars().take(8).collect()).collect();
     let kept = if runs.is_empty() { String::new() } else { format!(" (runs {})", runs.join(", ")) };
-    format!("{}: {}{kept}", inquiry.because, inquiry.answer)
+    format!("{} {}{kept}", inquiry.because, inquiry.answer)
 }
 
 /// The count of a sender whose receiver is not in the file.

@@ -17,6 +17,8 @@ const VANISHED: f64 = 0.9;
 /// Rate of the probes: a hundred packets a second and more.
 const RATE: f64 = 2e6;
 const SECONDS: f64 = 0.3;
+/// Probes that may fail.
+const FAILURES: usize = 2;
 /// Halvings that reach a byte from any size that Ethernet has.
 const MOST: usize = 20;
 
@@ -36,14 +38,18 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
     })
 }
 
-/// The smallest, the largest, then the middle between what passed and what vanished.
+/// The smallest, the largest, then the middle between what passed and what vanished. A probe that failed is repeated.
 pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
     let (least, most) = bounds(evidence)?;
-    let bytes = match replies.len() {
-        0 => least,
-        1 if passes(&replies[0])? => most,
-        2.. if replies.len() < MOST && !passes(&replies[1])? => {
-            let (passed, vanished) = bracket(replies)?;
+    let known = known(replies);
+    if replies.len() - known.len() > FAILURES {
+        return None;
+    }
+    let bytes = match known[..] {
+        [] => least,
+        [(_, true)] => most,
+        [_, (_, false), ..] if known.len() < MOST => {
+            let (passed, vanished) = bracket(&known)?;
             (vanished - passed > 1.0).then(|| f64::midpoint(passed, vanished).floor())?
         }
         _ => return None,
@@ -82,30 +88,31 @@ fn passes(reply: &Reply) -> Option<bool> {
     }
 }
 
+/// Payloads whose fate is known, and whether they passed, in the order of the replies.
+fn known(replies: &[Reply]) -> Vec<(f64, bool)> {
+    replies.iter().filter_map(|reply| Some((reply.trial.length_bytes?, passes(reply)?))).collect()
+}
+
 /// The largest payload that passed, and the smallest that vanished.
-fn bracket(replies: &[Reply]) -> Option<(f64, f64)> {
-    let sizes = |passed: bool| {
-        let fitting = replies.iter().filter(move |reply| passes(reply) == Some(passed));
-        fitting.filter_map(|reply| reply.trial.length_bytes)
-    };
-    // An answer that is missing would otherwise be asked for again and again.
-    replies.iter().all(|reply| passes(reply).is_some()).then_some(())?;
-    Some((sizes(true).reduce(f64::max)?, sizes(false).reduce(f64::min)?))
+fn bracket(known: &[(f64, bool)]) -> Option<(f64, f64)> {
+    let of = |fate: bool| known.iter().filter(move |(_, passed)| *passed == fate).map(|(bytes, _)| *bytes);
+    Some((of(true).reduce(f64::max)?, of(false).reduce(f64::min)?))
 }
 
 pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
-    match replies {
-        [small, ..] if passes(small) == Some(false) => {
+    let known = known(replies);
+    match known[..] {
+        [(_, false), ..] => {
             return Conclusion::open("small datagrams vanish too: their size is not what decides");
         }
-        [_, large, ..] if passes(large) == Some(true) => {
+        [_, (_, true), ..] => {
             return Conclusion::open(
                 "datagrams of full size pass: something else drops the connections' data",
             );
         }
         _ => {}
     }
-    let Some((passed, vanished)) = bracket(replies) else {
+    let Some((passed, vanished)) = bracket(&known) else {
         return Conclusion::open("the probes could not be measured");
     };
     let headers = headers_bytes(evidence);
@@ -114,7 +121,12 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         .with("largest_packet_bytes", Some(largest))
         .with("smallest_lost_bytes", Some(lost));
     let of_tcp = evidence.headers().total_bytes();
-    let text = format!("Packets above {largest:.0} bytes vanish without a word to the sender.");
+    let above = if lost - largest > 1.0 {
+        format!("Packets of {lost:.0} bytes vanish, those of {largest:.0} pass")
+    } else {
+        format!("Packets above {largest:.0} bytes vanish")
+    };
+    let text = format!("{above}, without a word to the sender.");
     let finding = Draft::new(Cause::Mtu, "V15", Confidence::Confirmed, text)
         .remedy(format!(
             "Let ICMP through, or use segments of {:.0} bytes at most (--set-mss {:.0}), or net.ipv4.tcp_mtu_probing=1.",
@@ -159,12 +171,22 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_failed_ends_the_search() {
+    fn a_probe_that_failed_is_repeated_and_three_end_the_search() {
         let evidence = stalled();
-        let small = datagrams(next(&evidence, &[]).unwrap(), 0.0, 0.0);
-        let mut large = datagrams(next(&evidence, std::slice::from_ref(&small)).unwrap(), 1.0, 0.0);
-        large.evidence = None;
-        assert_eq!(next(&evidence, &[small.clone(), large.clone()]), None);
-        assert_eq!(conclude(&evidence, &[small, large]).finding, None);
+        let failed = |replies: &[Reply]| Reply {
+            trial: next(&evidence, replies).unwrap(),
+            evidence: None,
+            intervals_bps: Vec::new(),
+        };
+        let mut replies = vec![datagrams(next(&evidence, &[]).unwrap(), 0.0, 0.0)];
+        replies.push(failed(&replies));
+        assert_eq!(replies[1].trial, next(&evidence, &replies).unwrap(), "the same size again");
+        replies.push(datagrams(next(&evidence, &replies).unwrap(), 1.0, 0.0));
+        replies.push(failed(&replies));
+        replies.push(failed(&replies));
+        assert_eq!(next(&evidence, &replies), None);
+        let conclusion = conclude(&evidence, &replies);
+        assert_eq!(conclusion.evidence["largest_packet_bytes"], 576.0);
+        assert_eq!(conclusion.evidence["smallest_lost_bytes"], 1500.0);
     }
 }

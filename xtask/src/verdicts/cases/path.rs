@@ -64,7 +64,19 @@ pub(super) const CASES: &[Case] = &[
         args: &["-t", "4", "-O", "1", "-C", "cubic", "-P", "3", "--cport", "41000"],
         planted: PLAIN.right(&["V17"]),
         // One line of that rate: what three connections leave of it is even enough.
-        control: PLAIN.set(&["link.trunk.members=1", "link.trunk.rate=100M"]).right(&["V02"]),
+        control: PLAIN.set(&["link.trunk.members=1"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V17",
+        name: "one connection on one of two members, investigated",
+        topology: "trunk-2x1g",
+        to: "c",
+        set: &["link.trunk.rate=100M", "link.a.rate=1G"],
+        args: &["-t", "3", "-C", "cubic", "--investigate"],
+        planted: PLAIN.right(&["V17"]),
+        control: PLAIN.set(&["link.trunk.members=1"]).right(&["V02"]),
+        random: true,
         ..PAIR
     },
     Case {

@@ -29,6 +29,18 @@ pub(super) const CASES: &[Case] = &[
         ..PAIR
     },
     Case {
+        rule: "V19",
+        name: "a queue of thirteen packets before 100 Mb/s, investigated",
+        topology: "trunk-2x1g",
+        to: "c",
+        set: &["link.a.rate=1G", "link.trunk.members=1", "link.trunk.rate=100M", "link.trunk.delay=10ms"],
+        args: &["-t", "4", "-C", "cubic", "--investigate"],
+        planted: PLAIN.set(&["link.trunk.buffer=20kB"]).right(&["V19"]),
+        control: PLAIN.right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
         rule: "V14",
         name: "a shaper of 100 Mb/s",
         set: &["link.b.rate=300M", "link.b.delay=2ms"],
