@@ -58,8 +58,9 @@ impl Row {
         let Ok(answer) = &trial.answer else { return Fate::Lost };
         match answer.named.as_str() {
             named if self.right.contains(&named) => Fate::Right,
-            UNKNOWN => Fate::Unknown,
-            "V26" => Fate::Lost,
+            UNKNOWN if !answer.disturbed => Fate::Unknown,
+            // What a run calls a disturbed measurement itself is no name for a cause.
+            _ if answer.disturbed => Fate::Lost,
             _ => Fate::Wrong,
         }
     }
@@ -213,7 +214,7 @@ mod tests {
                 named: (*named).to_owned(),
                 found: vec![(*named).to_owned()],
                 text: String::new(),
-                disturbed: false,
+                disturbed: *named == "V26",
                 bitrate_bps: None,
                 caveats: Vec::new(),
             };
@@ -229,6 +230,15 @@ mod tests {
         let shares = [Fate::Right, Fate::Unknown, Fate::Wrong, Fate::Lost].map(|fate| matrix.share(fate));
         assert_eq!(shares, [0.4, 0.2, 0.2, 0.2]);
         assert_eq!(matrix.misses().len(), 3);
+    }
+
+    #[test]
+    fn a_wrong_name_from_a_disturbed_measurement_is_lost_and_a_right_one_right() {
+        let mut lost = row(&["V04"], &["V04", "V20"]);
+        for trial in &mut lost.trials {
+            trial.answer.as_mut().unwrap().disturbed = true;
+        }
+        assert_eq!((lost.count(Fate::Right), lost.count(Fate::Lost), lost.count(Fate::Wrong)), (1, 1, 0));
     }
 
     #[test]

@@ -91,11 +91,11 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         rule: "V25",
-        name: "a sender whose interface holds ten frames",
+        name: "a sender whose interface holds two frames",
         set: &["link.a.card=false", "link.b.rate=100M", "link.b.delay=10ms"],
         args: &["-t", "4", "-C", "reno", "-P", "4"],
         planted: PLAIN
-            .deeds(&[Deed::Before("a", &["ip", "link", "set", "eth0", "txqueuelen", "10"])])
+            .deeds(&[Deed::Before("a", &["ip", "link", "set", "eth0", "txqueuelen", "2"])])
             .right(&["V25"]),
         control: PLAIN.right(&["V02"]),
         random: true,
