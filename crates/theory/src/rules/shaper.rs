@@ -9,6 +9,8 @@ use crate::phrase;
 
 /// Constancy of a shaped rate.
 const CONSTANT: f64 = 0.03;
+/// Constancy where a queue stands and the mean is a standard rate: the rest is what busy hosts make of it.
+const UNEVEN: f64 = 0.10;
 /// Loss that the overflow of a shaper's queue may cause; more is another cause.
 const OVERFLOW: f64 = 0.01;
 /// A thread with this much of a core may hold the rate by itself.
@@ -50,7 +52,9 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
         && !any_core_is_full(evidence)
         && !rate_was_asked_for(evidence)
         && (!link_full::own_link_is_full(evidence) || is_the_stated_rate(evidence));
-    let constant = evidence.is_constant(CONSTANT) == Some(true);
+    // Behind a standing queue nothing but its own rate brings a mean to that of a standard.
+    let certain = standard(evidence).is_some() && evidence.queue_stands();
+    let constant = evidence.is_constant(if certain { UNEVEN } else { CONSTANT }) == Some(true);
     let queued = link_full::queue_was_seen(evidence);
     let little_loss = evidence.loss().is_none_or(|loss| loss <= OVERFLOW);
     let at_ease = hosts_have_room(evidence, BUSY_THREAD);
@@ -112,6 +116,19 @@ mod tests {
         let mut evidence = shaped(100e6);
         evidence.tcp.receiver_window_share = Some(0.9);
         assert!(rule(&evidence).is_some());
+    }
+
+    #[test]
+    fn a_standard_rate_behind_a_standing_queue_may_be_uneven() {
+        let mut evidence = shaped(100e6);
+        let uneven = |rate: f64| [0.95 * rate, 1.05 * rate].repeat(45);
+        evidence.outcome.intervals_bps = uneven(95.6e6);
+        assert!(rule(&evidence).is_some());
+        evidence.rtt.loaded_p50_s = Some(0.0001);
+        assert_eq!(rule(&evidence), None, "no queue");
+        let mut other = shaped(370e6);
+        other.outcome.intervals_bps = uneven(354e6);
+        assert_eq!(rule(&other), None, "no standard rate");
     }
 
     #[test]
