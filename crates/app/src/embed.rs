@@ -35,7 +35,7 @@ pub fn run(
         world: World::Hosts,
         started_at: now(),
         witness: None,
-        dialogue_mss: None,
+        dialogue_segment: None,
         stop,
     };
     measure(&request, &mut log)?;

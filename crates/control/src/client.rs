@@ -53,7 +53,7 @@ pub struct Request<'a> {
     /// Who sees the packets between the hosts, in an emulated network.
     pub witness: Option<&'a dyn Witness>,
     /// Largest segment of the dialogue; absent leaves it to the kernel. A small one gets through where full ones vanish.
-    pub dialogue_mss: Option<u32>,
+    pub dialogue_segment: Option<u32>,
     /// Set by a signal: end early and keep what was measured.
     pub stop: &'a AtomicBool,
 }
@@ -154,9 +154,9 @@ impl<'g> Client<'g> {
         let socket = SocketOptions {
             local: spec.socket.bind_address,
             device: spec.socket.bind_device.clone(),
-            mss: request.dialogue_mss,
             ..SocketOptions::default()
-        };
+        }
+        .with_segment(request.dialogue_segment);
         let connected = connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT })?;
         let local = connected.stream.local_addr().ok().map(|address| address.ip());
         let here = host_info(local);

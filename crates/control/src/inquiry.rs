@@ -2,7 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use linerate_model::{Body, CaveatKind, Direction, Finding, Inquiry, Outcome, RunRecord, TestSpec};
+use linerate_model::{
+    Body, CaveatKind, Direction, Finding, Inquiry, Outcome, RunRecord, TestSpec, Variation,
+};
 use linerate_theory::inquiry::{Conclusion, Question, Reply, Topic, Trial, questions};
 use linerate_theory::{Evidence, diagnose};
 use linerate_units::{Bitrate, Bytes, Span};
@@ -113,7 +115,7 @@ impl Asked<'_> {
             world: self.request.world,
             started_at,
             witness: self.request.witness,
-            dialogue_mss: (self.question.topic == Topic::Sizes).then_some(SMALL_SEGMENT),
+            dialogue_segment: (self.question.topic == Topic::Sizes).then_some(SMALL_SEGMENT),
             stop: self.request.stop,
         };
         let text = format!("asked by run {}: {}", self.run, self.question.because);
@@ -134,29 +136,16 @@ fn reply(trial: Trial, record: &RunRecord, completed: bool) -> Reply {
 
 /// The specification of a further run: that of the first, but for what the trial says.
 fn spec_of(first: &TestSpec, direction: Direction, trial: &Trial) -> TestSpec {
-    let mut spec = first.clone();
-    let each = |rate: Option<f64>| rate.and_then(|rate| Bitrate::from_bps(rate / f64::from(trial.streams)));
-    let traffic = &mut spec.traffic;
-    traffic.udp = trial.udp;
-    traffic.mptcp &= !trial.udp;
-    traffic.upload = direction == Direction::Upload;
-    traffic.download = direction == Direction::Download;
-    traffic.bidir = false;
-    traffic.duration = Span::from_secs_f64(trial.seconds);
-    (traffic.bytes, traffic.blocks, traffic.until, traffic.omit) = (None, None, None, None);
-    traffic.streams = trial.streams;
-    traffic.rate = each(trial.offered_bps);
-    traffic.fq_rate = trial.pace_bps.and_then(Bitrate::from_bps);
-    traffic.no_latency = !trial.latency;
-    spec.socket.source_port = None;
-    if trial.udp {
-        traffic.length = trial.length_bytes.map(|bytes| Bytes::new(bytes as u64));
-        traffic.read_rate = None;
-        let socket = &mut spec.socket;
-        (socket.mss, socket.congestion, socket.zerocopy, socket.window) = (None, None, None, None);
-        socket.no_delay = false;
-    }
-    spec
+    first.varied(&Variation {
+        udp: trial.udp,
+        direction,
+        streams: trial.streams,
+        duration: Span::from_secs_f64(trial.seconds).unwrap_or(Span::from_secs(1)),
+        each: trial.offered_bps.and_then(|rate| Bitrate::from_bps(rate / f64::from(trial.streams))),
+        pace: trial.pace_bps.and_then(Bitrate::from_bps),
+        datagram: trial.length_bytes.map(|bytes| Bytes::new(bytes as u64)),
+        latency: trial.latency,
+    })
 }
 
 /// The verdict after the runs: it says on what it rests, and the first one stands beside it.
@@ -193,6 +182,7 @@ mod tests {
         first.traffic.blocks = Some(7);
         first.traffic.length = Some(Bytes::new(1 << 20));
         first.socket.congestion = Some("reno".to_owned());
+        first.socket.no_delay = true;
         first.socket.source_port = Some(4000);
         first.socket.dscp = Some(46);
         let tcp = spec_of(&first, Direction::Download, &trial(false));

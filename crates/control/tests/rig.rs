@@ -117,7 +117,7 @@ fn stranger(to: &Agent) -> RunRecord {
         world: World::Hosts,
         started_at: String::new(),
         witness: None,
-        dialogue_mss: None,
+        dialogue_segment: None,
         stop: &AtomicBool::new(false),
     };
     measure(&request, &mut log).unwrap();

@@ -32,7 +32,7 @@ pub use settings::{Effective, SideSettings};
 pub use size::{SizeCurve, SizeFit, SizePoint, TimeInterval};
 pub use spec::{
     Direction, HostKnobs, Limit, MessageMode, SizeList, SocketKnobs, SpecError, Sweep, TestSpec, Traffic,
-    Transport, TrialSequence, ZeroCopy,
+    Transport, TrialSequence, Variation, ZeroCopy,
 };
 pub use tally::{
     Books, Digest, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally, Tally, UdpTally,

@@ -73,7 +73,7 @@ pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, Option<String>)
         spec: wish.spec,
         world: if lab.is_some() { World::Lab } else { World::Hosts },
         started_at: now(),
-        dialogue_mss: None,
+        dialogue_segment: None,
         witness: lab.as_ref().map(|lab| lab as &dyn Witness),
         stop: signals.stop(),
     };

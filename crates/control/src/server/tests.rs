@@ -155,7 +155,7 @@ impl Serving {
             world: World::Hosts,
             started_at: String::new(),
             witness: None,
-            dialogue_mss: None,
+            dialogue_segment: None,
             stop: &AtomicBool::new(false),
         };
         measure(&request, &mut log).unwrap();

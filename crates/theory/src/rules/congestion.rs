@@ -31,18 +31,20 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 
 /// Whether the flow loses packets in the network and its rate is what the loss model makes of them.
 pub(super) fn loss_limits(evidence: &Evidence) -> bool {
-    let modelled = evidence
-        .outcome
-        .goodput_bps
-        .zip(model_bps(evidence))
-        .is_some_and(|(goodput, model)| (1.0 / MODEL_FACTOR..=MODEL_FACTOR).contains(&(goodput / model)));
     evidence.transport == Transport::Tcp
-        && modelled
+        && follows_the_law(evidence)
         && windows_are_open(evidence)
         && !local_drops::holds(evidence)
         && !reordering::holds(evidence)
         && !link_full::own_link_is_full(evidence)
         && !rate_was_asked_for(evidence)
+}
+
+/// Whether the rate is what the flow's congestion control makes of the loss. Where losses come in bursts, as before a
+/// policer, it is higher: one back-off answers many of them.
+pub(super) fn follows_the_law(evidence: &Evidence) -> bool {
+    let rates = evidence.outcome.goodput_bps.zip(model_bps(evidence));
+    rates.is_some_and(|(goodput, model)| (1.0 / MODEL_FACTOR..=MODEL_FACTOR).contains(&(goodput / model)))
 }
 
 /// The rate that the flow's congestion control makes of the loss.

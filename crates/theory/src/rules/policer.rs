@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, link_full, local_drops, rate_was_asked_for, windows_are_open};
+use super::{Draft, congestion, link_full, local_drops, rate_was_asked_for, windows_are_open};
 use crate::evidence::{Evidence, Host};
 use crate::phrase;
 
@@ -25,6 +25,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let explained = link_full::own_link_is_full(evidence)
         || rate_was_asked_for(evidence)
         || local_drops::holds(evidence)
+        || congestion::follows_the_law(evidence)
         || !windows_are_open(evidence);
     if !lossy || !burst || !steady || !rtt_is_flat(evidence)? || explained {
         return None;
@@ -69,11 +70,13 @@ mod tests {
 
     #[test]
     fn without_one_of_the_signs_it_is_not() {
-        let controls: [fn(&mut Evidence); 4] = [
+        let controls: [fn(&mut Evidence); 6] = [
             |evidence| evidence.outcome.early_over_steady = Some(1.0),
             |evidence| evidence.rtt.loaded_p95_s = Some(0.080),
             |evidence| evidence.tcp.retransmits = Some(0.0),
-            |evidence| evidence.outcome.intervals_bps = vec![5e6, 25e6, 5e6, 25e6],
+            |evidence| evidence.outcome.intervals_bps = [20e6, 20e6, 60e6, 60e6].repeat(22),
+            |evidence| evidence.outcome.intervals_bps.truncate(6),
+            |evidence| evidence.tcp.retransmits = evidence.tcp.retransmits.map(|lost| lost / 1.9),
         ];
         for control in controls {
             let mut evidence = policed();

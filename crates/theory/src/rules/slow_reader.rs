@@ -10,6 +10,8 @@ use crate::phrase;
 const HELD: f64 = 0.25;
 /// How close the goodput comes to the rate of reading.
 const CLOSE: f64 = 0.05;
+/// Share of the receive buffer below which nothing waits.
+const EMPTY: f64 = 0.1;
 /// A reader with this much of a core is limited by it.
 const BUSY_CORE: f64 = 0.8;
 
@@ -52,9 +54,11 @@ pub(super) fn queue_is_full(evidence: &Evidence) -> bool {
         return false;
     }
     let happened = |count: Option<f64>| count.is_some_and(|count| count > 0.0);
+    // A window as small as its buffer closes at the first delay of a busy host, and opens again: that happens, and
+    // half of the time nothing waits.
+    let mostly_empty = windows.queue_median_share.is_some_and(|share| share < EMPTY);
     windows.queue_median_share.is_some_and(|share| share > 0.5)
-        || happened(windows.zero_windows)
-        || happened(windows.pruned)
+        || (!mostly_empty && (happened(windows.zero_windows) || happened(windows.pruned)))
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ pub(super) fn carry_out(
         world: if witness.is_some() { World::Lab } else { World::Hosts },
         started_at: String::new(),
         witness: witness.map(|witness| witness as &dyn Witness),
-        dialogue_mss: None,
+        dialogue_segment: None,
         stop,
     };
     // Whatever becomes of one job, its coordinator hears that it is over.
