@@ -86,7 +86,7 @@ pub struct Conclusion {
 /// The questions that are worth their time after this run, the most telling first.
 #[must_use]
 pub fn questions(evidence: &Evidence, diagnosis: &Diagnosis) -> Vec<Question> {
-    let asked = [sizes::question, policing::question, pacing::question, ports::question];
+    let asked = [sizes::question, ports::question, policing::question, pacing::question];
     asked.into_iter().filter_map(|question| question(evidence, diagnosis)).collect()
 }
 
@@ -189,6 +189,14 @@ mod tests {
         let mut slower = full_gigabit();
         slower.link.link_bps = Some(10e9);
         assert_eq!(topics(&slower), [Topic::Ports]);
+        slower.outcome.goodput_bps = Some(870e6);
+        slower.outcome.intervals_bps = vec![700e6, 941e6, 941e6];
+        slower.tcp.retransmits = Some(3.0);
+        assert_eq!(
+            topics(&slower),
+            [Topic::Ports, Topic::Policing],
+            "nearly a gigabit, which nobody has named"
+        );
     }
 
     #[test]

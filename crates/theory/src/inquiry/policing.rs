@@ -21,6 +21,9 @@ const BELOW: f64 = 0.9;
 const CLEAN: f64 = 0.005;
 /// Share of the rate by which an interval must exceed it to be part of the bucket.
 const ABOVE_RATE: f64 = 1.02;
+/// Rise of the smoothed round trip that a busy host does not make, as a share of the smallest one and in seconds.
+const WAITED_SHARE: f64 = 0.25;
+const WAITED_S: f64 = 0.005;
 /// Share of a committed rate that a sender should shape to.
 const CONFORMING: f64 = 0.98;
 const SECONDS: f64 = 2.0;
@@ -102,6 +105,8 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     let (Some(rate), Some(flat)) = (steady_bps(above), above.evidence.as_ref().and_then(rtt_is_flat)) else {
         return Conclusion::open("the datagrams above the rate could not be measured");
     };
+    // Probes have ports of their own, and may take another member of a bundle than the flow does.
+    let flat = flat && !tcp_waited(evidence);
     let below = is_below(replies).then(|| replies.last()).flatten();
     let loss_below = below.and_then(Reply::loss);
     let loss = above.loss().unwrap_or(0.0);
@@ -121,7 +126,9 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
             loss_below.map_or_else(|| "an unknown share".to_owned(), phrase::percent),
         ));
     }
-    let waits = above.evidence.as_ref().and_then(Evidence::rtt_rise_s).unwrap_or(0.0);
+    let of_probes = above.evidence.as_ref().and_then(Evidence::rtt_rise_s).unwrap_or(0.0);
+    let of_tcp = evidence.rtt.mean_s.zip(evidence.rtt.min_s).map_or(0.0, |(mean, least)| mean - least);
+    let waits = if tcp_waited(evidence) { of_probes.max(of_tcp) } else { of_probes };
     let answer = base(format!(
         "of datagrams at {} {} came through, {} lost, {} later than at rest; at {} of that {} lost",
         phrase::rate(above.trial.offered_bps.unwrap_or(0.0)),
@@ -136,6 +143,12 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         (true, None) => policer(answer, evidence, above, rate),
         (false, link) => delayed(answer, rate, waits, link),
     }
+}
+
+/// Whether the packets of the first run waited by its own kernel's account.
+fn tcp_waited(evidence: &Evidence) -> bool {
+    let rise = evidence.rtt.mean_s.zip(evidence.rtt.min_s).map(|(mean, least)| (mean - least, least));
+    rise.is_some_and(|(rise, least)| rise >= (WAITED_SHARE * least).max(WAITED_S))
 }
 
 fn never_too_many(replies: &[Reply]) -> Conclusion {
@@ -256,6 +269,16 @@ mod tests {
         let (offered, conclusion) = found(1e8 * 1472.0 / 1538.0, 0.0, 0.0);
         assert_eq!(offered[..2], [80e6, 160e6]);
         assert_eq!(conclusion.finding.unwrap().rule, "V19");
+    }
+
+    #[test]
+    fn a_queue_that_only_the_flow_itself_saw_counts() {
+        let mut evidence = long_lossy();
+        evidence.outcome.goodput_bps = Some(40e6);
+        evidence.rtt.mean_s = Some(0.060);
+        let above = datagrams(next(&evidence, &[]).unwrap(), 0.125, 0.0);
+        let below = datagrams(next(&evidence, std::slice::from_ref(&above)).unwrap(), 0.0, 0.0);
+        assert_eq!(conclude(&evidence, &[above, below]).finding.unwrap().rule, "V14");
     }
 
     #[test]

@@ -6,12 +6,14 @@ use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
 use crate::diagnose::Diagnosis;
 use crate::evidence::{Evidence, Transport};
 use crate::rules::{Draft, any_core_is_full};
-use crate::{phrase, trunk};
+use crate::{ethernet, phrase, trunk};
 
 /// Connections of the trial: of eight, two members are seen with 99 %.
 const CONNECTIONS: u32 = 16;
 /// How much faster all together are than one alone on one link: not at all, but for what one alone left unused.
 const ONE_LINK: f64 = 1.25;
+/// Share of a link's ceiling from which an unexplained rate may be that of the link.
+const NEARLY: f64 = 0.9;
 /// Largest bundle that is considered.
 const MOST_MEMBERS: u32 = 16;
 /// Likelihood below that of the best number at which another one is left out: 95 % of a chi-square of one degree.
@@ -20,9 +22,11 @@ const SECONDS: f64 = 3.0;
 
 /// Asked where the few connections of a flow end at the rate of a link that is slower than the host's.
 pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
-    let link = diagnosis.primary.evidence.get("link_bps").copied();
-    let slower = verdict_is(diagnosis, &["V02"])
-        && link.is_some_and(|link| evidence.line_rate_bps().is_none_or(|own| link < own));
+    let named =
+        diagnosis.primary.evidence.get("link_bps").copied().filter(|_| verdict_is(diagnosis, &["V02"]));
+    let unsure = verdict_is(diagnosis, &["V99", "V01"]);
+    let link = named.or_else(|| near_link(evidence).filter(|_| unsure));
+    let slower = link.is_some_and(|link| evidence.line_rate_bps().is_none_or(|own| link < own));
     let few = evidence.streams() <= 5.0;
     if evidence.transport != Transport::Tcp || !few || !(slower || verdict_is(diagnosis, &["V17"])) {
         return None;
@@ -35,6 +39,14 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
             ("they are not", "one link, or a bundle that hashes addresses only"),
         ],
     })
+}
+
+/// The standard link at whose rate the flow nearly is.
+fn near_link(evidence: &Evidence) -> Option<f64> {
+    let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
+    let found =
+        ethernet::inferred_link(evidence.outcome.goodput_bps?, packet, &headers, evidence.tags(), NEARLY);
+    found.map(|link| link.bps)
 }
 
 /// One run of many connections, whose ports the system chooses.

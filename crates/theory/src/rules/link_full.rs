@@ -12,6 +12,8 @@ const FULL: f64 = 0.98;
 const NEARLY: f64 = 0.93;
 /// Intervals of a full link vary less than this.
 const CONSTANT: f64 = 0.02;
+/// And those of a slower one with a queue before it less than this: the rest is what busy hosts make of it.
+const UNEVEN: f64 = 0.10;
 /// A thread with this much of a core may itself be the limit.
 const BUSY_THREAD: f64 = 0.85;
 
@@ -77,8 +79,9 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
     )?;
     let known = evidence.line_rate_bps();
     let slower = known.is_none_or(|own| found.bps < own);
+    let limit = if queue_fills(evidence) { UNEVEN } else { CONSTANT };
     let undisturbed = windows_are_open(evidence)
-        && evidence.is_constant(CONSTANT) == Some(true)
+        && evidence.is_constant(limit) == Some(true)
         && !any_core_is_full(evidence);
     // Without a link to compare with, a queue and hosts at ease show that the rate is a link's and no coincidence.
     let coincidence =
@@ -145,10 +148,28 @@ mod tests {
     }
 
     #[test]
+    fn behind_a_standing_queue_a_nearly_full_link_may_be_uneven() {
+        let mut evidence = at(900.0e6);
+        evidence.outcome.intervals_bps = vec![800e6, 941e6, 850e6, 941e6];
+        assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
+        evidence.rtt.loaded_p50_s = Some(0.0003);
+        assert_eq!(rule(&evidence), None, "no queue");
+    }
+
+    #[test]
     fn a_port_at_100_megabits_is_named() {
         let finding = rule(&at(94.0e6)).unwrap();
         assert!(finding.text.contains("100BASE-TX"));
         assert_eq!(finding.evidence["link_bps"], 100e6);
+    }
+
+    #[test]
+    fn a_slower_link_behind_a_standing_queue_may_be_uneven() {
+        let mut evidence = at(93.5e6);
+        evidence.outcome.intervals_bps = [89e6, 98e6].repeat(45);
+        assert!(rule(&evidence).is_some());
+        evidence.rtt.loaded_p50_s = Some(0.0002);
+        assert_eq!(rule(&evidence), None, "no queue");
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub(crate) const PRIMARY: [Rule; 27] = [
     random_loss::rule,
     premature_exit::rule,
     window_regrowth::rule,
-    too_short::few_epochs,
+    too_short::inexact,
 ];
 
 /// Rules that add to a verdict and never are one while another rule answers.

@@ -23,16 +23,16 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let reasons = [
         too_few_samples(measured),
         too_few_round_trips(evidence, measured),
-        mostly_ramp(evidence, measured),
         sender_error(evidence, measured),
     ];
     finding(evidence, measured, reasons)
 }
 
-/// What leaves the mean inexact: a cause that shows in a few back-offs is the same after many, so it is named first.
-pub(super) fn few_epochs(evidence: &Evidence) -> Option<Finding> {
+/// What leaves the mean inexact: a cause that shows in a few back-offs, or after a long ramp, is the same after many, so
+/// it is named first.
+pub(super) fn inexact(evidence: &Evidence) -> Option<Finding> {
     let measured = evidence.outcome.measured_s?;
-    finding(evidence, measured, [too_few_epochs(evidence, measured)])
+    finding(evidence, measured, [mostly_ramp(evidence, measured), too_few_epochs(evidence, measured)])
 }
 
 fn finding<const N: usize>(evidence: &Evidence, measured: f64, reasons: [Reason; N]) -> Option<Finding> {
@@ -119,7 +119,7 @@ mod tests {
         assert!(fires(&evidence));
         evidence.rtt.mean_s = Some(0.001);
         evidence.outcome.ramp_s = Some(5.0);
-        assert!(fires(&evidence));
+        assert!(!fires(&evidence) && inexact(&evidence).is_some());
     }
 
     #[test]
@@ -129,13 +129,13 @@ mod tests {
         evidence.outcome.goodput_bps = Some(9.4e9);
         evidence.rtt.mean_s = Some(0.05);
         evidence.outcome.measured_s = Some(30.0);
-        let finding = few_epochs(&evidence).unwrap();
+        let finding = inexact(&evidence).unwrap();
         assert!((finding.evidence["needed_ns"] / 1e9 - 156.0).abs() < 1.0, "{finding:?}");
         evidence.outcome.intervals_bps = vec![9.4e9; 90];
-        assert!(few_epochs(&evidence).is_none(), "a constant rate is steady");
+        assert!(inexact(&evidence).is_none(), "a constant rate is steady");
         let mut lossless = evidence;
         lossless.tcp.retransmits = Some(0.0);
-        assert!(few_epochs(&lossless).is_none());
+        assert!(inexact(&lossless).is_none());
     }
 
     #[test]
@@ -164,8 +164,8 @@ mod tests {
         let mut evidence = full_gigabit();
         evidence.outcome.measured_s = Some(1.4);
         evidence.outcome.ramp_s = Some(1.6);
-        assert!(rule(&evidence).is_some());
+        assert!(inexact(&evidence).is_some());
         evidence.receiver.thread_share = Some(0.99);
-        assert_eq!(rule(&evidence), None);
+        assert_eq!(inexact(&evidence), None);
     }
 }
