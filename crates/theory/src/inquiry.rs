@@ -194,7 +194,7 @@ mod tests {
         slower.tcp.retransmits = Some(3.0);
         assert_eq!(
             topics(&slower),
-            [Topic::Ports, Topic::Policing],
+            [Topic::Ports, Topic::Policing, Topic::Pacing],
             "nearly a gigabit, which nobody has named"
         );
     }
