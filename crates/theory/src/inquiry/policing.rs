@@ -152,7 +152,7 @@ fn tcp_waited(evidence: &Evidence) -> bool {
 }
 
 fn never_too_many(replies: &[Reply]) -> Conclusion {
-    let fastest = replies.iter().filter_map(|reply| reply.goodput_bps()).reduce(f64::max);
+    let fastest = replies.iter().filter_map(Reply::goodput_bps).reduce(f64::max);
     match fastest {
         Some(rate) => Conclusion::open(format!(
             "datagrams at {} came through without waiting: neither a policer nor a queue limits TCP's rate",

@@ -98,8 +98,7 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         (least, most) => format!("{least} to {most}"),
     };
     let text = format!(
-        "One connection gets one of {many} links of a bundle, and {CONNECTIONS} connections with other ports {:.1} of them: ports are among what it hashes.",
-        ratio
+        "One connection gets one of {many} links of a bundle, and {CONNECTIONS} connections with other ports {ratio:.1} of them: ports are among what it hashes."
     );
     let uneven = replies.first().and_then(|reply| spread(reply.evidence.as_ref()?));
     let finding = Draft::new(Cause::Trunk, "V17", Confidence::Confirmed, text)

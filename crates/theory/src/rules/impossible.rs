@@ -2,14 +2,14 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::Draft;
+use super::{Draft, core_is_full, slow_reader};
 use crate::evidence::{CountedBy, Evidence, LinkSource};
 use crate::{framing, ladder, phrase};
 
 /// Share of the written bytes that may be missing from the books.
 const UNACCOUNTED: f64 = 0.01;
 /// What a late switch can make up for within a test is a small part of it.
-const MADE_UP: f64 = 1.1;
+const MADE_UP: f64 = 1.25;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     above_the_link(evidence).or_else(|| books_do_not_balance(evidence))
@@ -63,9 +63,20 @@ fn late(goodput: f64, ceiling: f64) -> Option<Finding> {
         .finish()
 }
 
+/// What a receiver that had no processor, or whose queue was full, may have left in its buffers: acknowledged, and never
+/// read.
+fn never_read(evidence: &Evidence) -> Option<f64> {
+    let late = core_is_full(&evidence.receiver) || slow_reader::queue_is_full(evidence);
+    evidence.windows.rcv_buf_bytes.filter(|_| late).map(|buffer| buffer * evidence.streams())
+}
+
 fn books_do_not_balance(evidence: &Evidence) -> Option<Finding> {
-    let share = evidence.outcome.unaccounted_bytes?.abs() / evidence.outcome.written_bytes?;
-    if share.is_nan() || share <= UNACCOUNTED {
+    let unaccounted = evidence.outcome.unaccounted_bytes?;
+    let share = unaccounted.abs() / evidence.outcome.written_bytes?;
+    if share.is_nan()
+        || share <= UNACCOUNTED
+        || never_read(evidence).is_some_and(|bytes| unaccounted <= bytes)
+    {
         return None;
     }
     let text =
@@ -101,7 +112,7 @@ mod tests {
         assert_eq!((found.cause, found.rule.as_str()), (Cause::Invalid, "V26"));
         evidence.outcome.goodput_bps = Some(941e6);
         assert_eq!(rule(&evidence), None);
-        evidence.outcome.goodput_bps = Some(1.1e9);
+        evidence.outcome.goodput_bps = Some(1.2e9);
         assert_eq!(rule(&evidence).unwrap().rule, "V00", "no lateness makes up for so much");
     }
 
@@ -121,6 +132,12 @@ mod tests {
         assert_eq!(rule(&evidence), None);
         evidence.outcome.unaccounted_bytes = Some(11e6);
         assert!(rule(&evidence).is_some());
+        evidence.windows.rcv_buf_bytes = Some(12e6);
+        assert!(rule(&evidence).is_some(), "a receiver at its ease has read everything");
+        evidence.receiver.thread_share = Some(0.99);
+        assert_eq!(rule(&evidence), None, "its buffer holds them");
+        evidence.windows.rcv_buf_bytes = Some(10e6);
+        assert!(rule(&evidence).is_some(), "more than its buffer holds");
         evidence.outcome.written_bytes = Some(0.0);
         evidence.outcome.unaccounted_bytes = Some(0.0);
         assert_eq!(rule(&evidence), None, "an empty test balances");
