@@ -172,7 +172,7 @@ mod tests {
         assert!(wish(&["--seeds", "0"]).is_err() && wish(&["--json"]).is_err() && wish(&["fast"]).is_err());
     }
 
-    /// The quick form: a cause at each end and one on the path, one seed.
+    /// The quick form: causes that a busy machine does not disturb, one seed.
     #[test]
     #[ignore = "needs root and network namespaces"]
     fn planted_causes_are_named_and_their_controls_are_not_blamed() {
@@ -180,7 +180,7 @@ mod tests {
         let built = std::env::current_exe().unwrap();
         let program = built.parent().unwrap().parent().unwrap().join("linerate");
         let program = program.display().to_string();
-        run(&["--only", "V02,V03,V04,V06,V15", "--seeds", "1", "--program", &program].map(str::to_owned))
+        run(&["--only", "V02,V03,V09,V15", "--seeds", "1", "--program", &program].map(str::to_owned))
             .unwrap();
     }
 }

@@ -4,10 +4,9 @@ use linerate_model::{Cause, Confidence};
 
 use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
 use crate::diagnose::Diagnosis;
-use crate::ethernet;
 use crate::evidence::{Evidence, Transport};
-use crate::phrase;
 use crate::rules::{Draft, any_core_is_full, rtt_is_flat, windows_are_open};
+use crate::{ethernet, ladder, phrase};
 
 /// How much faster each further attempt to exceed the path is.
 const STEP: f64 = 2.0;
@@ -24,6 +23,8 @@ const ABOVE_RATE: f64 = 1.02;
 /// Rise of the smoothed round trip that a busy host does not make, as a share of the smallest one and in seconds.
 const WAITED_SHARE: f64 = 0.25;
 const WAITED_S: f64 = 0.005;
+/// Share of a link from which TCP filled it, but for what busy hosts or others took.
+const FILLED: f64 = 0.9;
 /// Share of a committed rate that a sender should shape to.
 const CONFORMING: f64 = 0.98;
 const SECONDS: f64 = 2.0;
@@ -141,7 +142,7 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     match (flat, link_of(above, rate)) {
         (true, Some(link)) => shallow(answer, link),
         (true, None) => policer(answer, evidence, above, rate),
-        (false, link) => delayed(answer, rate, waits, link),
+        (false, link) => delayed(answer, evidence, rate, waits, link),
     }
 }
 
@@ -205,7 +206,7 @@ fn shallow(answer: Conclusion, link: f64) -> Conclusion {
     answer.found(finding)
 }
 
-fn delayed(answer: Conclusion, rate: f64, waits: f64, link: Option<f64>) -> Conclusion {
+fn delayed(answer: Conclusion, evidence: &Evidence, rate: f64, waits: f64, link: Option<f64>) -> Conclusion {
     let Some(link) = link else {
         let text = format!(
             "A shaper holds the path at {} of datagrams: what exceeds it waits ({} were added) before it is lost.",
@@ -221,7 +222,21 @@ fn delayed(answer: Conclusion, rate: f64, waits: f64, link: Option<f64>) -> Conc
     let mut answer = answer.with("link_bps", Some(link)).with("queue_ns", Some((waits * 1e9).round()));
     let name = ethernet::standard_name(link).unwrap_or("a link");
     answer.answer.push_str(&format!(": what {name} carries, behind a queue"));
-    answer
+    let ceiling = ladder::link_goodput_bps(evidence, link);
+    let share = evidence.outcome.goodput_bps.zip(ceiling).map(|(goodput, ceiling)| goodput / ceiling);
+    if share.is_none_or(|share| share < FILLED) {
+        return answer;
+    }
+    let text = format!(
+        "Datagrams fill {name} behind a queue, and TCP had {} of what it carries: the link is full.",
+        phrase::percent(share.unwrap_or(1.0))
+    );
+    let finding = Draft::new(Cause::Link, "V02", Confidence::Confirmed, text)
+        .with("ceiling_bps", ceiling)
+        .with("share", share)
+        .remedy("Check negotiation and cabling at the peer and at the next hop.")
+        .finish();
+    answer.found(finding)
 }
 
 #[cfg(test)]
@@ -229,10 +244,14 @@ mod tests {
     use super::super::examples::{datagrams, long_lossy};
     use super::*;
 
-    /// What is found where datagrams above `path` lose everything else, with `waits` of queue.
+    /// What is found where datagrams above `path` lose everything else, with `waits` of queue, and TCP got 40 Mb/s.
     fn found(path: f64, waits: f64, noise: f64) -> (Vec<f64>, Conclusion) {
+        found_after(40e6, path, waits, noise)
+    }
+
+    fn found_after(tcp: f64, path: f64, waits: f64, noise: f64) -> (Vec<f64>, Conclusion) {
         let mut evidence = long_lossy();
-        evidence.outcome.goodput_bps = Some(40e6);
+        evidence.outcome.goodput_bps = Some(tcp);
         evidence.link.link_bps = Some(1e9);
         let mut replies: Vec<Reply> = Vec::new();
         while let Some(trial) = next(&evidence, &replies) {
@@ -262,6 +281,8 @@ mod tests {
         let (_, link) = found(1e8 * 1472.0 / 1538.0, 0.05, 0.0);
         assert_eq!(link.finding, None);
         assert!(link.answer.contains("100BASE-TX"), "{}", link.answer);
+        let (_, full) = found_after(90e6, 1e8 * 1472.0 / 1538.0, 0.05, 0.0);
+        assert_eq!(full.finding.unwrap().rule, "V02");
     }
 
     #[test]
