@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn the_table_has_a_column_for_each_name() {
         let text = Matrix { rows: vec![row(&["V04"], &["V04", "V04", "V99"])] }.text();
-        assert!(text.contains("    V04    V99\nV04               2      1\n"), "{text}");
+        assert!(text.contains("    V04    V99\nV04                2      1\n"), "{text}");
         assert!(text.contains("3 trials: 66.7 % right, 33.3 % unknown, 0.0 % wrong"), "{text}");
     }
 }

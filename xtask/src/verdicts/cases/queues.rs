@@ -77,7 +77,7 @@ pub(super) const CASES: &[Case] = &[
         name: "a neighbour at the same port",
         topology: "gigabit-switch-4",
         to: "c",
-        set: &["link.c.rate=100M", "link.c.delay=5ms", "buffer=128KiB"],
+        set: &["link.c.rate=100M", "link.c.delay=5ms"],
         args: &["-t", "5", "-O", "1", "-C", "cubic"],
         planted: PLAIN
             .deeds(&[Deed::Beside {
