@@ -26,7 +26,7 @@ fn above_the_link(evidence: &Evidence) -> Option<Finding> {
         _ => ceiling,
     };
     let most = framing::acceptable_ceiling_bps(counted, framing::CLOCK_TOLERANCE_PPM)?;
-    if goodput <= most {
+    if goodput <= most || held_back(evidence, goodput - ceiling) {
         return None;
     }
     if evidence.timing.emulator_late == Some(true) && goodput <= MADE_UP * counted {
@@ -47,6 +47,16 @@ fn above_the_link(evidence: &Evidence) -> Option<Finding> {
         .with("ceiling_bps", Some(ceiling))
         .remedy(remedy)
         .finish()
+}
+
+/// Whether what arrived too fast may have waited behind a hole: packets that came before the measured part, and that the
+/// program got within it, when the missing one had come.
+fn held_back(evidence: &Evidence, excess_bps: f64) -> bool {
+    let happened = |count: Option<f64>| count.is_some_and(|count| count > 0.0);
+    let holes = happened(evidence.tcp.retransmits) || happened(evidence.tcp.out_of_order);
+    let excess = evidence.outcome.measured_s.map(|seconds| excess_bps * seconds / 8.0);
+    let room = evidence.windows.rcv_buf_bytes.filter(|_| holes).map(|buffer| buffer * evidence.streams());
+    excess.zip(room).is_some_and(|(excess, room)| excess <= room)
 }
 
 /// Nobody miscounted: an emulated line made up for the time in which it did not run.
@@ -101,6 +111,21 @@ mod tests {
         assert_eq!(rule(&evidence), None);
         evidence.outcome.goodput_bps = Some(941.68e6);
         assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::Impossible));
+    }
+
+    /// 20 Mb/s and 200 ms after a slow start that lost packets: 2 Mb/s too much for 4 s are 1 MB.
+    #[test]
+    fn what_waited_behind_a_hole_arrives_faster_than_the_link() {
+        let mut evidence = full_gigabit();
+        evidence.link.link_bps = Some(20e6);
+        evidence.outcome.goodput_bps = Some(20.9e6);
+        evidence.outcome.measured_s = Some(4.0);
+        evidence.windows.rcv_buf_bytes = Some(6e6);
+        assert!(rule(&evidence).is_some(), "no hole");
+        evidence.tcp.retransmits = Some(30.0);
+        assert_eq!(rule(&evidence), None);
+        evidence.windows.rcv_buf_bytes = Some(0.9e6);
+        assert!(rule(&evidence).is_some(), "more than the buffer holds");
     }
 
     #[test]

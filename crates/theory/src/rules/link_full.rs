@@ -3,6 +3,7 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::{Draft, any_core_is_full, confidence, hosts_have_room, rate_was_asked_for, windows_are_open};
+use crate::ethernet::StandardRate;
 use crate::evidence::{Evidence, Transport};
 use crate::{ethernet, framing, ladder, phrase};
 
@@ -14,6 +15,8 @@ const NEARLY: f64 = 0.93;
 const CONSTANT: f64 = 0.02;
 /// And those of a slower one with a queue before it less than this: the rest is what busy hosts make of it.
 const UNEVEN: f64 = 0.10;
+/// Share of the rate by which what waited behind holes may raise it.
+const HELD: f64 = 0.01;
 /// A thread with this much of a core may itself be the limit.
 const BUSY_THREAD: f64 = 0.85;
 
@@ -70,13 +73,7 @@ fn queue_fills(evidence: &Evidence) -> bool {
 
 fn slower_link(evidence: &Evidence) -> Option<Finding> {
     let goodput = evidence.outcome.goodput_bps?;
-    let found = ethernet::inferred_link(
-        goodput,
-        evidence.packet_bytes(),
-        &evidence.headers(),
-        evidence.tags(),
-        FULL,
-    )?;
+    let found = standard_link(evidence)?;
     let known = evidence.line_rate_bps();
     let slower = known.is_none_or(|own| found.bps < own);
     let limit = if queue_fills(evidence) { UNEVEN } else { CONSTANT };
@@ -99,6 +96,16 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
     numbers(Draft::new(Cause::Link, "V02", Confidence::Confirmed, text), evidence, ceiling, found.bps)
         .remedy("Check negotiation and cabling at the peer and at the next hop.")
         .finish()
+}
+
+/// The standard link at whose rate the flow is. After losses it may be a little above: what waited behind a hole before
+/// the measured part is read within it.
+pub(super) fn standard_link(evidence: &Evidence) -> Option<StandardRate> {
+    let goodput = evidence.outcome.goodput_bps?;
+    let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
+    let at = |rate: f64| ethernet::inferred_link(rate, packet, &headers, evidence.tags(), FULL);
+    let holes = evidence.tcp.retransmits.is_some_and(|count| count > 0.0);
+    at(goodput).or_else(|| at(goodput * (1.0 - HELD)).filter(|_| holes))
 }
 
 /// Whether packets waited (or, for datagrams, were lost) somewhere.
@@ -170,6 +177,16 @@ mod tests {
         assert!(rule(&evidence).is_some());
         evidence.rtt.loaded_p50_s = Some(0.0002);
         assert_eq!(rule(&evidence), None, "no queue");
+    }
+
+    #[test]
+    fn what_waited_behind_holes_may_lift_the_rate_a_little_above_a_slower_link() {
+        let mut evidence = at(94.69e6);
+        assert_eq!(rule(&evidence), None);
+        evidence.tcp.retransmits = Some(200.0);
+        assert!(rule(&evidence).unwrap().text.contains("100BASE-TX"));
+        // A shaper of 100 Mb/s that counts 1514 of the 1538 bytes.
+        assert_eq!(standard_link(&at(95.6e6)), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::{Draft, any_core_is_full, hosts_have_room, link_full, rate_was_asked_for, windows_are_open};
-use crate::ethernet::{StandardRate, inferred_link, inferred_shaper};
+use crate::ethernet::{StandardRate, inferred_shaper};
 use crate::evidence::{Evidence, LinkSource};
 use crate::phrase;
 
@@ -83,10 +83,7 @@ fn is_the_stated_rate(evidence: &Evidence) -> bool {
 
 /// Whether the rate is that of a standard link, which is another rule's.
 fn is_a_link(evidence: &Evidence) -> bool {
-    let link = evidence.outcome.goodput_bps.and_then(|goodput| {
-        inferred_link(goodput, evidence.packet_bytes(), &evidence.headers(), evidence.tags(), 0.98)
-    });
-    link.is_some() && standard(evidence).is_none()
+    link_full::standard_link(evidence).is_some() && standard(evidence).is_none()
 }
 
 #[cfg(test)]

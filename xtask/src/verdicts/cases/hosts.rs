@@ -86,7 +86,7 @@ pub(super) const CASES: &[Case] = &[
         args: &["-C", "reno"],
         // Ten segments double eleven times to 1.2 Gb/s.
         planted: PLAIN.set(&["link.b.rate=10G", "link.b.buffer=64MiB"]).args(&["-t", "2.3"]).right(&["V10"]),
-        control: PLAIN.set(&["link.b.rate=20M"]).args(&["-t", "4", "-O", "3"]).right(&["V02"]),
+        control: PLAIN.set(&["link.b.rate=20M"]).args(&["-t", "4", "-O", "5"]).right(&["V02"]),
         ..PAIR
     },
     Case {
