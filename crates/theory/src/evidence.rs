@@ -411,7 +411,18 @@ impl Evidence {
     pub fn is_surely_constant(&self, limit: f64) -> Option<bool> {
         let read_s = 65536.0 * 8.0 / self.outcome.goodput_bps.filter(|rate| *rate > 0.0)?;
         let each = (read_s / (limit * self.outcome.interval_s.unwrap_or(1.0))).ceil().max(1.0);
-        let whole = self.outcome.intervals_bps.chunks_exact(each as usize);
+        self.is_constant_by(each as usize, limit)
+    }
+
+    /// Whether sixths of the steady part vary less than `limit`, however slow the flow is. `None` when unknown.
+    #[must_use]
+    pub fn is_constant_by_sixths(&self, limit: f64) -> Option<bool> {
+        self.is_constant_by((self.outcome.intervals_bps.len() / 6).max(1), limit)
+    }
+
+    /// Whether the means of so many intervals each vary less than `limit`; `None` where fewer than four are left.
+    fn is_constant_by(&self, each: usize, limit: f64) -> Option<bool> {
+        let whole = self.outcome.intervals_bps.chunks_exact(each);
         let merged: Vec<f64> = whole.filter_map(series::mean).collect();
         if merged.len() < 4 {
             return None;

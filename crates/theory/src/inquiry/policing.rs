@@ -10,8 +10,10 @@ use crate::{ethernet, ladder, phrase};
 
 /// How much faster each further attempt to exceed the path is.
 const STEP: f64 = 2.0;
-/// Attempts to exceed it: a policer or loss lets TCP have an eighth of the path at least.
-const ATTEMPTS: usize = 4;
+/// Attempts to exceed it: a policer or loss lets TCP have a sixteenth of the path at least.
+const ATTEMPTS: usize = 5;
+/// What comes through of different rates is the same limit within this.
+const SAME: f64 = 0.1;
 /// Loss of datagrams that shows that there were too many.
 const TOO_MANY: f64 = 0.05;
 /// Share of what came through that must pass without loss.
@@ -52,20 +54,30 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
     })
 }
 
-/// Faster and faster until there are too many, then a little less than what came through.
+/// Faster and faster until there are too many, and twice that come to the same rate; then a little less than what came
+/// through.
 pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
     let first = evidence.outcome.goodput_bps.filter(|rate| rate.is_finite() && *rate > 0.0)?;
     let Some(last) = replies.last() else { return Some(trial(evidence, STEP * first)) };
     last.evidence.as_ref()?;
-    if is_below(replies) {
+    if below(replies).is_some() {
         return None;
-    }
-    if exceeds(last) {
-        return Some(trial(evidence, BELOW * steady_bps(last)?));
     }
     let offered = last.trial.offered_bps?;
     let at_line = evidence.line_rate_bps().is_some_and(|line| offered >= 0.9 * line);
-    (replies.len() < ATTEMPTS && !at_line).then(|| trial(evidence, STEP * offered))
+    let last_attempt = replies.len() >= ATTEMPTS || at_line;
+    if exceeds(last) && (last_attempt || is_a_limit(replies)) {
+        return Some(trial(evidence, BELOW * steady_bps(last)?));
+    }
+    (!last_attempt).then(|| trial(evidence, STEP * offered))
+}
+
+/// Whether the last two trials exceed the path and the same came through of both: where bursts overrun a queue, more
+/// comes through of more.
+fn is_a_limit(replies: &[Reply]) -> bool {
+    let [.., before, last] = replies else { return false };
+    let rates = steady_bps(before).zip(steady_bps(last));
+    exceeds(before) && rates.is_some_and(|(before, last)| (last / before - 1.0).abs() <= SAME)
 }
 
 fn trial(evidence: &Evidence, offered: f64) -> Trial {
@@ -82,10 +94,11 @@ fn trial(evidence: &Evidence, offered: f64) -> Trial {
     }
 }
 
-/// Whether the last trial was the one below the rate.
-fn is_below(replies: &[Reply]) -> bool {
-    let before = replies.len().checked_sub(2).and_then(|at| replies.get(at));
-    before.is_some_and(exceeds)
+/// The trial below the rate: the only one that is slower than the one before it.
+fn below(replies: &[Reply]) -> Option<&Reply> {
+    let [.., before, last] = replies else { return None };
+    let (before, offered) = before.trial.offered_bps.zip(last.trial.offered_bps)?;
+    (offered < before).then_some(last)
 }
 
 /// Whether more was offered than came through, or it had to wait.
@@ -102,13 +115,14 @@ fn steady_bps(reply: &Reply) -> Option<f64> {
 }
 
 pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
-    let Some(above) = replies.iter().find(|reply| exceeds(reply)) else { return never_too_many(replies) };
+    let below = below(replies);
+    let faster = &replies[..replies.len() - usize::from(below.is_some())];
+    let Some(above) = faster.iter().rfind(|reply| exceeds(reply)) else { return never_too_many(replies) };
     let (Some(rate), Some(flat)) = (steady_bps(above), above.evidence.as_ref().and_then(rtt_is_flat)) else {
         return Conclusion::open("the datagrams above the rate could not be measured");
     };
     // Probes have ports of their own, and may take another member of a bundle than the flow does.
     let flat = flat && !tcp_waited(evidence);
-    let below = is_below(replies).then(|| replies.last()).flatten();
     let loss_below = below.and_then(Reply::loss);
     let loss = above.loss().unwrap_or(0.0);
     let base = |answer: String| {
@@ -118,7 +132,7 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
             .with("loss_above_ratio", above.loss())
             .with("loss_below_ratio", loss_below)
     };
-    if loss_below.is_none_or(|below| below > CLEAN.max(0.1 * loss)) {
+    if loss_below.is_none_or(|below| below > CLEAN.max(0.05 * loss)) {
         return base(format!(
             "datagrams at {} lost {}, and those at {} of what came through lost {}: the rate alone does not decide",
             phrase::rate(above.trial.offered_bps.unwrap_or(0.0)),
@@ -139,6 +153,12 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         phrase::percent(BELOW),
         phrase::percent(loss_below.unwrap_or(0.0)),
     ));
+    let alone = faster.iter().filter(|reply| exceeds(reply)).count() == 1;
+    if !alone && !is_a_limit(faster) {
+        let mut grows = answer;
+        grows.answer.push_str("; more comes through of more, so no rate limits it");
+        return grows;
+    }
     match (flat, link_of(above, rate)) {
         (true, Some(link)) => shallow(answer, link),
         (true, None) => policer(answer, evidence, above, rate),
@@ -266,7 +286,7 @@ mod tests {
     #[test]
     fn what_is_lost_above_a_rate_without_waiting_is_policed() {
         let (offered, conclusion) = found(70e6, 0.0, 0.0);
-        assert_eq!(offered, [80e6, 63e6]);
+        assert_eq!(offered, [80e6, 160e6, 63e6]);
         let finding = conclusion.finding.unwrap();
         assert_eq!((finding.rule.as_str(), finding.confidence), ("V13", Confidence::Confirmed));
         assert!((finding.evidence["passed_bps"] / 70e6 - 1.0).abs() < 1e-9);
@@ -288,7 +308,7 @@ mod tests {
     #[test]
     fn a_full_link_without_a_queue_has_a_shallow_buffer() {
         let (offered, conclusion) = found(1e8 * 1472.0 / 1538.0, 0.0, 0.0);
-        assert_eq!(offered[..2], [80e6, 160e6]);
+        assert_eq!(offered[..3], [80e6, 160e6, 320e6]);
         assert_eq!(conclusion.finding.unwrap().rule, "V19");
     }
 
@@ -298,8 +318,24 @@ mod tests {
         evidence.outcome.goodput_bps = Some(40e6);
         evidence.rtt.mean_s = Some(0.060);
         let above = datagrams(next(&evidence, &[]).unwrap(), 0.125, 0.0);
-        let below = datagrams(next(&evidence, std::slice::from_ref(&above)).unwrap(), 0.0, 0.0);
-        assert_eq!(conclude(&evidence, &[above, below]).finding.unwrap().rule, "V14");
+        let twice = datagrams(next(&evidence, std::slice::from_ref(&above)).unwrap(), 0.5625, 0.0);
+        let mut replies = vec![above, twice];
+        replies.push(datagrams(next(&evidence, &replies).unwrap(), 0.0, 0.0));
+        assert_eq!(conclude(&evidence, &replies).finding.unwrap().rule, "V14");
+    }
+
+    #[test]
+    fn what_grows_with_the_offer_is_no_limit() {
+        let mut evidence = long_lossy();
+        evidence.outcome.goodput_bps = Some(10e6);
+        let mut replies = Vec::new();
+        while let Some(trial) = next(&evidence, &replies) {
+            let slow = replies.last().is_some_and(|last: &Reply| trial.offered_bps < last.trial.offered_bps);
+            replies.push(datagrams(trial, if slow { 0.0 } else { 0.3 }, 0.0));
+        }
+        let conclusion = conclude(&evidence, &replies);
+        assert!(conclusion.finding.is_none() && replies.len() == 6, "{conclusion:?}");
+        assert!(conclusion.answer.contains("more comes through of more"), "{}", conclusion.answer);
     }
 
     #[test]
@@ -307,19 +343,21 @@ mod tests {
         let (_, conclusion) = found(70e6, 0.0, 0.06);
         assert_eq!(conclusion.finding, None, "{}", conclusion.answer);
         let (offered, free) = found(1e12, 0.0, 0.0);
-        assert_eq!(offered, [80e6, 160e6, 320e6, 640e6]);
-        assert!(free.finding.is_none() && free.answer.contains("640 Mb/s"), "{}", free.answer);
+        assert_eq!(offered, [80e6, 160e6, 320e6, 640e6, 930e6]);
+        assert!(free.finding.is_none() && free.answer.contains("930 Mb/s"), "{}", free.answer);
     }
 
     #[test]
     fn the_bucket_is_what_came_above_the_rate_at_first() {
         let mut evidence = long_lossy();
         evidence.outcome.goodput_bps = Some(40e6);
-        let mut above = datagrams(next(&evidence, &[]).unwrap(), 0.125, 0.0);
+        let above = datagrams(next(&evidence, &[]).unwrap(), 0.125, 0.0);
+        let mut twice = datagrams(next(&evidence, std::slice::from_ref(&above)).unwrap(), 0.5625, 0.0);
         // 100 ms at 80 Mb/s instead of 70: 125 kB.
-        above.intervals_bps[0] = 80e6;
-        let below = datagrams(next(&evidence, std::slice::from_ref(&above)).unwrap(), 0.0, 0.0);
-        let conclusion = conclude(&evidence, &[above, below]);
+        twice.intervals_bps[0] = 80e6;
+        let mut replies = vec![above, twice];
+        replies.push(datagrams(next(&evidence, &replies).unwrap(), 0.0, 0.0));
+        let conclusion = conclude(&evidence, &replies);
         assert!((conclusion.evidence["bucket_bytes"] - 125e3).abs() < 1.0, "{conclusion:?}");
     }
 }

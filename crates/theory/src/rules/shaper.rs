@@ -55,12 +55,14 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
     // Behind a standing queue nothing but its own rate brings a mean to that of a standard.
     let certain = standard(evidence).is_some() && evidence.queue_stands();
     let constant = evidence.is_constant(if certain { UNEVEN } else { CONSTANT }) == Some(true);
+    // Reads excuse what a slow flow varies; a share of a line that others use too varies over longer times.
+    let steady = standard(evidence).is_some() || evidence.is_constant_by_sixths(CONSTANT) != Some(false);
     let queued = link_full::queue_was_seen(evidence);
     let little_loss = evidence.loss().is_none_or(|loss| loss <= OVERFLOW);
     let at_ease = hosts_have_room(evidence, BUSY_THREAD);
     let signs =
         if standard(evidence).is_some() { queued || at_ease } else { queued && at_ease && little_loss };
-    free && constant && !is_a_link(evidence) && signs
+    free && constant && steady && !is_a_link(evidence) && signs
 }
 
 /// The standard rate that a shaper seems to be set to, below the link's.
@@ -126,6 +128,15 @@ mod tests {
         let mut other = shaped(370e6);
         other.outcome.intervals_bps = uneven(354e6);
         assert_eq!(rule(&other), None, "no standard rate");
+    }
+
+    #[test]
+    fn a_slow_flow_that_sways_for_seconds_is_not_shaped() {
+        let mut evidence = shaped(15e6);
+        assert!(rule(&evidence).is_some());
+        evidence.outcome.intervals_bps = [vec![13e6; 30], vec![16e6; 30], vec![14e6; 30]].concat();
+        assert_eq!(evidence.is_constant(CONSTANT), Some(true), "a read of 64 KiB excuses it");
+        assert_eq!(rule(&evidence), None);
     }
 
     #[test]
