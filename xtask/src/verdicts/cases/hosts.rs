@@ -49,7 +49,8 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: "V08",
         name: "a receiver that shares its processor with a loop of higher priority",
-        set: &["link.a.rate=400M", "link.b.rate=400M"],
+        // A small buffer, so that the path does not go on without the reader.
+        set: &["link.a.rate=400M", "link.b.rate=400M", "host.b.sysctl.ipv4.tcp_rmem=4096 131072 2097152"],
         args: &["-t", "4", "-C", "cubic", "--server-affinity", "1"],
         planted: PLAIN
             .deeds(&[Deed::Spin { cpu: 1, loops: 1 }, Deed::Serve(&["nice", "-n", "19"])])
