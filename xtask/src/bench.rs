@@ -12,20 +12,18 @@ mod lab;
 mod machine;
 mod page;
 mod place;
-mod process;
 mod report;
 mod sampling;
 mod spread;
 mod tools;
 
-use std::fs::{self, File};
+pub(crate) use tools::listening_port;
+
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use linerate_sock::clock;
-
+use crate::process::Keeper;
 use crate::tree;
 use figure::Figure;
 use machine::Machine;
@@ -36,10 +34,7 @@ struct Bench {
     linerate: PathBuf,
     /// Where logs, archives and results go.
     folder: PathBuf,
-    /// Where the programs complain.
-    log: File,
-    /// Set by Ctrl-C and SIGTERM: everything ends, and namespaces and labs are removed.
-    stop: Arc<AtomicBool>,
+    keeper: Keeper,
     /// Whether a short look is enough.
     quick: bool,
     /// How often ours and theirs are compared.
@@ -152,16 +147,10 @@ impl Bench {
         }
         let folder = target.join("bench");
         fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
-        let log = folder.join("programs.log");
-        let log = File::create(&log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&stop))
-                .map_err(|e| format!("cannot catch signals: {e}"))?;
-        }
+        let keeper = Keeper::new(&folder.join("programs.log"))?;
         let (pairs, seconds, rest) = if quick { (1, 1, 2) } else { (5, 5, 10) };
         let (transfer, rest) = (Duration::from_secs(seconds), Duration::from_secs(rest));
-        Ok(Self { linerate, folder, log, stop, quick, pairs, transfer, rest })
+        Ok(Self { linerate, folder, keeper, quick, pairs, transfer, rest })
     }
 
     fn log_path(&self) -> PathBuf {
@@ -170,18 +159,17 @@ impl Bench {
 
     /// Lets this time pass, unless somebody interrupts.
     fn wait(&self, time: Duration) -> Result<(), String> {
-        let end = clock::now() + time;
-        while !end.has_passed() {
-            if self.stopped() {
-                return Err("interrupted".to_owned());
-            }
-            clock::sleep_until(end.min(clock::now() + Duration::from_millis(100)));
-        }
-        Ok(())
+        self.keeper.wait(time)
     }
 
     fn stopped(&self) -> bool {
-        self.stop.load(std::sync::atomic::Ordering::Relaxed)
+        self.keeper.stopped()
+    }
+}
+
+impl AsRef<Keeper> for Bench {
+    fn as_ref(&self) -> &Keeper {
+        &self.keeper
     }
 }
 

@@ -3,10 +3,12 @@
 mod bench;
 mod gen_reference;
 mod metadata;
+mod process;
 mod rust_text;
 mod skips;
 mod tidy;
 mod tree;
+mod verdicts;
 mod walk;
 mod words;
 
@@ -50,6 +52,12 @@ const TASKS: &[Task] = &[
         arguments: "[--quick] [--only NAME]",
         help: "compare with the installed peers, side by side; NAME is a figure or how its name begins",
         run: bench::run,
+    },
+    Task {
+        name: "verdicts",
+        arguments: "[--only V04,V10] [--seeds N] [--json FILE]",
+        help: "plant every cause in the emulated lab, and count what the verdicts call it",
+        run: verdicts::run,
     },
 ];
 

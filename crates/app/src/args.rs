@@ -171,6 +171,9 @@ pub(crate) struct TestArgs {
     /// The token of the agent is in this file
     #[arg(long, value_name = "FILE", requires = "from", help_heading = "Other hosts")]
     pub(crate) agent_token_file: Option<PathBuf>,
+    /// When the verdict leaves something open, make further short runs that can tell: UDP above and below the rate, a paced run, many connections, packets of different sizes
+    #[arg(long, conflicts_with = "from", help_heading = "Other runs")]
+    pub(crate) investigate: bool,
     #[command(flatten)]
     pub(crate) spec: TestSpec,
     #[command(flatten)]

@@ -28,8 +28,17 @@ pub fn run(
     let mut listener = Listener(on);
     let mut log = Log::new(run_name().map_err(ControlError::Local)?, vec![&mut listener]);
     let spec = spec.clone();
-    let (world, started_at, calibration) = (World::Hosts, now(), None);
-    let request = Request { host, port, spec, world, started_at, calibration, witness: None, stop };
+    let request = Request {
+        host,
+        port,
+        spec,
+        world: World::Hosts,
+        started_at: now(),
+        calibration: None,
+        witness: None,
+        dialogue_segment: None,
+        stop,
+    };
     measure(&request, &mut log)?;
     Ok(log.into_record())
 }

@@ -178,6 +178,7 @@ impl Loopback {
             world: World::Hosts,
             started_at: String::new(),
             calibration: None,
+            dialogue_segment: None,
             witness: None,
             stop,
         };

@@ -55,6 +55,8 @@ pub struct Request<'a> {
     pub calibration: Option<Box<Calibration>>,
     /// Who sees the packets between the hosts, in an emulated network.
     pub witness: Option<&'a dyn Witness>,
+    /// Largest segment of the dialogue; absent leaves it to the kernel. A small one gets through where full ones vanish.
+    pub dialogue_segment: Option<u32>,
     /// Set by a signal: end early and keep what was measured.
     pub stop: &'a AtomicBool,
 }
@@ -64,7 +66,21 @@ pub struct Request<'a> {
 /// # Errors
 /// The run could not be made or finished; what was measured is in the log.
 pub fn measure(request: &Request<'_>, log: &mut Log<'_>) -> Result<Outcome, ControlError> {
-    measure_with(request, None, log)
+    measure_then(request, log, &mut |_| ())
+}
+
+/// As [`measure`]; `then` is called with the log of a completed run when the server is free again, before the log ends.
+pub(crate) fn measure_then(
+    request: &Request<'_>,
+    log: &mut Log<'_>,
+    then: &mut dyn FnMut(&mut Log<'_>),
+) -> Result<Outcome, ControlError> {
+    begin(request, log);
+    let result = carry_out(request, None, log);
+    if matches!(result, Ok(Outcome::Completed)) {
+        then(log);
+    }
+    end(request, result, log)
 }
 
 /// As [`measure`]; with a gate, the first phase begins when somebody opens it.
@@ -73,6 +89,12 @@ pub(crate) fn measure_with(
     gate: Option<&Gate>,
     log: &mut Log<'_>,
 ) -> Result<Outcome, ControlError> {
+    begin(request, log);
+    let result = carry_out(request, gate, log);
+    end(request, result, log)
+}
+
+fn begin(request: &Request<'_>, log: &mut Log<'_>) {
     log.note(Body::RunStarted(RunStart {
         schema: EVENT_SCHEMA.to_owned(),
         started_at: request.started_at.clone(),
@@ -81,7 +103,17 @@ pub(crate) fn measure_with(
         target: request.host.clone(),
         spec: request.spec.clone(),
     }));
-    let result = Client::connect(request, gate, log).and_then(|mut client| client.run(request, log));
+}
+
+fn carry_out(request: &Request<'_>, gate: Option<&Gate>, log: &mut Log<'_>) -> Result<Outcome, ControlError> {
+    Client::connect(request, gate, log).and_then(|mut client| client.run(request, log))
+}
+
+fn end(
+    request: &Request<'_>,
+    result: Result<Outcome, ControlError>,
+    log: &mut Log<'_>,
+) -> Result<Outcome, ControlError> {
     let (outcome, reason) = match &result {
         Ok(Outcome::Interrupted) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
         Ok(outcome) => (*outcome, None),
@@ -126,7 +158,8 @@ impl<'g> Client<'g> {
             local: spec.socket.bind_address,
             device: spec.socket.bind_device.clone(),
             ..SocketOptions::default()
-        };
+        }
+        .with_segment(request.dialogue_segment);
         let connected = connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT })?;
         let local = connected.stream.local_addr().ok().map(|address| address.ip());
         let here = HostInfo { calibration: request.calibration.clone(), ..host_info(local) };

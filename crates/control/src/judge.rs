@@ -54,7 +54,7 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
 }
 
 /// The receiver's intervals inside the window, as bit rates.
-fn intervals(flow: &FlowRecord) -> Vec<f64> {
+pub(crate) fn intervals(flow: &FlowRecord) -> Vec<f64> {
     flow.samples_of(Side::Receiver)
         .filter(|sample| !sample.outside)
         .filter_map(|sample| sample.bitrate().map(Bitrate::bps))

@@ -14,6 +14,7 @@ mod error;
 mod flow_log;
 mod host;
 mod host_settings;
+mod inquiry;
 mod judge;
 mod log;
 mod plan_log;
@@ -34,6 +35,7 @@ pub use coordinator::{
 pub use error::ControlError;
 pub use host::host_info;
 pub use host_settings::{Leftovers, Restored, SETTINGS, leftovers, restore_leftovers};
+pub use inquiry::{FollowUp, investigate};
 pub use judge::evidence;
 pub use log::{Log, Sink};
 pub use plan_log::PlanLog;

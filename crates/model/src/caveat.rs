@@ -68,6 +68,9 @@ pub enum CaveatKind {
     RigLimited,
     /// A host has changed since its limits were measured, so that they say nothing.
     CalibrationStale,
+    /// The run was made to answer a question about another one, which the text names: it is short, and paced, sized or
+    /// spread for that question.
+    FollowUp,
     /// Nothing was measured here: the figures are those that another program wrote into a file. Counts that it did not
     /// tell are 0 in the log.
     Imported,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::caveat::{Caveat, CaveatKind};
 use crate::finding::{Ceiling, Finding};
 use crate::host::HostInfo;
+use crate::inquiry::Inquiry;
 use crate::metrics::{Sample, Side};
 use crate::plan_run::{PlanJudgement, PlanPlace, PlanStart, PointSummary, SearchEnd, TrialEnd};
 use crate::port::PortSample;
@@ -161,7 +162,14 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ceiling: Option<Ceiling>,
     },
-    /// What held the flow back.
+    /// Further runs answered a question about a flow.
+    Inquired {
+        /// The flow.
+        flow: u16,
+        /// The question and the answer.
+        inquiry: Inquiry,
+    },
+    /// What held the flow back. A later one takes the place of an earlier one.
     Verdict {
         /// The flow.
         flow: u16,

@@ -11,6 +11,7 @@ mod caveat;
 mod event;
 mod finding;
 mod host;
+mod inquiry;
 pub mod metrics;
 mod plan_run;
 mod port;
@@ -27,6 +28,7 @@ pub use caveat::{Caveat, CaveatKind};
 pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart, World};
 pub use finding::{Cause, Ceiling, Confidence, Finding};
 pub use host::{HostInfo, LinkInfo, LinkKind};
+pub use inquiry::Inquiry;
 pub use metrics::{CATALOGUE, Readings, Sample, Side, Value};
 pub use plan_run::{
     PlanAxis, PlanFile, PlanFlow, PlanHost, PlanJudgement, PlanPlace, PlanPoint, PlanRecord, PlanStart,
@@ -38,7 +40,7 @@ pub use settings::{Effective, SideSettings};
 pub use size::{SizeCurve, SizeFit, SizePoint, TimeInterval};
 pub use spec::{
     Direction, HostKnobs, Limit, MessageMode, SizeList, SocketKnobs, SpecError, Sweep, TestSpec, Traffic,
-    Transport, TrialSequence, ZeroCopy,
+    Transport, TrialSequence, Variation, ZeroCopy,
 };
 pub use tally::{
     Books, Digest, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally, Tally, UdpTally,

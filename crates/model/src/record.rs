@@ -6,6 +6,7 @@ use crate::caveat::Caveat;
 use crate::event::{Body, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart};
 use crate::finding::{Ceiling, Finding};
 use crate::host::HostInfo;
+use crate::inquiry::Inquiry;
 use crate::metrics::{Sample, Side};
 use crate::port::{PortRecord, PortSample};
 use crate::settings::SideSettings;
@@ -80,6 +81,8 @@ pub struct FlowRecord {
     pub verdict: Option<Finding>,
     /// Other rules whose conditions hold.
     pub also: Vec<Finding>,
+    /// Questions that further runs answered, in their order.
+    pub inquiries: Vec<Inquiry>,
     /// What weakens this flow's result.
     pub caveats: Vec<Caveat>,
 }
@@ -105,6 +108,7 @@ impl FlowRecord {
             ceiling: None,
             verdict: None,
             also: Vec::new(),
+            inquiries: Vec::new(),
             caveats: Vec::new(),
         }
     }
@@ -275,6 +279,7 @@ impl RunRecord {
                 flow.verdict = Some(verdict.clone());
                 flow.also.clone_from(also);
             }
+            Body::Inquired { inquiry, .. } => flow.inquiries.push(inquiry.clone()),
             Body::Caveat { caveat, .. } => flow.caveats.push(caveat.clone()),
             _ => {}
         }
@@ -293,6 +298,7 @@ fn flow_of(body: &Body) -> Option<u16> {
         | Body::Steady { flow, .. }
         | Body::Uncertainty { flow, .. }
         | Body::Ceilings { flow, .. }
+        | Body::Inquired { flow, .. }
         | Body::Verdict { flow, .. } => Some(*flow),
         Body::Latency { flow, .. } | Body::Caveat { flow, .. } => *flow,
         _ => None,

@@ -3,8 +3,8 @@
 use linerate_model::metrics::Metric;
 use linerate_model::{
     Body, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Event, Finding, FlowPlan,
-    HostInfo, LatencyReport, Outcome, PortSample, ProbePhase, ProbeTransport, Readings, RunRecord, Sample,
-    Side, SizeCurve, SizeFit, SizePoint, Tally, TestSpec, TimeInterval, Transport, UdpTally,
+    HostInfo, Inquiry, LatencyReport, Outcome, PortSample, ProbePhase, ProbeTransport, Readings, RunRecord,
+    Sample, Side, SizeCurve, SizeFit, SizePoint, Tally, TestSpec, TimeInterval, Transport, UdpTally,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
@@ -193,6 +193,16 @@ fn body() -> impl Strategy<Value = Body> {
             also: vec![other]
         }),
         ceilings(),
+        (flow(), ".*", ".*").prop_map(|(flow, because, answer)| Body::Inquired {
+            flow,
+            inquiry: Inquiry {
+                question: "ports".to_owned(),
+                runs: vec![because.clone()],
+                because,
+                answer,
+                evidence: std::collections::BTreeMap::new(),
+            }
+        }),
         (proptest::option::of(flow()), ".*").prop_map(|(flow, text)| Body::Caveat {
             flow,
             caveat: Caveat { kind: CaveatKind::Neighbour, text }

@@ -93,6 +93,7 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
         ladder: flow.ladder.clone(),
         verdict: flow.verdict.clone(),
         also: flow.also.clone(),
+        inquiries: flow.inquiries.clone(),
         books: flow.books,
         steady: flow.steady,
         uncertainty: flow.uncertainty.clone(),

@@ -1,6 +1,6 @@
 //! What is said about one flow below its figures: the verdict with its evidence, the ceiling, the settings.
 
-use linerate_model::{Confidence, Contribution, Finding, FlowRecord, SideSettings, Transport};
+use linerate_model::{Confidence, Contribution, Finding, FlowRecord, Inquiry, SideSettings, Transport};
 use linerate_units::{Bitrate, Bytes, Ratio};
 
 use crate::figure::{Figure, imported};
@@ -56,11 +56,19 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
     details
         .extend(flow.ceiling.iter().map(|ceiling| ("ceiling", rung(ceiling.bitrate_bps, &ceiling.because))));
     details.extend(flow.also.iter().map(|also| ("also", format!("{} ({})", also.text, cause(also)))));
+    details.extend(flow.inquiries.iter().map(|inquiry| ("inquiry", inquired(inquiry))));
     details.extend(steady(flow).filter(|_| !impossible).map(|text| ("steady", text)));
     details.extend(uncertainty(flow).filter(|_| !impossible).map(|text| ("known to", text)));
     details.extend(settings(flow).map(|text| ("settings", text)));
     details.extend(books(flow).map(|text| ("books", text)));
     details
+}
+
+/// A question that further runs answered, with the runs.
+fn inquired(inquiry: &Inquiry) -> String {
+    let runs: Vec<String> = inquiry.runs.iter().map(|run| run.chars().take(8).collect()).collect();
+    let kept = if runs.is_empty() { String::new() } else { format!(" (runs {})", runs.join(", ")) };
+    format!("{} {}{kept}", inquiry.because, inquiry.answer)
 }
 
 /// The count of a sender whose receiver is not in the file.

@@ -173,6 +173,12 @@ impl ThreadClock {
         Self((!thread << 3) | PER_THREAD | SCHEDULER)
     }
 
+    /// The number of the thread.
+    #[must_use]
+    pub const fn tid(self) -> u32 {
+        (!(self.0 >> 3)).cast_unsigned()
+    }
+
     /// CPU time that the thread has used, user and system together; `None` once it has ended.
     #[must_use]
     pub fn read(self) -> Option<Duration> {

@@ -96,6 +96,12 @@ pub struct Granted {
 }
 
 impl SocketOptions {
+    /// These wishes with the largest TCP segment, bytes of payload.
+    #[must_use]
+    pub fn with_segment(self, bytes: Option<u32>) -> Self {
+        Self { mss: bytes, ..self }
+    }
+
     /// Sets every wish on a TCP socket that has not started its handshake.
     ///
     /// # Errors

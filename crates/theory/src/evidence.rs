@@ -218,6 +218,9 @@ pub struct Asked {
 pub struct Host {
     /// Processor share of the busiest pump thread, median over time.
     pub thread_share: Option<f64>,
+    /// Share of the time in which a pump thread was ready and had no processor; the mean, since the kernel counts a wait
+    /// when it is over.
+    pub thread_wait_share: Option<f64>,
     /// Share of the time in which that thread had 95 % of a core or more.
     pub thread_full_share: Option<f64>,
     /// Share of all cores' time that was not idle, 0 to 1.
@@ -402,6 +405,33 @@ impl Evidence {
         Some(intervals.len() > 1 && spread < limit && drift < limit)
     }
 
+    /// As [`Evidence::is_constant`], but not excused by the size of a read: intervals are merged until one read of
+    /// 64 KiB is at most `limit` of them. `None` where fewer than four are left.
+    #[must_use]
+    pub fn is_surely_constant(&self, limit: f64) -> Option<bool> {
+        let read_s = 65536.0 * 8.0 / self.outcome.goodput_bps.filter(|rate| *rate > 0.0)?;
+        let each = (read_s / (limit * self.outcome.interval_s.unwrap_or(1.0))).ceil().max(1.0);
+        self.is_constant_by(each as usize, limit)
+    }
+
+    /// Whether sixths of the steady part vary less than `limit`, however slow the flow is. `None` when unknown.
+    #[must_use]
+    pub fn is_constant_by_sixths(&self, limit: f64) -> Option<bool> {
+        self.is_constant_by((self.outcome.intervals_bps.len() / 6).max(1), limit)
+    }
+
+    /// Whether the means of so many intervals each vary less than `limit`; `None` where fewer than four are left.
+    fn is_constant_by(&self, each: usize, limit: f64) -> Option<bool> {
+        let whole = self.outcome.intervals_bps.chunks_exact(each);
+        let merged: Vec<f64> = whole.filter_map(series::mean).collect();
+        if merged.len() < 4 {
+            return None;
+        }
+        let centre = order::median(&merged).filter(|median| *median > 0.0)?;
+        let drift = (series::mean(&merged)? / centre - 1.0).abs();
+        Some(spread::robust_sigma(&merged)? / centre < limit && drift < limit)
+    }
+
     /// Whether the flow runs BBR, to which the loss models do not apply.
     #[must_use]
     pub fn is_bbr(&self) -> bool {
@@ -453,6 +483,22 @@ mod tests {
         assert_eq!(evidence.is_constant(0.02), Some(true));
         evidence.outcome.interval_s = Some(10.0);
         assert_eq!(evidence.is_constant(0.02), Some(false));
+    }
+
+    #[test]
+    fn what_reads_blur_is_not_surely_constant() {
+        let mut evidence = Evidence::default();
+        evidence.outcome.goodput_bps = Some(1.4e6);
+        evidence.outcome.interval_s = Some(0.1);
+        evidence.outcome.intervals_bps = vec![1.4e6; 50];
+        assert_eq!(evidence.is_constant(0.1), Some(true));
+        assert_eq!(evidence.is_surely_constant(0.1), None, "five seconds are thirteen reads");
+        // At 52 Mb/s a read of 64 KiB is a tenth of 100 ms: two intervals at a time.
+        evidence.outcome.goodput_bps = Some(50e6);
+        evidence.outcome.intervals_bps = [45e6, 55e6].repeat(25);
+        assert_eq!(evidence.is_surely_constant(0.1), Some(true));
+        evidence.outcome.intervals_bps = [40e6, 40e6, 60e6, 60e6].repeat(12);
+        assert_eq!(evidence.is_surely_constant(0.1), Some(false));
     }
 
     #[test]

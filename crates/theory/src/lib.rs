@@ -18,6 +18,7 @@ pub mod ethernet;
 pub mod evidence;
 pub mod framing;
 pub mod host;
+pub mod inquiry;
 pub mod ladder;
 mod phrase;
 mod prospect;

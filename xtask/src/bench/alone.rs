@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::figure::{Bar, Readings};
 use super::place::{Place, Where};
-use super::process::{Memory, Process};
 use super::tools::{Tool, patience, wall_seconds};
 use super::{Bench, Outcome, report, sampling};
+use crate::process::{Memory, Process};
 
 /// One figure.
 pub(super) struct Alone {

@@ -5,9 +5,9 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::figure::{Bar, Figure, Readings};
-use super::process::Process;
 use super::tools::{PATIENCE, wall_seconds};
 use super::{Bench, Outcome, report};
+use crate::process::Process;
 
 /// Samples of the run, half of them of each end.
 const SAMPLES: u64 = 1_000_000;

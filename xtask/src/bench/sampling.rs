@@ -7,8 +7,8 @@ use linerate_sock::{Mono, clock};
 use super::Bench;
 use super::alone::{carried, loopback};
 use super::figure::Readings;
-use super::process::Process;
 use super::tools::{Tool, patience};
+use crate::process::Process;
 
 /// Everything but the pumps of both ends, in percent of the machine: a rate that the processors limit is lower by that
 /// much at most. A run without any of it cannot be had, and two rates of one machine differ by more.

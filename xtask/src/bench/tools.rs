@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Bench;
 use super::place::Place;
-use super::process::Process;
+use crate::process::Process;
 
 /// Time for a server to be ready, and for a client beyond its transfer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -204,7 +204,7 @@ fn nuttcp_report(output: &[u8]) -> Result<Report, String> {
     }
 }
 
-fn listening_port(line: &str) -> Option<u16> {
+pub(crate) fn listening_port(line: &str) -> Option<u16> {
     let event: Value = serde_json::from_str(line).ok()?;
     (event["event"] == "listening").then(|| event["port"].as_u64()?.try_into().ok())?
 }

@@ -1,6 +1,7 @@
 //! What every command does that measures: run, log, archive, signals.
 
 mod from;
+mod further;
 pub(super) mod sinks;
 
 use std::path::Path;
@@ -30,6 +31,8 @@ pub(super) struct Wish<'a> {
     pub(super) spec: TestSpec,
     /// Who shall measure instead of this host.
     pub(super) agent: Option<HostRef>,
+    /// Whether further runs are made for what the first one leaves open.
+    pub(super) investigate: bool,
     /// What is shown while it is.
     pub(super) output: &'a OutputArgs,
     /// Where it is kept.
@@ -77,11 +80,13 @@ pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, &[Event], Optio
         world: if lab.is_some() { World::Lab } else { World::Hosts },
         started_at: now(),
         calibration: calibration::stored(),
+        dialogue_segment: None,
         witness: lab.as_ref().map(|lab| lab as &dyn Witness),
         stop: signals.stop(),
     };
     let result = match wish.agent {
         Some(agent) => from::measure(agent, &request, &mut log),
+        None if wish.investigate => further::measure(&request, wish.archive, wish.output, &mut log),
         None => measure(&request, &mut log),
     };
     let record = log.into_record();

@@ -26,6 +26,7 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
         port: args.port,
         spec: args.spec.clone(),
         agent,
+        investigate: args.investigate,
         output: &args.output,
         archive: &args.archive,
         keep_log: args.output.report.as_deref().and_then(format_of) == Some(FormatName::Html),

@@ -10,6 +10,7 @@ use linerate_theory::evidence::{
 };
 use linerate_theory::framing::IpVersion;
 use linerate_theory::stats::order::median;
+use linerate_theory::stats::series::mean;
 use linerate_units::{Bitrate, Bytes, Span};
 
 use super::{intervals, steady_intervals};
@@ -150,10 +151,7 @@ impl View<'_> {
             ramp_s: interval_s.map(|interval| interval * ramp as f64),
             omitted_s: spec.and_then(|traffic| traffic.omit).map(Span::as_secs_f64),
             streams: Some(self.flow.plan.streams),
-            last_over_previous: all
-                .split_last()
-                .and_then(|(last, rest)| Some(last / rest.last()?))
-                .filter(|r| r.is_finite()),
+            last_over_previous: last_over_previous(&all, self.round_trip_intervals(interval_s)),
             early_over_steady: steady_mean
                 .and_then(|steady| Some(all.first()? / steady))
                 .filter(|r| r.is_finite()),
@@ -172,6 +170,14 @@ impl View<'_> {
                 .map(|tally| tally.streams.iter().map(|stream| stream.bytes.plain()).collect())
                 .unwrap_or_default(),
         }
+    }
+
+    /// Intervals that one round trip takes: within one, a window leaves in a burst.
+    fn round_trip_intervals(&self, interval_s: Option<f64>) -> usize {
+        let intervals = self.rtt().min_s.zip(interval_s).map(|(rtt, interval)| (rtt / interval).ceil());
+        intervals
+            .filter(|intervals| (1.0..=100.0).contains(intervals))
+            .map_or(1, |intervals| intervals as usize)
     }
 
     /// Time behind the figure: the steady part, but not more than passed between the first and the last read. A flow
@@ -336,6 +342,7 @@ impl View<'_> {
         let drops = [host::INTERFACE_DROPS, host::LOCAL_RETRANSMITS].map(|metric| self.sum(side, metric));
         Host {
             thread_share: median(&thread),
+            thread_wait_share: mean(&self.series(side, host::THREAD_WAIT)).map(|wait| wait.min(1.0)),
             thread_full_share: (!thread.is_empty())
                 .then(|| thread.iter().filter(|share| **share >= FULL).count() as f64 / thread.len() as f64),
             all_cores_share: self.median(side, host::BUSY),
@@ -383,10 +390,31 @@ fn is_made_up(kind: LinkKind) -> bool {
     matches!(kind, LinkKind::Loopback | LinkKind::Veth | LinkKind::Tun | LinkKind::Bridge | LinkKind::Virtual)
 }
 
+/// Mean of the last `span` rates over that of as many before them.
+fn last_over_previous(rates: &[f64], span: usize) -> Option<f64> {
+    let (rest, last) = rates.split_at_checked(rates.len().checked_sub(span)?)?;
+    let before = rest.get(rest.len().checked_sub(span)?..)?;
+    Some(mean(last)? / mean(before)?).filter(|ratio| ratio.is_finite())
+}
+
 /// Relative growth per second over the second half of a series that spans `span_s`.
 fn growth_per_s(series: &[f64], span_s: f64) -> Option<f64> {
     let half = series.get(series.len() / 2..)?;
     let (first, last) = (half.first()?, half.last()?);
     let growth = (last / first - 1.0) / (span_s / 2.0);
     growth.is_finite().then_some(growth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_that_leave_in_bursts_are_compared_by_the_round_trip() {
+        let doubling = [1.0, 0.0, 2.0, 0.0, 4.0, 0.0];
+        assert_eq!(last_over_previous(&doubling, 2), Some(2.0));
+        assert_eq!(last_over_previous(&doubling, 1), Some(0.0));
+        assert_eq!(last_over_previous(&doubling[..3], 2), None, "less than two round trips");
+        assert_eq!(last_over_previous(&[0.0, 1.0], 1), None, "nothing to compare with");
+    }
 }

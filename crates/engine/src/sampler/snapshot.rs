@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use linerate_model::metrics::{flow as flow_metrics, host, loss};
 use linerate_model::{Readings, Side};
+use linerate_sock::proc::cpu;
 use linerate_sock::{Mono, clock};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
@@ -23,6 +24,8 @@ pub(crate) struct Snapshot {
     tcp: Option<TcpState>,
     /// CPU time of each pump; absent before it runs and once it has ended.
     threads: Vec<Option<Duration>>,
+    /// Time that each pump waited for a processor; absent also where the kernel does not count it.
+    waits: Vec<Option<Duration>>,
 }
 
 impl Snapshot {
@@ -33,6 +36,7 @@ impl Snapshot {
             process_cpu: clock::process_cpu(),
             streams: flow.plan.streams as u64,
             threads: flow.clocks.iter().map(|clock| clock.get()?.read()).collect(),
+            waits: flow.clocks.iter().map(|clock| cpu::waited(clock.get()?.tid())).collect(),
             tcp: matches!(flow.sockets, Sockets::Tcp(_)).then(|| TcpState::read(&flow.sockets)),
         }
     }
@@ -62,21 +66,14 @@ impl Snapshot {
         out.put_some(flow_metrics::BITRATE, Bitrate::of(bytes, span));
         out.put(flow_metrics::CALLS, self.counts.calls - earlier.counts.calls);
         out.put(host::PROCESS_CPU, Span::from(self.process_cpu.saturating_sub(earlier.process_cpu)));
-        out.put_some(host::THREAD_CPU, self.busiest_thread(earlier, span));
+        out.put_some(host::THREAD_CPU, largest_growth(&self.threads, &earlier.threads, span));
+        out.put_some(host::THREAD_WAIT, largest_growth(&self.waits, &earlier.waits, span));
         match (&self.tcp, &earlier.tcp) {
             (Some(now), Some(then)) if writes(side) => now.put_sender(then, &mut out),
             (Some(now), Some(then)) => now.put_receiver(then, &mut out),
             _ => self.put_datagrams(earlier, side, &mut out),
         }
         out
-    }
-
-    fn busiest_thread(&self, earlier: &Self, span: Span) -> Option<Ratio> {
-        let used = self.threads.iter().zip(&earlier.threads).filter_map(|(now, then)| {
-            // A pump that was not running then has used nothing then.
-            Some((*now)?.saturating_sub(then.unwrap_or_default()))
-        });
-        Ratio::new(used.max()?.as_secs_f64() / span.as_secs_f64())
     }
 
     fn put_datagrams(&self, earlier: &Self, side: Side, out: &mut Readings) {
@@ -98,4 +95,13 @@ impl Snapshot {
             out.put(loss::JITTER, Span::from_ns(now.jitter / self.streams.max(1)));
         }
     }
+}
+
+/// Largest growth of a thread's time, as a share of the time that passed.
+fn largest_growth(now: &[Option<Duration>], then: &[Option<Duration>], span: Span) -> Option<Ratio> {
+    let grown = now.iter().zip(then).filter_map(|(now, then)| {
+        // A pump that was not running then has used nothing then.
+        Some((*now)?.saturating_sub(then.unwrap_or_default()))
+    });
+    Ratio::new(grown.max()?.as_secs_f64() / span.as_secs_f64())
 }

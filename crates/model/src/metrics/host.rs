@@ -7,6 +7,8 @@ use super::metrics;
 metrics! {
     /// Largest share of one core that a data thread used in the interval.
     THREAD_CPU: Ratio = "cpu.thread", Gauge, Lower, "CLOCK_THREAD_CPUTIME_ID";
+    /// Largest share of the interval in which a data thread was ready to run and had no processor.
+    THREAD_WAIT: Ratio = "cpu.thread_wait", Gauge, Lower, "/proc/self/task/TID/schedstat column 2";
     /// CPU time of this process in the interval.
     PROCESS_CPU: Span = "cpu.process", Counter, Lower, "CLOCK_PROCESS_CPUTIME_ID";
     /// Busy share of all cores of the host.

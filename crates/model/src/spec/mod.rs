@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use host::HostKnobs;
 pub use socket::{SocketKnobs, ZeroCopy};
 pub use sweep::{MessageMode, SizeList, Sweep, TrialSequence};
-pub use traffic::{Direction, Limit, Traffic, Transport};
+pub use traffic::{Direction, Limit, Traffic, Transport, Variation};
 
 /// One test: what to send, over which sockets, by which hosts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -63,6 +63,13 @@ impl TestSpec {
     pub fn of_sweep(sweep: Sweep, socket: SocketKnobs, host: HostKnobs) -> Self {
         let traffic = Traffic { no_latency: true, ..Traffic::default() };
         Self { traffic, socket: SocketKnobs { no_delay: true, ..socket }, host, sweep: Some(sweep) }
+    }
+
+    /// The specification of another test on the same path.
+    #[must_use]
+    pub fn varied(&self, by: &Variation) -> Self {
+        let (traffic, socket) = (self.traffic.varied(by), self.socket.varied(by.udp));
+        Self { traffic, socket, host: self.host.clone(), sweep: None }
     }
 
     /// Looks for values that no host could carry out.

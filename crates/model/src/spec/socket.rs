@@ -105,6 +105,17 @@ impl SocketKnobs {
         self.tos.or_else(|| self.dscp.map(|class| class << 2))
     }
 
+    /// The same sockets for another test on the same path: ports are free to choose, and for datagrams what belongs to
+    /// TCP is left out, and buffers are the kernel's.
+    #[must_use]
+    pub fn varied(&self, udp: bool) -> Self {
+        let base = Self { source_port: None, ..self.clone() };
+        if !udp {
+            return base;
+        }
+        Self { window: None, mss: None, congestion: None, no_delay: false, zerocopy: None, ..base }
+    }
+
     pub(super) fn check(&self, traffic: &Traffic) -> Result<(), SpecError> {
         let fail = |knob, trouble: &str, remedy: &str| {
             Err(SpecError { knob, trouble: trouble.to_owned(), remedy: remedy.to_owned() })

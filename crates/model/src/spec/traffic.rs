@@ -183,6 +183,27 @@ pub enum Limit {
     Bytes(Bytes),
 }
 
+/// How the traffic of one run differs from that of another on the same path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Variation {
+    /// Datagrams instead of TCP.
+    pub udp: bool,
+    /// The only direction.
+    pub direction: Direction,
+    /// How many streams.
+    pub streams: u32,
+    /// For how long.
+    pub duration: Span,
+    /// Rate that each stream offers; absent leaves the default.
+    pub each: Option<Bitrate>,
+    /// Pace of each TCP connection.
+    pub pace: Option<Bitrate>,
+    /// Payload of a datagram; absent lets the path choose.
+    pub datagram: Option<Bytes>,
+    /// Whether latency is measured.
+    pub latency: bool,
+}
+
 /// The longest test: a day.
 const LONGEST: Span = Span::from_secs(86_400);
 
@@ -239,6 +260,25 @@ impl Traffic {
             Some(rate) if rate == Bitrate::ZERO => None,
             None if self.udp => Bitrate::from_bps(1e6),
             rate => rate,
+        }
+    }
+
+    /// The same traffic but for what the variation says: once in one direction, for a time, from the first byte on.
+    #[must_use]
+    pub fn varied(&self, by: &Variation) -> Self {
+        Self {
+            udp: by.udp,
+            mptcp: self.mptcp && !by.udp,
+            upload: by.direction == Direction::Upload,
+            download: by.direction == Direction::Download,
+            duration: Some(by.duration),
+            streams: by.streams,
+            rate: by.each,
+            fq_rate: by.pace,
+            length: if by.udp { by.datagram } else { self.length },
+            interval: self.interval,
+            no_latency: !by.latency,
+            ..Self::default()
         }
     }
 

@@ -1,9 +1,9 @@
 //! The parts of the result document. Field names are public: they carry their units and keep their meaning.
 
 use linerate_model::{
-    Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, GroupPlace, GroupStart, HostInfo, Outcome,
-    PortSample, ProbeTransport, Sample, SideSettings, SizeCurve, SizePoint, Steady, TestSpec, Transport,
-    Uncertainty, World,
+    Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, GroupPlace, GroupStart, HostInfo, Inquiry,
+    Outcome, PortSample, ProbeTransport, Sample, SideSettings, SizeCurve, SizePoint, Steady, TestSpec,
+    Transport, Uncertainty, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;
@@ -123,6 +123,9 @@ section! {
         verdict: Option<Finding>,
         /// Other rules whose conditions hold.
         also: Vec<Finding>,
+        /// Questions that further runs answered; the verdict is the one after them.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        inquiries: Vec<Inquiry>,
         /// What became of the bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
         books: Option<Books>,

@@ -313,3 +313,21 @@ fn digits_follow_the_uncertainty_where_one_is_stated() {
         text(&record, &View { explain: false, kept: None, ..View { width: 110, ..View::default() } });
     assert!(!struck.contains("known to"), "an impossible figure is known to nothing: {struck}");
 }
+
+#[test]
+fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict() {
+    let mut record = RunRecord::fold(&runs::tcp_run());
+    record.flows[1].inquiries.push(linerate_model::Inquiry {
+        question: "sizes".to_owned(),
+        because: "full segments vanish: above which size?".to_owned(),
+        runs: vec!["0123456789abcdef".to_owned(), "fedcba9876543210".to_owned()],
+        answer: "packets of 1400 bytes pass, those of 1401 vanish".to_owned(),
+        evidence: std::collections::BTreeMap::new(),
+    });
+    let view = View { width: 200, colour: false, kept: None, explain: false };
+    let line = "              inquiry   full segments vanish: above which size? packets of 1400 bytes pass, those of \
+                1401 vanish (runs 01234567, fedcba98)";
+    let page = text(&record, &view);
+    assert_eq!(page.lines().filter(|found| *found == line).count(), 1, "{page}");
+    assert!(!text(&RunRecord::fold(&runs::tcp_run()), &view).contains("inquiry"));
+}

@@ -205,6 +205,20 @@ pub fn threads() -> Vec<ThreadTimes> {
     threads
 }
 
+/// Time that a thread of this process has been ready to run without having a processor; `None` once it has ended, and
+/// where the kernel does not count it.
+///
+/// # Source
+/// sched-stats.rst of the kernel: second column of `/proc/PID/task/TID/schedstat`, in nanoseconds.
+#[must_use]
+pub fn waited(tid: u32) -> Option<Duration> {
+    parse_wait(&fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")).ok()?)
+}
+
+fn parse_wait(text: &str) -> Option<Duration> {
+    text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,6 +259,14 @@ mod tests {
         assert_eq!((thread.tid, thread.name.as_str()), (4711, "a) (b c"));
         assert_eq!((thread.user, thread.system, thread.cpu), (111, 222, Some(3)));
         assert_eq!(thread.cpu_time().as_nanos(), 333 * 1_000_000_000 / u128::from(ticks_per_second()));
+    }
+
+    #[test]
+    fn the_second_column_is_the_wait() {
+        assert_eq!(parse_wait("129870 3044529 2\n"), Some(Duration::from_nanos(3_044_529)));
+        assert_eq!(parse_wait("129870"), None);
+        let clock = crate::clock::ThreadClock::of_this_thread();
+        assert!(waited(clock.tid()).is_some() && waited(0).is_none());
     }
 
     #[test]

@@ -31,18 +31,20 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 
 /// Whether the flow loses packets in the network and its rate is what the loss model makes of them.
 pub(super) fn loss_limits(evidence: &Evidence) -> bool {
-    let modelled = evidence
-        .outcome
-        .goodput_bps
-        .zip(model_bps(evidence))
-        .is_some_and(|(goodput, model)| (1.0 / MODEL_FACTOR..=MODEL_FACTOR).contains(&(goodput / model)));
     evidence.transport == Transport::Tcp
-        && modelled
+        && follows_the_law(evidence)
         && windows_are_open(evidence)
         && !local_drops::holds(evidence)
         && !reordering::holds(evidence)
         && !link_full::own_link_is_full(evidence)
         && !rate_was_asked_for(evidence)
+}
+
+/// Whether the rate is what the flow's congestion control makes of the loss. Where losses come in bursts, as before a
+/// policer, it is higher: one back-off answers many of them.
+pub(super) fn follows_the_law(evidence: &Evidence) -> bool {
+    let rates = evidence.outcome.goodput_bps.zip(model_bps(evidence));
+    rates.is_some_and(|(goodput, model)| (1.0 / MODEL_FACTOR..=MODEL_FACTOR).contains(&(goodput / model)))
 }
 
 /// The rate that the flow's congestion control makes of the loss.
@@ -76,6 +78,21 @@ mod tests {
     #[test]
     fn loss_with_a_standing_queue_is_congestion() {
         assert_eq!(rule(&congested()).map(|finding| finding.cause), Some(Cause::Congestion));
+    }
+
+    #[test]
+    fn probes_that_a_late_emulator_or_a_crowded_host_delayed_show_no_queue() {
+        let mut evidence = lossy_path(1e-4);
+        evidence.rtt.loaded_p50_s = Some(0.0213);
+        evidence.rtt.loaded_p95_s = Some(0.030);
+        assert!(rule(&evidence).is_some());
+        evidence.timing.emulator_late = Some(true);
+        assert_eq!(rule(&evidence), None);
+        evidence.timing.emulator_late = None;
+        evidence.receiver.all_cores_share = Some(0.95);
+        assert_eq!(rule(&evidence), None);
+        evidence.rtt.loaded_p50_s = Some(0.030);
+        assert!(rule(&evidence).is_some(), "half of the probes waited");
     }
 
     #[test]

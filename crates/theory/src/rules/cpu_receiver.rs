@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::cpu_sender::{is_near, is_nearly_full, load, share};
+use super::cpu_sender::{got_what_it_asked, is_near, is_nearly_full, load, share};
 use super::{Draft, confidence, core_is_full};
 use crate::evidence::{Evidence, Transport};
 
@@ -17,7 +17,7 @@ fn full_core(evidence: &Evidence) -> Option<Finding> {
     let host = &evidence.receiver;
     let full = core_is_full(host);
     let nearly = is_nearly_full(evidence, host) && share(host) > share(&evidence.sender);
-    if !full && !nearly {
+    if (!full && !nearly) || got_what_it_asked(evidence, host) {
         return None;
     }
     // With both ends full, a closing window or the busier thread tells which one waits for the other.
@@ -56,6 +56,7 @@ fn finish(evidence: &Evidence, sure: Confidence, text: &str) -> Option<Finding> 
     Draft::new(Cause::CpuReceiver, "V08", sure, format!("{text}{squeezed}"))
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("receiver_thread_share", host.thread_share)
+        .with("receiver_thread_wait_share", host.thread_wait_share)
         .with("receiver_softirq_share", host.softirq_share)
         .with("softnet_dropped_per_s", host.softnet_dropped_per_s)
         .with("softnet_squeezed_per_s", host.softnet_squeezed_per_s)
@@ -92,6 +93,26 @@ mod tests {
         assert_eq!(rule(&evidence), None);
         evidence.tcp.receiver_window_share = Some(0.6);
         assert!(rule(&evidence).is_some());
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_processor_all_the_time_has_a_full_one() {
+        let mut evidence = long_path();
+        evidence.windows.rcv_buf_asked_bytes = None;
+        evidence.windows.queue_median_share = Some(0.9);
+        evidence.receiver.thread_share = Some(0.25);
+        assert_eq!(crate::diagnose(&evidence).primary.rule, "V05", "a reader at its ease is slow by itself");
+        evidence.receiver.thread_wait_share = Some(0.74);
+        let finding = crate::diagnose(&evidence).primary;
+        assert_eq!((finding.cause, finding.rule.as_str()), (Cause::CpuReceiver, "V08"));
+        assert!(finding.text.contains("waited 74.0 % of the time"), "{}", finding.text);
+        evidence.receiver.softirq_share = Some(0.3);
+        assert!(rule(&evidence).unwrap().text.contains("waited"), "what fills the core, not what is larger");
+        let mut paced = evidence.clone();
+        paced.asked.max_pacing_bps = paced.outcome.goodput_bps;
+        assert_eq!(rule(&paced), None, "it did what it was asked");
+        evidence.receiver.thread_wait_share = Some(0.3);
+        assert_ne!(crate::diagnose(&evidence).primary.rule, "V08", "it was idle for almost half of the time");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Finding};
 
-use super::{Draft, confidence, core_is_full, granted, is_crowded};
+use super::{Draft, confidence, core_is_full, granted, is_crowded, is_starved, rate_was_asked_for};
 use crate::evidence::{Evidence, Host};
 use crate::phrase;
 
@@ -12,7 +12,7 @@ const NEARLY_FULL: f64 = 0.85;
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let host = &evidence.sender;
     let nearly = is_nearly_full(evidence, host) && share(host) >= share(&evidence.receiver);
-    if !core_is_full(host) && !nearly {
+    if (!core_is_full(host) && !nearly) || got_what_it_asked(evidence, host) {
         return None;
     }
     // A core that is the limit leaves the congestion window unused.
@@ -26,11 +26,17 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     Draft::new(Cause::CpuSender, "V07", sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("sender_thread_share", host.thread_share)
+        .with("sender_thread_wait_share", host.thread_wait_share)
         .with("sender_softirq_share", host.softirq_share)
         .with("receiver_thread_share", evidence.receiver.thread_share)
         .share(host.thread_full_share.filter(|share| *share > 0.5))
         .remedy("Use several streams on several cores, zero-copy, segmentation offload or a larger MTU.")
         .finish()
+}
+
+/// Whether a thread that waits for a processor did all that the test asked of it.
+pub(super) fn got_what_it_asked(evidence: &Evidence, host: &Host) -> bool {
+    is_starved(host) && rate_was_asked_for(evidence)
 }
 
 /// Whether the host's busiest thread nearly fills a core while no link can be the limit.
@@ -51,6 +57,13 @@ pub(super) fn share(host: &Host) -> f64 {
 /// What fills the processor, in words.
 pub(super) fn load(host: &Host) -> String {
     let thread = share(host);
+    if let Some(waits) = host.thread_wait_share.filter(|_| is_starved(host)) {
+        return format!(
+            "its busiest thread had {} of a core and waited {} of the time for one",
+            phrase::percent(thread),
+            phrase::percent(waits)
+        );
+    }
     if let Some(softirq) = host.softirq_share.filter(|softirq| *softirq > thread) {
         return format!("software interrupts took {} of a core", phrase::percent(softirq));
     }

@@ -2,12 +2,14 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::Draft;
+use super::{Draft, core_is_full, slow_reader};
 use crate::evidence::{CountedBy, Evidence, LinkSource};
 use crate::{framing, ladder, phrase};
 
 /// Share of the written bytes that may be missing from the books.
 const UNACCOUNTED: f64 = 0.01;
+/// What a late switch can make up for within a test is a small part of it.
+const MADE_UP: f64 = 1.25;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     above_the_link(evidence).or_else(|| books_do_not_balance(evidence))
@@ -24,10 +26,10 @@ fn above_the_link(evidence: &Evidence) -> Option<Finding> {
         _ => ceiling,
     };
     let most = framing::acceptable_ceiling_bps(counted, framing::CLOCK_TOLERANCE_PPM)?;
-    if goodput <= most {
+    if goodput <= most || held_back(evidence, goodput - ceiling) {
         return None;
     }
-    if evidence.timing.emulator_late == Some(true) {
+    if evidence.timing.emulator_late == Some(true) && goodput <= MADE_UP * counted {
         return late(goodput, ceiling);
     }
     let text = format!(
@@ -47,6 +49,16 @@ fn above_the_link(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
+/// Whether what arrived too fast may have waited behind a hole: packets that came before the measured part, and that the
+/// program got within it, when the missing one had come.
+fn held_back(evidence: &Evidence, excess_bps: f64) -> bool {
+    let happened = |count: Option<f64>| count.is_some_and(|count| count > 0.0);
+    let holes = happened(evidence.tcp.retransmits) || happened(evidence.tcp.out_of_order);
+    let excess = evidence.outcome.measured_s.map(|seconds| excess_bps * seconds / 8.0);
+    let room = evidence.windows.rcv_buf_bytes.filter(|_| holes).map(|buffer| buffer * evidence.streams());
+    excess.zip(room).is_some_and(|(excess, room)| excess <= room)
+}
+
 /// Nobody miscounted: an emulated line made up for the time in which it did not run.
 fn late(goodput: f64, ceiling: f64) -> Option<Finding> {
     let text = format!(
@@ -61,9 +73,20 @@ fn late(goodput: f64, ceiling: f64) -> Option<Finding> {
         .finish()
 }
 
+/// What a receiver that had no processor, or whose queue was full, may have left in its buffers: acknowledged, and never
+/// read.
+fn never_read(evidence: &Evidence) -> Option<f64> {
+    let late = core_is_full(&evidence.receiver) || slow_reader::queue_is_full(evidence);
+    evidence.windows.rcv_buf_bytes.filter(|_| late).map(|buffer| buffer * evidence.streams())
+}
+
 fn books_do_not_balance(evidence: &Evidence) -> Option<Finding> {
-    let share = evidence.outcome.unaccounted_bytes?.abs() / evidence.outcome.written_bytes?;
-    if share.is_nan() || share <= UNACCOUNTED {
+    let unaccounted = evidence.outcome.unaccounted_bytes?;
+    let share = unaccounted.abs() / evidence.outcome.written_bytes?;
+    if share.is_nan()
+        || share <= UNACCOUNTED
+        || never_read(evidence).is_some_and(|bytes| unaccounted <= bytes)
+    {
         return None;
     }
     let text =
@@ -90,6 +113,21 @@ mod tests {
         assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::Impossible));
     }
 
+    /// 20 Mb/s and 200 ms after a slow start that lost packets: 2 Mb/s too much for 4 s are 1 MB.
+    #[test]
+    fn what_waited_behind_a_hole_arrives_faster_than_the_link() {
+        let mut evidence = full_gigabit();
+        evidence.link.link_bps = Some(20e6);
+        evidence.outcome.goodput_bps = Some(20.9e6);
+        evidence.outcome.measured_s = Some(4.0);
+        evidence.windows.rcv_buf_bytes = Some(6e6);
+        assert!(rule(&evidence).is_some(), "no hole");
+        evidence.tcp.retransmits = Some(30.0);
+        assert_eq!(rule(&evidence), None);
+        evidence.windows.rcv_buf_bytes = Some(0.9e6);
+        assert!(rule(&evidence).is_some(), "more than the buffer holds");
+    }
+
     #[test]
     fn a_late_emulator_is_no_miscount() {
         let mut evidence = full_gigabit();
@@ -99,6 +137,8 @@ mod tests {
         assert_eq!((found.cause, found.rule.as_str()), (Cause::Invalid, "V26"));
         evidence.outcome.goodput_bps = Some(941e6);
         assert_eq!(rule(&evidence), None);
+        evidence.outcome.goodput_bps = Some(1.2e9);
+        assert_eq!(rule(&evidence).unwrap().rule, "V00", "no lateness makes up for so much");
     }
 
     #[test]
@@ -117,6 +157,12 @@ mod tests {
         assert_eq!(rule(&evidence), None);
         evidence.outcome.unaccounted_bytes = Some(11e6);
         assert!(rule(&evidence).is_some());
+        evidence.windows.rcv_buf_bytes = Some(12e6);
+        assert!(rule(&evidence).is_some(), "a receiver at its ease has read everything");
+        evidence.receiver.thread_share = Some(0.99);
+        assert_eq!(rule(&evidence), None, "its buffer holds them");
+        evidence.windows.rcv_buf_bytes = Some(10e6);
+        assert!(rule(&evidence).is_some(), "more than its buffer holds");
         evidence.outcome.written_bytes = Some(0.0);
         evidence.outcome.unaccounted_bytes = Some(0.0);
         assert_eq!(rule(&evidence), None, "an empty test balances");

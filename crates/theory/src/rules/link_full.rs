@@ -3,6 +3,7 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::{Draft, any_core_is_full, confidence, hosts_have_room, rate_was_asked_for, windows_are_open};
+use crate::ethernet::StandardRate;
 use crate::evidence::{Evidence, Transport};
 use crate::{ethernet, framing, ladder, phrase};
 
@@ -12,6 +13,10 @@ const FULL: f64 = 0.98;
 const NEARLY: f64 = 0.93;
 /// Intervals of a full link vary less than this.
 const CONSTANT: f64 = 0.02;
+/// And those of a slower one with a queue before it less than this: the rest is what busy hosts make of it.
+const UNEVEN: f64 = 0.10;
+/// Share of the rate by which what waited behind holes may raise it.
+const HELD: f64 = 0.01;
 /// A thread with this much of a core may itself be the limit.
 const BUSY_THREAD: f64 = 0.85;
 
@@ -41,7 +46,7 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
     let counters = windows_are_open(evidence) && constant;
     let sure = if share >= FULL {
         confidence(true, counters)?
-    } else if counters && !any_core_is_full(evidence) {
+    } else if (counters || queue_fills(evidence)) && !any_core_is_full(evidence) {
         Confidence::Probable
     } else {
         return None;
@@ -60,19 +65,20 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
+/// Whether a queue stands before a bottleneck that only this flow's own rate can be: then the rest is what the line or
+/// other traffic took, however uneven.
+fn queue_fills(evidence: &Evidence) -> bool {
+    evidence.queue_stands() && windows_are_open(evidence)
+}
+
 fn slower_link(evidence: &Evidence) -> Option<Finding> {
     let goodput = evidence.outcome.goodput_bps?;
-    let found = ethernet::inferred_link(
-        goodput,
-        evidence.packet_bytes(),
-        &evidence.headers(),
-        evidence.tags(),
-        FULL,
-    )?;
+    let found = standard_link(evidence)?;
     let known = evidence.line_rate_bps();
     let slower = known.is_none_or(|own| found.bps < own);
+    let limit = if queue_fills(evidence) { UNEVEN } else { CONSTANT };
     let undisturbed = windows_are_open(evidence)
-        && evidence.is_constant(CONSTANT) == Some(true)
+        && evidence.is_constant(limit) == Some(true)
         && !any_core_is_full(evidence);
     // Without a link to compare with, a queue and hosts at ease show that the rate is a link's and no coincidence.
     let coincidence =
@@ -90,6 +96,16 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
     numbers(Draft::new(Cause::Link, "V02", Confidence::Confirmed, text), evidence, ceiling, found.bps)
         .remedy("Check negotiation and cabling at the peer and at the next hop.")
         .finish()
+}
+
+/// The standard link at whose rate the flow is. After losses it may be a little above: what waited behind a hole before
+/// the measured part is read within it.
+pub(super) fn standard_link(evidence: &Evidence) -> Option<StandardRate> {
+    let goodput = evidence.outcome.goodput_bps?;
+    let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
+    let at = |rate: f64| ethernet::inferred_link(rate, packet, &headers, evidence.tags(), FULL);
+    let holes = evidence.tcp.retransmits.is_some_and(|count| count > 0.0);
+    at(goodput).or_else(|| at(goodput * (1.0 - HELD)).filter(|_| holes))
 }
 
 /// Whether packets waited (or, for datagrams, were lost) somewhere.
@@ -139,10 +155,38 @@ mod tests {
     }
 
     #[test]
+    fn behind_a_standing_queue_a_nearly_full_link_may_be_uneven() {
+        let mut evidence = at(900.0e6);
+        evidence.outcome.intervals_bps = vec![800e6, 941e6, 850e6, 941e6];
+        assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
+        evidence.rtt.loaded_p50_s = Some(0.0003);
+        assert_eq!(rule(&evidence), None, "no queue");
+    }
+
+    #[test]
     fn a_port_at_100_megabits_is_named() {
         let finding = rule(&at(94.0e6)).unwrap();
         assert!(finding.text.contains("100BASE-TX"));
         assert_eq!(finding.evidence["link_bps"], 100e6);
+    }
+
+    #[test]
+    fn a_slower_link_behind_a_standing_queue_may_be_uneven() {
+        let mut evidence = at(93.5e6);
+        evidence.outcome.intervals_bps = [89e6, 98e6].repeat(45);
+        assert!(rule(&evidence).is_some());
+        evidence.rtt.loaded_p50_s = Some(0.0002);
+        assert_eq!(rule(&evidence), None, "no queue");
+    }
+
+    #[test]
+    fn what_waited_behind_holes_may_lift_the_rate_a_little_above_a_slower_link() {
+        let mut evidence = at(94.69e6);
+        assert_eq!(rule(&evidence), None);
+        evidence.tcp.retransmits = Some(200.0);
+        assert!(rule(&evidence).unwrap().text.contains("100BASE-TX"));
+        // A shaper of 100 Mb/s that counts 1514 of the 1538 bytes.
+        assert_eq!(standard_link(&at(95.6e6)), None);
     }
 
     #[test]

@@ -44,7 +44,7 @@ use crate::evidence::{Evidence, Host};
 pub(crate) type Rule = fn(&Evidence) -> Option<Finding>;
 
 /// Rules of which the first that answers is the verdict.
-pub(crate) const PRIMARY: [Rule; 26] = [
+pub(crate) const PRIMARY: [Rule; 27] = [
     impossible::rule,
     clock_fault::rule,
     black_hole::stalled,
@@ -59,23 +59,25 @@ pub(crate) const PRIMARY: [Rule; 26] = [
     source_starved::rule,
     pacing::rule,
     slow_start::rule,
+    local_drops::rule,
     damaged_link::rule,
     timeouts::rule,
     trunk_share::rule,
     policer::rule,
     shaper::rule,
-    local_drops::rule,
     reordering::rule,
     ecn::rule,
     congestion::rule,
     random_loss::rule,
     premature_exit::rule,
     window_regrowth::rule,
+    too_short::inexact,
 ];
 
 /// Rules that add to a verdict and never are one while another rule answers.
 pub(crate) const ADDITIONAL: [Rule; 3] = [black_hole::probed, bufferbloat::rule, disturbance::rule];
 
+pub(crate) use policer::rtt_is_flat;
 pub(crate) use unexplained::finding as unexplained;
 
 /// A finding in the making.
@@ -139,6 +141,12 @@ pub(crate) fn near(rate: f64, ceiling: Option<f64>, tolerance: f64) -> bool {
 /// Share of a core from which a thread counts as having all of it.
 pub(crate) const FULL_CORE: f64 = 0.95;
 
+/// Share of the time from which waiting for a processor counts.
+const STARVED: f64 = 0.2;
+
+/// Share of the time in which a thread that is never idle runs or waits; the rest is the blur of counting.
+const NEVER_IDLE: f64 = 0.85;
+
 /// Share of a core from which a thread on a crowded host is the one that suffers.
 const CROWDED_THREAD: f64 = 0.2;
 
@@ -151,7 +159,13 @@ pub(crate) fn granted(host: &Host) -> f64 {
 pub(crate) fn core_is_full(host: &Host) -> bool {
     let thread = host.thread_share.is_some_and(|share| share >= FULL_CORE * granted(host))
         || host.thread_full_share.is_some_and(|share| share > 0.5);
-    thread || is_crowded(host) || host.softirq_share.is_some_and(|share| share >= 0.9)
+    thread || is_starved(host) || is_crowded(host) || host.softirq_share.is_some_and(|share| share >= 0.9)
+}
+
+/// Whether a thread was never idle although it had not all of a core: something else runs there, or a quota holds it.
+pub(crate) fn is_starved(host: &Host) -> bool {
+    let waits = host.thread_wait_share.filter(|wait| *wait >= STARVED);
+    host.thread_share.zip(waits).is_some_and(|(runs, waits)| runs + waits >= NEVER_IDLE)
 }
 
 /// Buffers and windows below this hold a flow back at every round trip, however short: every few segments it waits.

@@ -2,8 +2,8 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, link_full, local_drops, rate_was_asked_for, windows_are_open};
-use crate::evidence::Evidence;
+use super::{Draft, congestion, link_full, local_drops, rate_was_asked_for, windows_are_open};
+use crate::evidence::{Evidence, Host};
 use crate::phrase;
 
 /// Loss from which packets are dropped on purpose.
@@ -12,6 +12,8 @@ const SOME_LOSS: f64 = 1e-3;
 const CONSTANT: f64 = 0.10;
 /// How far the start must lie above the rest: the bucket was full.
 const EARLY_BURST: f64 = 1.2;
+/// Share of all cores from which a probe may wait for a processor.
+const CROWDED: f64 = 0.9;
 /// Share of a committed rate that a sender should shape to.
 const CONFORMING: f64 = 0.98;
 
@@ -19,10 +21,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let goodput = evidence.outcome.goodput_bps?;
     let lossy = evidence.loss().is_some_and(|loss| loss > SOME_LOSS);
     let burst = evidence.outcome.early_over_steady.is_some_and(|ratio| ratio > EARLY_BURST);
-    let steady = evidence.is_constant(CONSTANT) == Some(true);
+    let steady = evidence.is_surely_constant(CONSTANT) == Some(true);
     let explained = link_full::own_link_is_full(evidence)
         || rate_was_asked_for(evidence)
         || local_drops::holds(evidence)
+        || congestion::follows_the_law(evidence)
         || !windows_are_open(evidence);
     if !lossy || !burst || !steady || !rtt_is_flat(evidence)? || explained {
         return None;
@@ -40,11 +43,19 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether the round trip under load stays at its base.
-pub(super) fn rtt_is_flat(evidence: &Evidence) -> Option<bool> {
+/// Whether the round trip under load stays at its base: in nineteen of twenty probes, or, where hosts or an emulated
+/// network were late by themselves, in half of them.
+pub(crate) fn rtt_is_flat(evidence: &Evidence) -> Option<bool> {
     let base = evidence.base_rtt_s()?;
-    let loaded = evidence.rtt.loaded_p95_s.or(evidence.rtt.mean_s)?;
+    let probes = if is_disturbed(evidence) { evidence.rtt.loaded_p50_s } else { evidence.rtt.loaded_p95_s };
+    let loaded = probes.or(evidence.rtt.mean_s)?;
     Some(loaded - base < (0.1 * base).max(0.002))
+}
+
+/// Whether probes waited for something else than the network.
+fn is_disturbed(evidence: &Evidence) -> bool {
+    let crowded = |host: &Host| host.all_cores_share.is_some_and(|busy| busy >= CROWDED);
+    evidence.timing.emulator_late == Some(true) || crowded(&evidence.sender) || crowded(&evidence.receiver)
 }
 
 #[cfg(test)]
@@ -59,11 +70,14 @@ mod tests {
 
     #[test]
     fn without_one_of_the_signs_it_is_not() {
-        let controls: [fn(&mut Evidence); 4] = [
+        let controls: [fn(&mut Evidence); 6] = [
             |evidence| evidence.outcome.early_over_steady = Some(1.0),
             |evidence| evidence.rtt.loaded_p95_s = Some(0.080),
             |evidence| evidence.tcp.retransmits = Some(0.0),
-            |evidence| evidence.outcome.intervals_bps = vec![5e6, 25e6, 5e6, 25e6],
+            |evidence| evidence.outcome.intervals_bps = [20e6, 20e6, 60e6, 60e6].repeat(22),
+            |evidence| evidence.outcome.intervals_bps.truncate(6),
+            // The loss law gives 15 Mb/s.
+            |evidence| evidence.outcome.goodput_bps = Some(28e6),
         ];
         for control in controls {
             let mut evidence = policed();

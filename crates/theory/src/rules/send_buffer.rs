@@ -20,12 +20,14 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     smallest_window(evidence).or_else(|| kernel_says_so(evidence))
 }
 
-/// The buffer is tiny, fixed, and smaller than both the congestion window and the receiver's: then it is the window.
-/// The kernel does not call this buffer-limited when one write fills the buffer.
+/// The buffer is fixed, smaller than both the congestion window and the receiver's, and either tiny or in flight all
+/// the time: then it is the window. The kernel does not call this buffer-limited when one write fills the buffer.
 fn smallest_window(evidence: &Evidence) -> Option<Finding> {
     let buffer = evidence.windows.snd_buf_bytes?;
     let smallest = buffer < evidence.tcp.cwnd_bytes? && buffer < evidence.windows.offered_median_bytes?;
-    if buffer >= TINY_BUFFER_BYTES || !smallest || !is_fixed(evidence, buffer) {
+    let in_flight = evidence.tcp.unacked_bytes.is_some_and(|bytes| PAYLOAD_SHARE.contains(&(bytes / buffer)));
+    let is_the_window = buffer < TINY_BUFFER_BYTES || (in_flight && !any_core_is_full(evidence));
+    if !is_the_window || !smallest || !is_fixed(evidence, buffer) {
         return None;
     }
     let text = format!(
@@ -164,6 +166,21 @@ mod tests {
         let mut growing = tiny_buffer();
         growing.windows.wmem_max_bytes = Some(4e6);
         assert_eq!(rule(&growing), None, "the kernel may still raise it");
+    }
+
+    /// 64 KiB at 23 ms, filled by each write: 49 KB in flight, 8 % of the time by the kernel's account.
+    #[test]
+    fn a_buffer_that_is_in_flight_all_the_time_is_the_window() {
+        let mut evidence = small_buffer();
+        evidence.windows.snd_buf_asked_bytes = None;
+        evidence.windows.snd_buf_bytes = Some(65536.0);
+        evidence.windows.wmem_max_bytes = Some(65536.0);
+        evidence.tcp.send_buffer_share = Some(0.08);
+        evidence.tcp.unacked_bytes = Some(49_232.0);
+        evidence.tcp.cwnd_bytes = Some(383_720.0);
+        assert!(rule(&evidence).is_some());
+        evidence.tcp.unacked_bytes = Some(20_000.0);
+        assert_eq!(rule(&evidence), None, "most of it is empty");
     }
 
     #[test]

@@ -3,12 +3,14 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::{Draft, any_core_is_full, hosts_have_room, link_full, rate_was_asked_for, windows_are_open};
-use crate::ethernet::{StandardRate, inferred_link, inferred_shaper};
+use crate::ethernet::{StandardRate, inferred_shaper};
 use crate::evidence::{Evidence, LinkSource};
 use crate::phrase;
 
 /// Constancy of a shaped rate.
 const CONSTANT: f64 = 0.03;
+/// Constancy where a queue stands and the mean is a standard rate: the rest is what busy hosts make of it.
+const UNEVEN: f64 = 0.10;
 /// Loss that the overflow of a shaper's queue may cause; more is another cause.
 const OVERFLOW: f64 = 0.01;
 /// A thread with this much of a core may hold the rate by itself.
@@ -50,13 +52,17 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
         && !any_core_is_full(evidence)
         && !rate_was_asked_for(evidence)
         && (!link_full::own_link_is_full(evidence) || is_the_stated_rate(evidence));
-    let constant = evidence.is_constant(CONSTANT) == Some(true);
+    // Behind a standing queue nothing but its own rate brings a mean to that of a standard.
+    let certain = standard(evidence).is_some() && evidence.queue_stands();
+    let constant = evidence.is_constant(if certain { UNEVEN } else { CONSTANT }) == Some(true);
+    // Reads excuse what a slow flow varies; a share of a line that others use too varies over longer times.
+    let steady = standard(evidence).is_some() || evidence.is_constant_by_sixths(CONSTANT) != Some(false);
     let queued = link_full::queue_was_seen(evidence);
     let little_loss = evidence.loss().is_none_or(|loss| loss <= OVERFLOW);
     let at_ease = hosts_have_room(evidence, BUSY_THREAD);
     let signs =
         if standard(evidence).is_some() { queued || at_ease } else { queued && at_ease && little_loss };
-    free && constant && !is_a_link(evidence) && signs
+    free && constant && steady && !is_a_link(evidence) && signs
 }
 
 /// The standard rate that a shaper seems to be set to, below the link's.
@@ -79,10 +85,7 @@ fn is_the_stated_rate(evidence: &Evidence) -> bool {
 
 /// Whether the rate is that of a standard link, which is another rule's.
 fn is_a_link(evidence: &Evidence) -> bool {
-    let link = evidence.outcome.goodput_bps.and_then(|goodput| {
-        inferred_link(goodput, evidence.packet_bytes(), &evidence.headers(), evidence.tags(), 0.98)
-    });
-    link.is_some() && standard(evidence).is_none()
+    link_full::standard_link(evidence).is_some() && standard(evidence).is_none()
 }
 
 #[cfg(test)]
@@ -112,6 +115,28 @@ mod tests {
         let mut evidence = shaped(100e6);
         evidence.tcp.receiver_window_share = Some(0.9);
         assert!(rule(&evidence).is_some());
+    }
+
+    #[test]
+    fn a_standard_rate_behind_a_standing_queue_may_be_uneven() {
+        let mut evidence = shaped(100e6);
+        let uneven = |rate: f64| [0.95 * rate, 1.05 * rate].repeat(45);
+        evidence.outcome.intervals_bps = uneven(95.6e6);
+        assert!(rule(&evidence).is_some());
+        evidence.rtt.loaded_p50_s = Some(0.0001);
+        assert_eq!(rule(&evidence), None, "no queue");
+        let mut other = shaped(370e6);
+        other.outcome.intervals_bps = uneven(354e6);
+        assert_eq!(rule(&other), None, "no standard rate");
+    }
+
+    #[test]
+    fn a_slow_flow_that_sways_for_seconds_is_not_shaped() {
+        let mut evidence = shaped(15e6);
+        assert!(rule(&evidence).is_some());
+        evidence.outcome.intervals_bps = [vec![13e6; 30], vec![16e6; 30], vec![14e6; 30]].concat();
+        assert_eq!(evidence.is_constant(CONSTANT), Some(true), "a read of 64 KiB excuses it");
+        assert_eq!(rule(&evidence), None);
     }
 
     #[test]

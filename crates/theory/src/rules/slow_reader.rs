@@ -10,6 +10,10 @@ use crate::phrase;
 const HELD: f64 = 0.25;
 /// How close the goodput comes to the rate of reading.
 const CLOSE: f64 = 0.05;
+/// Share of the receive buffer below which nothing waits.
+const EMPTY: f64 = 0.1;
+/// A reader that waits for a processor for this share of the time is slow by that.
+const WAITS: f64 = 0.1;
 /// A reader with this much of a core is limited by it.
 const BUSY_CORE: f64 = 0.8;
 
@@ -17,8 +21,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let asked = read_rate_holds(evidence);
     let held = evidence.tcp.receiver_window_share;
     let closed = held.is_some_and(|share| share > HELD) && queue_is_full(evidence);
-    let host_is_limit =
-        any_core_is_full(evidence) || evidence.receiver.thread_share.is_some_and(|share| share >= BUSY_CORE);
+    let reader = &evidence.receiver;
+    let host_is_limit = any_core_is_full(evidence)
+        || reader.thread_share.is_some_and(|share| share >= BUSY_CORE)
+        || reader.thread_wait_share.is_some_and(|share| share >= WAITS);
     if !asked && (!closed || host_is_limit) {
         return None;
     }
@@ -52,9 +58,11 @@ pub(super) fn queue_is_full(evidence: &Evidence) -> bool {
         return false;
     }
     let happened = |count: Option<f64>| count.is_some_and(|count| count > 0.0);
+    // A window as small as its buffer closes at the first delay of a busy host, and opens again: that happens, and
+    // half of the time nothing waits.
+    let mostly_empty = windows.queue_median_share.is_some_and(|share| share < EMPTY);
     windows.queue_median_share.is_some_and(|share| share > 0.5)
-        || happened(windows.zero_windows)
-        || happened(windows.pruned)
+        || (!mostly_empty && (happened(windows.zero_windows) || happened(windows.pruned)))
 }
 
 #[cfg(test)]
@@ -91,6 +99,15 @@ mod tests {
         let mut evidence = full_queue();
         evidence.sender.thread_share = Some(0.99);
         assert_eq!(rule(&evidence), None, "a sender that is full does not wait");
+        let mut evidence = full_queue();
+        evidence.receiver.thread_wait_share = Some(0.15);
+        assert_eq!(rule(&evidence), None, "it waits for a processor");
+        let mut evidence = full_queue();
+        evidence.windows.queue_median_share = Some(0.03);
+        evidence.windows.zero_windows = Some(3.0);
+        assert_eq!(rule(&evidence), None, "a closed window for a moment, and nothing waits");
+        evidence.windows.queue_median_share = Some(0.3);
+        assert!(rule(&evidence).is_some());
         let mut evidence = full_gigabit();
         evidence.windows.zero_windows = Some(3.0);
         assert_eq!(rule(&evidence), None, "a closed window for a moment holds nothing");

@@ -17,15 +17,25 @@ const CONSTANT: f64 = 0.05;
 /// Error of a sender's count that is still a result.
 const SENDER_ERROR: f64 = 0.01;
 
+/// What leaves no steady part to judge at all.
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let measured = evidence.outcome.measured_s?;
     let reasons = [
         too_few_samples(measured),
         too_few_round_trips(evidence, measured),
-        mostly_ramp(evidence, measured),
-        too_few_epochs(evidence, measured),
         sender_error(evidence, measured),
     ];
+    finding(evidence, measured, reasons)
+}
+
+/// What leaves the mean inexact: a cause that shows in a few back-offs, or after a long ramp, is the same after many, so
+/// it is named first.
+pub(super) fn inexact(evidence: &Evidence) -> Option<Finding> {
+    let measured = evidence.outcome.measured_s?;
+    finding(evidence, measured, [mostly_ramp(evidence, measured), too_few_epochs(evidence, measured)])
+}
+
+fn finding<const N: usize>(evidence: &Evidence, measured: f64, reasons: [Reason; N]) -> Option<Finding> {
     // The reason that asks for the longest test.
     let (needed, reason) = reasons.into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0))?;
     let text = format!("{} of steady measurement is too short: {reason}.", phrase::time(measured));
@@ -60,7 +70,7 @@ fn mostly_ramp(evidence: &Evidence, measured: f64) -> Reason {
 
 /// Epochs count only for a flow that had them and whose rate shows it: a full link is steady after any number.
 fn too_few_epochs(evidence: &Evidence, measured: f64) -> Reason {
-    if evidence.loss()? <= 0.0 || evidence.is_bbr() || evidence.variation()? < CONSTANT {
+    if evidence.loss()? <= 0.0 || evidence.is_bbr() || evidence.is_constant(CONSTANT)? {
         return None;
     }
     let rate = evidence.outcome.goodput_bps? / evidence.streams();
@@ -109,7 +119,7 @@ mod tests {
         assert!(fires(&evidence));
         evidence.rtt.mean_s = Some(0.001);
         evidence.outcome.ramp_s = Some(5.0);
-        assert!(fires(&evidence));
+        assert!(!fires(&evidence) && inexact(&evidence).is_some());
     }
 
     #[test]
@@ -119,13 +129,24 @@ mod tests {
         evidence.outcome.goodput_bps = Some(9.4e9);
         evidence.rtt.mean_s = Some(0.05);
         evidence.outcome.measured_s = Some(30.0);
-        let finding = rule(&evidence).unwrap();
+        let finding = inexact(&evidence).unwrap();
         assert!((finding.evidence["needed_ns"] / 1e9 - 156.0).abs() < 1.0, "{finding:?}");
         evidence.outcome.intervals_bps = vec![9.4e9; 90];
-        assert!(!fires(&evidence), "a constant rate is steady");
+        assert!(inexact(&evidence).is_none(), "a constant rate is steady");
         let mut lossless = evidence;
         lossless.tcp.retransmits = Some(0.0);
-        assert!(!fires(&lossless));
+        assert!(inexact(&lossless).is_none());
+    }
+
+    #[test]
+    fn a_cause_that_few_back_offs_show_is_named_before_their_number() {
+        let mut evidence = lossy_path(1e-4);
+        evidence.outcome.measured_s = Some(4.0);
+        let diagnosis = crate::diagnose(&evidence);
+        assert_eq!(diagnosis.primary.rule, "V20");
+        assert!(diagnosis.also.iter().any(|finding| finding.rule == "V01"), "{:?}", diagnosis.also);
+        evidence.outcome.goodput_bps = evidence.outcome.goodput_bps.map(|rate| 3.0 * rate);
+        assert_eq!(crate::diagnose(&evidence).primary.rule, "V01", "nothing else explains it");
     }
 
     #[test]
@@ -143,8 +164,8 @@ mod tests {
         let mut evidence = full_gigabit();
         evidence.outcome.measured_s = Some(1.4);
         evidence.outcome.ramp_s = Some(1.6);
-        assert!(rule(&evidence).is_some());
+        assert!(inexact(&evidence).is_some());
         evidence.receiver.thread_share = Some(0.99);
-        assert_eq!(rule(&evidence), None);
+        assert_eq!(inexact(&evidence), None);
     }
 }

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::super::Bench;
 use super::super::figure::Readings;
-use super::super::process::Process;
 use super::super::tools::PATIENCE;
 use super::length;
 use super::network::{Network, Upload};
+use crate::process::Process;
 
 /// Rate of the port in each configuration: as it is, one per cent more, and as it is once more.
 const RATES: [(&str, &str); 3] = [("base", "100M"), ("more", "101M"), ("same", "100M")];

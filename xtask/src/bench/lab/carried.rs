@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::super::Bench;
 use super::super::figure::Readings;
-use super::super::process::Process;
 use super::super::tools::{PATIENCE, Tool};
 use super::meter::Meter;
 use super::network::{Network, Upload, count, port};
 use super::result::Run;
 use super::{expected, kept_up, length};
+use crate::process::Process;
 
 /// What is left out at the beginning of a stream.
 const SLOW_START: Duration = Duration::from_secs(1);

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::super::Bench;
 use super::super::figure::Readings;
-use super::super::process::Process;
 use super::super::tools::{PATIENCE, Tool};
 use super::length;
 use super::network::{Network, Upload, count, ports};
+use crate::process::Process;
 
 /// Payload of a packet, bytes.
 const PAYLOAD: u32 = 64;

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::super::Bench;
 use super::super::place::Place;
-use super::super::process::Process;
 use super::super::tools::{PATIENCE, Tool};
 use super::result::Run;
+use crate::process::Process;
 
 /// An emulated network that is up; it is removed when this is dropped.
 pub(super) struct Network<'a> {

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::super::Bench;
 use super::super::figure::Readings;
-use super::super::process::Memory;
 use super::super::spread::Spread;
 use super::meter::Meter;
 use super::network::{Network, Upload, count, ports};
 use super::{kept_up, length};
+use crate::process::Memory;
 
 /// 10 Gb/s for 25 ms: what the trunk of `science-dmz` holds in the direction of the data, bytes.
 const IN_FLIGHT: u64 = 31_250_000;

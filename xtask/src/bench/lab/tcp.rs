@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::super::Bench;
 use super::super::figure::Readings;
-use super::super::process::Process;
 use super::super::tools::Tool;
 use super::network::{Network, Upload};
 use super::result::{Interval, Run};
 use super::{expected, kept_up, length};
+use crate::process::Process;
 
 /// Round trip of `long-haul`, seconds.
 const LONG_HAUL_S: f64 = 0.021;

@@ -1,7 +1,8 @@
-//! A program under measurement: started by us, watched by its number, killed by us, bounded in time.
+//! A program that a task starts: started by us, watched by its number, killed by us, bounded in time.
 
 use std::fs::{self, File};
 use std::io::{BufRead, Read};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +13,55 @@ use linerate_sock::proc::cpu::ThreadTimes;
 use linerate_sock::proc::host::parse_kib;
 use linerate_sock::{Mono, clock};
 
-use super::Bench;
-
 /// Between two looks at a running program.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// What all programs of a task share.
+pub(crate) struct Keeper {
+    /// Where the programs complain.
+    log: File,
+    /// Set by Ctrl-C and SIGTERM: everything ends, and namespaces and labs are removed.
+    stop: Arc<AtomicBool>,
+}
+
+impl Keeper {
+    /// Opens the log anew, and from now on catches the signals that end a task.
+    pub(crate) fn new(log: &Path) -> Result<Self, String> {
+        let log = File::create(log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&stop))
+                .map_err(|e| format!("cannot catch signals: {e}"))?;
+        }
+        Ok(Self { log, stop })
+    }
+
+    /// Whether somebody wants the task to end.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Lets this time pass, unless somebody interrupts.
+    pub(crate) fn wait(&self, time: Duration) -> Result<(), String> {
+        let end = clock::now() + time;
+        while !end.has_passed() {
+            if self.stopped() {
+                return Err("interrupted".to_owned());
+            }
+            clock::sleep_until(end.min(clock::now() + Duration::from_millis(100)));
+        }
+        Ok(())
+    }
+}
+
+impl AsRef<Self> for Keeper {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 /// A running program; it is killed when this is dropped.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     output: ChildStdout,
     held: Vec<u8>,
@@ -28,16 +71,16 @@ pub(super) struct Process {
 
 /// Memory of a process at one moment, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     /// In RAM now (`VmRSS`).
-    pub(super) resident: u64,
+    pub(crate) resident: u64,
     /// In RAM at most so far (`VmHWM`).
-    pub(super) high_water: u64,
+    pub(crate) high_water: u64,
 }
 
 impl Memory {
     /// Of the process with this number, now; absent when there is none.
-    pub(super) fn of(process: u32) -> Option<Self> {
+    pub(crate) fn of(process: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
         Some(Self { resident: parse_kib(&status, "VmRSS")?, high_water: parse_kib(&status, "VmHWM")? })
     }
@@ -45,9 +88,10 @@ impl Memory {
 
 impl Process {
     /// Starts `command`, a program and its arguments; what it complains about goes to the log.
-    pub(super) fn start(bench: &Bench, command: &[String]) -> Result<Self, String> {
+    pub(crate) fn start(keeper: &impl AsRef<Keeper>, command: &[String]) -> Result<Self, String> {
         let (program, arguments) = command.split_first().ok_or("there is no command to start")?;
-        let log: File = bench.log.try_clone().map_err(|e| format!("cannot share the log: {e}"))?;
+        let keeper = keeper.as_ref();
+        let log: File = keeper.log.try_clone().map_err(|e| format!("cannot share the log: {e}"))?;
         let mut child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::null())
@@ -57,11 +101,11 @@ impl Process {
             .map_err(|e| format!("cannot start {program}: {e}"))?;
         let output = child.stdout.take().ok_or("the program has no output")?;
         let name = command.join(" ");
-        Ok(Self { child, output, held: Vec::new(), name, stop: Arc::clone(&bench.stop) })
+        Ok(Self { child, output, held: Vec::new(), name, stop: Arc::clone(&keeper.stop) })
     }
 
     /// The first line for which `take` finds something in it.
-    pub(super) fn find_line<T>(
+    pub(crate) fn find_line<T>(
         &mut self,
         patience: Duration,
         take: impl Fn(&str) -> Option<T>,
@@ -79,7 +123,7 @@ impl Process {
     }
 
     /// All that the program printed, once it has ended well; `look` is called while it runs.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         mut self,
         patience: Duration,
         mut look: impl FnMut(&Self),
@@ -115,12 +159,12 @@ impl Process {
     }
 
     /// Memory of the program now; absent when it has ended.
-    pub(super) fn memory(&self) -> Option<Memory> {
+    pub(crate) fn memory(&self) -> Option<Memory> {
         Memory::of(self.child.id())
     }
 
     /// Names of its threads, and the time that each has spent on a processor; empty when it has ended.
-    pub(super) fn threads(&self) -> Vec<(String, Duration)> {
+    pub(crate) fn threads(&self) -> Vec<(String, Duration)> {
         let folder = format!("/proc/{}/task", self.child.id());
         let tasks = fs::read_dir(folder).into_iter().flatten().flatten();
         let read = |task: fs::DirEntry| {
@@ -133,8 +177,13 @@ impl Process {
         tasks.filter_map(read).collect()
     }
 
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// CPU time of all threads of the program so far; absent when it has ended.
-    pub(super) fn cpu_time(&self) -> Option<Duration> {
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
         Some(ThreadTimes::parse(&stat)?.cpu_time())
     }
@@ -153,17 +202,9 @@ mod tests {
     use super::*;
 
     fn shell(script: &str) -> Process {
-        let bench = Bench {
-            linerate: "none".into(),
-            folder: std::env::temp_dir(),
-            log: File::options().write(true).open("/dev/null").unwrap(),
-            stop: Arc::default(),
-            quick: true,
-            pairs: 1,
-            transfer: Duration::ZERO,
-            rest: Duration::ZERO,
-        };
-        Process::start(&bench, &["sh", "-c", script].map(str::to_owned)).unwrap()
+        let log = File::options().write(true).open("/dev/null").unwrap();
+        let keeper = Keeper { log, stop: Arc::default() };
+        Process::start(&keeper, &["sh", "-c", script].map(str::to_owned)).unwrap()
     }
 
     const PATIENCE: Duration = Duration::from_secs(30);

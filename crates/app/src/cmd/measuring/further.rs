@@ -1,0 +1,28 @@
+//! Runs that answer what a test leaves open: `--investigate`.
+
+use linerate_control::{ControlError, FollowUp, Log, Request, Sink, investigate};
+use linerate_model::Outcome;
+
+use crate::archive_sink::ArchiveSink;
+use crate::args::{ArchiveArgs, OutputArgs};
+use crate::naming::{now, run_name};
+use crate::{say, terminal};
+
+/// Measures, and makes further runs; each is kept as a run of its own.
+pub(super) fn measure(
+    request: &Request<'_>,
+    archive: &ArchiveArgs,
+    output: &OutputArgs,
+    log: &mut Log<'_>,
+) -> Result<Outcome, ControlError> {
+    let told = terminal::watched() && !output.quiet && !output.json_stream;
+    investigate(request, log, &mut |question| {
+        if told {
+            say::live(&question.because);
+        }
+        let id = run_name().inspect_err(|trouble| say::warning(trouble)).ok()?;
+        let sink = ArchiveSink::open(archive.archive.as_deref());
+        let sinks = sink.map(|sink| Box::new(sink) as Box<dyn Sink>).into_iter().collect();
+        Some(FollowUp { log: Log::owning(id, sinks), started_at: now() })
+    })
+}

@@ -1,0 +1,21 @@
+//! Questions that further runs answered.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One question about a flow, and what further runs answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Inquiry {
+    /// Which question: `policing`, `pacing`, `ports` or `sizes`.
+    pub question: String,
+    /// Why it was asked, for a person.
+    pub because: String,
+    /// The runs that were made for it, in their order.
+    pub runs: Vec<String>,
+    /// What they answer, for a person, with the numbers in it.
+    pub answer: String,
+    /// The numbers; each name carries its unit (`_bps`, `_bytes`, `_ns`) or is a plain ratio.
+    pub evidence: BTreeMap<String, f64>,
+}

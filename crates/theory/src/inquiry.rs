@@ -1,0 +1,220 @@
+//! Questions that one run leaves open, and what further runs would answer.
+//!
+//! Pure: [`questions`] says what is worth its time after a run, [`Topic::next`] which run to make given the answers so
+//! far, [`Topic::conclude`] what they amount to. Who makes the runs is no business of this room.
+
+mod pacing;
+mod policing;
+mod ports;
+mod sizes;
+
+#[cfg(test)]
+mod examples;
+
+use std::collections::BTreeMap;
+
+use linerate_model::Finding;
+
+use crate::diagnose::Diagnosis;
+use crate::evidence::Evidence;
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    /// Datagrams above and below the rate: does the path drop or delay what is too much?
+    Policing,
+    /// The same TCP, paced: does the loss come from bursts?
+    Pacing,
+    /// Many connections instead of one: is the path a bundle of links?
+    Ports,
+    /// Datagrams of different sizes: above which one do packets vanish?
+    Sizes,
+}
+
+/// A question that is worth further runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// What it is about.
+    pub topic: Topic,
+    /// Why it is asked, for a person.
+    pub because: String,
+    /// Possible answers, and what each would mean.
+    pub meanings: [(&'static str, &'static str); 2],
+}
+
+/// A run that shall be made: everything else is as in the first one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// Datagrams instead of TCP.
+    pub udp: bool,
+    /// Rate to offer, all connections together, bit/s of payload.
+    pub offered_bps: Option<f64>,
+    /// Pace of each TCP connection, bit/s.
+    pub pace_bps: Option<f64>,
+    /// Payload of a datagram, bytes.
+    pub length_bytes: Option<f64>,
+    /// Connections.
+    pub streams: u32,
+    /// How long, s.
+    pub seconds: f64,
+    /// Whether latency is probed beside it.
+    pub latency: bool,
+}
+
+/// What came of a trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// As asked.
+    pub trial: Trial,
+    /// What was measured; absent when the run failed.
+    pub evidence: Option<Evidence>,
+    /// Payload rate of each interval at the receiver from the first one on, bit/s.
+    pub intervals_bps: Vec<f64>,
+}
+
+/// What the replies to a question amount to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conclusion {
+    /// For a person, with the numbers in it.
+    pub answer: String,
+    /// The numbers.
+    pub evidence: BTreeMap<String, f64>,
+    /// The verdict that follows from it; absent when the first one stays.
+    pub finding: Option<Finding>,
+}
+
+/// The questions that are worth their time after this run, the most telling first.
+#[must_use]
+pub fn questions(evidence: &Evidence, diagnosis: &Diagnosis) -> Vec<Question> {
+    let asked = [sizes::question, ports::question, policing::question, pacing::question];
+    asked.into_iter().filter_map(|question| question(evidence, diagnosis)).collect()
+}
+
+impl Topic {
+    /// The name used in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Policing => "policing",
+            Self::Pacing => "pacing",
+            Self::Ports => "ports",
+            Self::Sizes => "sizes",
+        }
+    }
+
+    /// The next run to make; `None` when the replies suffice, or no further one would help.
+    #[must_use]
+    pub fn next(self, evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
+        match self {
+            Self::Policing => policing::next(evidence, replies),
+            Self::Pacing => pacing::next(evidence, replies),
+            Self::Ports => ports::next(evidence, replies),
+            Self::Sizes => sizes::next(evidence, replies),
+        }
+    }
+
+    /// What the replies mean for the flow.
+    #[must_use]
+    pub fn conclude(self, evidence: &Evidence, replies: &[Reply]) -> Conclusion {
+        match self {
+            Self::Policing => policing::conclude(evidence, replies),
+            Self::Pacing => pacing::conclude(evidence, replies),
+            Self::Ports => ports::conclude(evidence, replies),
+            Self::Sizes => sizes::conclude(evidence, replies),
+        }
+    }
+}
+
+impl Conclusion {
+    /// An answer that leaves the verdict as it is.
+    fn open(answer: impl Into<String>) -> Self {
+        Self { answer: answer.into(), evidence: BTreeMap::new(), finding: None }
+    }
+
+    fn with(mut self, name: &str, value: Option<f64>) -> Self {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            self.evidence.insert(name.to_owned(), value);
+        }
+        self
+    }
+
+    /// The finding gets the numbers too.
+    fn found(mut self, finding: Option<Finding>) -> Self {
+        self.finding = finding.map(|mut finding| {
+            let known = self.evidence.iter().map(|(name, value)| (name.clone(), *value));
+            finding.evidence.extend(known);
+            finding
+        });
+        self
+    }
+}
+
+impl Reply {
+    fn loss(&self) -> Option<f64> {
+        self.evidence.as_ref()?.loss()
+    }
+
+    fn goodput_bps(&self) -> Option<f64> {
+        self.evidence.as_ref()?.outcome.goodput_bps.filter(|rate| *rate > 0.0)
+    }
+}
+
+/// Whether one of these rules is the verdict.
+fn verdict_is(diagnosis: &Diagnosis, rules: &[&str]) -> bool {
+    rules.contains(&diagnosis.primary.rule.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::examples::{long_lossy, stalled};
+    use super::*;
+    use crate::diagnose;
+    use crate::rules::examples::{full_gigabit, long_path, loopback};
+
+    fn topics(evidence: &Evidence) -> Vec<Topic> {
+        questions(evidence, &diagnose(evidence)).iter().map(|question| question.topic).collect()
+    }
+
+    #[test]
+    fn a_verdict_that_stands_asks_nothing() {
+        assert_eq!(topics(&full_gigabit()), []);
+        assert_eq!(topics(&loopback()), []);
+        assert_eq!(topics(&long_path()), []);
+    }
+
+    #[test]
+    fn an_ambiguous_one_asks_what_could_tell() {
+        assert_eq!(topics(&long_lossy()), [Topic::Policing, Topic::Pacing]);
+        assert_eq!(topics(&stalled()), [Topic::Sizes]);
+        let mut slower = full_gigabit();
+        slower.link.link_bps = Some(10e9);
+        assert_eq!(topics(&slower), [Topic::Ports]);
+        slower.outcome.goodput_bps = Some(870e6);
+        slower.outcome.intervals_bps = vec![700e6, 941e6, 941e6];
+        slower.tcp.retransmits = Some(3.0);
+        assert_eq!(
+            topics(&slower),
+            [Topic::Ports, Topic::Policing, Topic::Pacing],
+            "nearly a gigabit, which nobody has named"
+        );
+    }
+
+    #[test]
+    fn failed_runs_and_nonsense_end_every_question() {
+        for topic in [Topic::Policing, Topic::Pacing, Topic::Ports, Topic::Sizes] {
+            for value in [f64::NAN, f64::INFINITY, 0.0, -1.0, 1e-300] {
+                let mut evidence = long_lossy();
+                evidence.outcome.goodput_bps = Some(value);
+                evidence.link.mtu_bytes = Some(value);
+                let mut replies = Vec::new();
+                while let Some(trial) = topic.next(&evidence, &replies) {
+                    let evidence = (replies.len() % 2 == 0).then(|| evidence.clone());
+                    replies.push(Reply { trial, evidence, intervals_bps: vec![value; 3] });
+                    assert!(replies.len() < 30, "{topic:?} has no end");
+                }
+                let conclusion = topic.conclude(&evidence, &replies);
+                assert!(!conclusion.answer.is_empty());
+            }
+        }
+    }
+}

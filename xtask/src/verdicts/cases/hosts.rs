@@ -1,0 +1,105 @@
+//! Causes at the two ends: windows, buffers, applications, processors, pace.
+
+use super::super::case::{Case, Deed, PAIR, PLAIN};
+
+/// A path of 100 Mb/s and 20 ms: 250 kB.
+const LONG: &[&str] = &["link.b.rate=100M", "link.b.delay=10ms"];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        rule: "V03",
+        name: "an application that offers a fifth",
+        set: &["link.b.rate=100M"],
+        planted: PLAIN.args(&["-b", "20M"]).right(&["V03"]),
+        control: PLAIN.args(&["-b", "200M"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V05",
+        name: "a slow reader",
+        set: &["link.b.rate=100M"],
+        planted: PLAIN.args(&["--read-rate", "20M"]).right(&["V05"]),
+        control: PLAIN.args(&["--read-rate", "300M"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V04",
+        name: "a receive window of a quarter of the path, by the system",
+        set: LONG,
+        planted: PLAIN.set(&["host.b.sysctl.ipv4.tcp_rmem=4096 131072 131072"]).right(&["V04"]),
+        control: PLAIN.right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V04",
+        name: "a window of a quarter of the path, asked for",
+        set: LONG,
+        planted: PLAIN.args(&["-w", "32K"]).right(&["V04", "V06"]),
+        control: PLAIN.args(&["-w", "4M"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V06",
+        name: "a send buffer of a quarter of the path",
+        set: &["link.b.rate=100M", "link.b.delay=20ms"],
+        planted: PLAIN.set(&["host.a.sysctl.ipv4.tcp_wmem=4096 131072 131072"]).right(&["V06"]),
+        control: PLAIN.right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V08",
+        name: "a receiver that shares its processor with a loop of higher priority",
+        // A small buffer, so that the path does not go on without the reader.
+        set: &["link.a.rate=400M", "link.b.rate=400M", "host.b.sysctl.ipv4.tcp_rmem=4096 131072 2097152"],
+        args: &["-t", "4", "-C", "cubic", "--server-affinity", "1"],
+        planted: PLAIN
+            .deeds(&[Deed::Spin { cpu: 1, loops: 1 }, Deed::Serve(&["nice", "-n", "19"])])
+            .right(&["V08"]),
+        control: PLAIN.right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V07",
+        name: "a system call for each 16 bytes",
+        set: &["link.a.rate=none", "link.b.rate=none"],
+        planted: PLAIN.args(&["-l", "16", "-N"]).right(&["V07"]),
+        control: PLAIN.set(&["link.b.rate=100M"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V09",
+        name: "a pace of a fifth",
+        set: &["link.b.rate=100M"],
+        planted: PLAIN.args(&["--fq-rate", "20M"]).right(&["V09"]),
+        control: PLAIN.args(&["--fq-rate", "500M"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V10",
+        name: "a test that ends in slow start",
+        set: &[
+            "host.a.sysctl.ipv4.tcp_wmem=4096 16384 134217728",
+            "host.b.sysctl.ipv4.tcp_rmem=4096 131072 268435456",
+            "link.a.rate=10G",
+            "link.b.delay=100ms",
+        ],
+        args: &["-C", "reno"],
+        // Ten segments double eleven times to 1.2 Gb/s.
+        planted: PLAIN.set(&["link.b.rate=10G", "link.b.buffer=64MiB"]).args(&["-t", "2.3"]).right(&["V10"]),
+        control: PLAIN.set(&["link.b.rate=20M"]).args(&["-t", "4", "-O", "5"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V25",
+        name: "a sender whose interface holds two frames",
+        set: &["link.a.card=false", "link.b.rate=100M", "link.b.delay=10ms"],
+        args: &["-t", "4", "-C", "reno", "-P", "4"],
+        planted: PLAIN
+            .deeds(&[Deed::Before("a", &["ip", "link", "set", "eth0", "txqueuelen", "2"])])
+            .right(&["V25"]),
+        control: PLAIN.right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+];

@@ -1,0 +1,156 @@
+//! Causes on the path that are no queue: links, holes, losses, order.
+
+use std::time::Duration;
+
+use super::super::case::{Case, Deed, PAIR, PLAIN};
+use super::{LARGE_RECEIVE, LARGE_SEND};
+
+/// 100 Mb/s and 20 ms, with buffers that are not the limit.
+const LONG: &[&str] = &[LARGE_SEND, LARGE_RECEIVE, "link.b.rate=100M", "link.b.delay=10ms"];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        rule: "V02",
+        name: "a port at 100 Mb/s",
+        set: &["link.b.rate=100M"],
+        planted: PLAIN.right(&["V02"]),
+        control: PLAIN.args(&["-b", "20M"]).right(&["V03"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V15",
+        name: "packets above 1400 bytes vanish",
+        topology: "black-hole",
+        set: &["link.tunnel.rate=200M"],
+        planted: PLAIN.right(&["V15"]),
+        // 200 Mb/s are no standard rate, and no interface says so.
+        control: PLAIN.set(&["link.tunnel.too_big=icmp"]).right(&["V14", "V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V16",
+        name: "half duplex and loss",
+        set: LONG,
+        args: &["-t", "4", "-C", "reno"],
+        planted: PLAIN
+            .set(&["link.b.from.s.loss=0.003"])
+            .deeds(&[Deed::Before("a", &["ethtool", "-s", "eth0", "speed", "1000", "duplex", "half"])])
+            .right(&["V16"]),
+        control: PLAIN.set(&["link.b.from.s.loss=0.003"]).right(&["V20"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V23",
+        name: "a path that is dead for a second",
+        set: LONG,
+        args: &["-t", "5", "-C", "cubic"],
+        planted: PLAIN
+            .deeds(&[
+                Deed::Set { after: Duration::from_millis(3000), link: "link.b", changes: &["loss=1"] },
+                Deed::Set { after: Duration::from_millis(4000), link: "link.b", changes: &["loss=0"] },
+            ])
+            .right(&["V23"]),
+        control: PLAIN.right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V17",
+        name: "three connections on two members",
+        topology: "trunk-2x1g",
+        to: "c",
+        set: &["link.trunk.rate=100M", "link.a.rate=1G"],
+        // Source ports of which one connection gets a line of its own and two share the other.
+        args: &["-t", "4", "-O", "1", "-C", "cubic", "-P", "3", "--cport", "41000"],
+        planted: PLAIN.right(&["V17"]),
+        // One line of that rate: what three connections leave of it is even enough.
+        control: PLAIN.set(&["link.trunk.members=1"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V17",
+        name: "one connection on one of two members, investigated",
+        topology: "trunk-2x1g",
+        to: "c",
+        set: &["link.trunk.rate=100M", "link.a.rate=1G"],
+        args: &["-t", "3", "-C", "cubic", "--investigate"],
+        planted: PLAIN.right(&["V17"]),
+        control: PLAIN.set(&["link.trunk.members=1"]).right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V21",
+        name: "one packet in a hundred overtaken",
+        set: &[
+            LARGE_SEND,
+            LARGE_RECEIVE,
+            "link.a.rate=200M",
+            "link.b.rate=200M",
+            "link.b.delay=10ms",
+            // The window in which the sender tolerates reordering stays a quarter of the round trip.
+            "host.a.sysctl.ipv4.tcp_recovery=3",
+        ],
+        args: &["-t", "4", "-C", "reno"],
+        planted: PLAIN.set(&["link.b.reorder=0.01", "link.b.reorder_by=15ms"]).right(&["V21"]),
+        control: PLAIN.set(&["link.b.from.s.loss=0.0005"]).right(&["V20"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V20",
+        name: "one packet in a thousand lost, cubic",
+        set: LONG,
+        args: &["-t", "5", "-C", "cubic"],
+        planted: PLAIN.set(&["link.b.from.s.loss=0.001"]).right(&["V20"]),
+        control: PLAIN.right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V20",
+        name: "three packets in a thousand lost, reno, 200 Mb/s",
+        set: &[LARGE_SEND, LARGE_RECEIVE, "link.b.rate=200M", "link.b.delay=10ms"],
+        args: &["-t", "5", "-C", "reno"],
+        planted: PLAIN.set(&["link.b.from.s.loss=0.003"]).right(&["V20"]),
+        control: PLAIN.right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V20",
+        name: "one packet in thirty lost",
+        set: LONG,
+        args: &["-t", "5", "-C", "cubic"],
+        // So much loss takes timeouts with it.
+        planted: PLAIN.set(&["link.b.from.s.loss=0.03"]).right(&["V20", "V23"]),
+        control: PLAIN.right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V12",
+        name: "a slow start that jitter ends early",
+        set: &[LARGE_SEND, LARGE_RECEIVE, "link.b.delay=20ms"],
+        args: &["-C", "cubic"],
+        planted: PLAIN.set(&["link.b.jitter=10ms"]).args(&["-t", "2.5"]).right(&["V12"]),
+        control: PLAIN.args(&["-t", "3", "-O", "1"]).right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V11",
+        name: "a window that grows again after early losses",
+        // Reno adds a segment each round trip: ten a second.
+        set: &[LARGE_SEND, LARGE_RECEIVE, "link.b.delay=50ms", "link.b.buffer=16MiB"],
+        args: &["-t", "3", "-O", "3", "-C", "reno"],
+        planted: PLAIN
+            .set(&["link.b.from.s.loss=0.0003"])
+            .deeds(&[Deed::Set { after: Duration::from_millis(3200), link: "link.b", changes: &["loss=0"] }])
+            .right(&["V11"]),
+        control: PLAIN.right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+];

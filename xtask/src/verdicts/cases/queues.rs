@@ -1,0 +1,104 @@
+//! Queues, and what stands in for them: policers, shapers, marks, neighbours.
+
+use super::super::case::{Case, Deed, Look, PAIR, PLAIN};
+use super::{LARGE_RECEIVE, LARGE_SEND};
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        rule: "V13",
+        name: "a policer of 100 Mb/s",
+        topology: "policed",
+        set: &["link.b.rate=400M"],
+        // One run of TCP that saws below a policer cannot tell it from a short queue; datagrams can.
+        args: &["-t", "3", "-C", "cubic", "--investigate"],
+        planted: PLAIN.right(&["V13"]),
+        control: PLAIN.set(&["link.b.police_rate=none"]).right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V13",
+        name: "a policer of 50 Mb/s with a deep bucket",
+        topology: "policed",
+        set: &["link.b.rate=400M"],
+        // One run of TCP that saws below a policer cannot tell it from a short queue; datagrams can.
+        args: &["-t", "3", "-C", "cubic", "--investigate"],
+        planted: PLAIN.set(&["rate=50M", "burst=2MB"]).right(&["V13"]),
+        control: PLAIN.set(&["link.b.police_rate=none"]).right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V19",
+        name: "a queue of thirteen packets before 100 Mb/s, investigated",
+        topology: "trunk-2x1g",
+        to: "c",
+        set: &["link.a.rate=1G", "link.trunk.members=1", "link.trunk.rate=100M", "link.trunk.delay=10ms"],
+        args: &["-t", "4", "-C", "cubic", "--investigate"],
+        planted: PLAIN.set(&["link.trunk.buffer=20kB"]).right(&["V19"]),
+        control: PLAIN.right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V14",
+        name: "a shaper of 100 Mb/s",
+        set: &["link.b.rate=300M", "link.b.delay=2ms"],
+        planted: PLAIN.set(&["link.b.from.s.shape_rate=100M"]).right(&["V14"]),
+        control: PLAIN.right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V14",
+        name: "a shaper of 37 Mb/s",
+        set: &["link.b.delay=10ms"],
+        args: &["-t", "5", "-C", "cubic"],
+        planted: PLAIN
+            .set(&["link.b.from.s.shape_rate=37M", "link.b.from.s.shape_burst=16kB"])
+            .right(&["V14"]),
+        control: PLAIN.set(&["link.b.rate=100M"]).right(&["V02"]),
+        ..PAIR
+    },
+    Case {
+        rule: "V24",
+        name: "CoDel that marks",
+        set: &["link.b.rate=100M", "link.b.delay=15ms", "link.b.discipline=codel"],
+        args: &["-t", "5", "-O", "2", "-C", "reno"],
+        planted: PLAIN
+            .set(&["link.b.ecn=true", "host.a.sysctl.ipv4.tcp_ecn=1", "host.b.sysctl.ipv4.tcp_ecn=1"])
+            .right(&["V24"]),
+        // CoDel that drops: what it leaves is below the link and its queue is short.
+        control: PLAIN.right(&["V20", "V18", "V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V18",
+        name: "a neighbour at the same port",
+        topology: "gigabit-switch-4",
+        to: "c",
+        set: &["link.c.rate=100M", "link.c.delay=5ms"],
+        args: &["-t", "5", "-O", "1", "-C", "cubic"],
+        planted: PLAIN
+            .deeds(&[Deed::Beside {
+                from: "b",
+                to: "c",
+                args: &["-t", "14", "-C", "cubic", "-P", "3", "--no-latency"],
+            }])
+            .right(&["V18"]),
+        control: PLAIN.right(&["V02"]),
+        random: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V22",
+        name: "a queue of a second and a half",
+        topology: "bufferbloat",
+        args: &["-t", "5", "-O", "1", "-C", "cubic"],
+        set: &[LARGE_SEND, LARGE_RECEIVE],
+        planted: PLAIN.right(&["V22"]),
+        control: PLAIN.set(&["link.b.buffer=50kB"]).right(&["V02", "V14", "V18", "V20"]),
+        look: Look::Beside,
+        ..PAIR
+    },
+];

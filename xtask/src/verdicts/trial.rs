@@ -1,0 +1,267 @@
+//! One run of one half of a case: a network, a server, a client, and what was planted.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linerate_sock::clock;
+use serde_json::Value;
+
+use super::case::{Case, Deed, Look, Plant};
+use crate::bench::listening_port;
+use crate::process::{Keeper, Process};
+
+/// Time for a program to start, and for a client beyond its test.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The server's port: trunks hash it.
+const PORT: &str = "5990";
+
+/// What all trials share.
+pub(super) struct Stage {
+    /// The program that judges.
+    pub(super) linerate: PathBuf,
+    /// Of labs and archives.
+    pub(super) folder: PathBuf,
+    pub(super) keeper: Keeper,
+}
+
+/// What a client said.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Answer {
+    /// The rule that is counted.
+    pub(super) named: String,
+    /// All rules that were found, the verdict first.
+    pub(super) found: Vec<String>,
+    /// The verdict in words.
+    pub(super) text: String,
+    /// Whether the measurement says of itself that it was disturbed.
+    pub(super) disturbed: bool,
+    /// Payload that arrived, bit/s.
+    pub(super) bitrate_bps: Option<f64>,
+    /// What weakens the result.
+    pub(super) caveats: Vec<String>,
+}
+
+/// A network that is up; it is removed when this is dropped.
+struct Lab<'a> {
+    stage: &'a Stage,
+    name: String,
+}
+
+impl Stage {
+    /// Plants, measures, and takes everything away.
+    pub(super) fn run(&self, case: &Case, plant: &Plant, seed: u32) -> Result<Answer, String> {
+        let lab = Lab::up(self, case, plant, seed)?;
+        let by = plant.deeds.iter().find_map(|deed| match deed {
+            Deed::Serve(by) => Some(*by),
+            _ => None,
+        });
+        let program = self.linerate.display().to_string();
+        let words = [by.unwrap_or_default(), &[program.as_str(), "serve", "-p", PORT, "--json"]].concat();
+        let mut server = Process::start(&self.keeper, &lab.exec(case.to, &words))?;
+        server.find_line(PATIENCE, listening_port)?;
+        let mut beside = Vec::new();
+        for deed in plant.deeds {
+            beside.extend(lab.begin(deed)?);
+        }
+        let head = ["test", case.to, "-p", PORT, "--upload", "--json"];
+        let client =
+            Process::start(&self.keeper, &lab.on("a", &[&head[..], case.args, plant.args].concat()))?;
+        let mut timed = Timed::of(plant.deeds);
+        let output = client.finish(PATIENCE, |client| timed.act(&lab, client.id()))?;
+        drop((beside, server));
+        timed.trouble.map_or(Ok(()), Err)?;
+        let document =
+            serde_json::from_slice(&output).map_err(|e| format!("the client printed no JSON: {e}"))?;
+        answer(&document, case)
+    }
+}
+
+impl<'a> Lab<'a> {
+    fn up(stage: &'a Stage, case: &Case, plant: &Plant, seed: u32) -> Result<Self, String> {
+        // The guard exists before the lab: a failure half-way removes what is there.
+        let lab = Self { stage, name: format!("verdicts-{}", std::process::id()) };
+        let seed = format!("seed={seed}");
+        let mut words = vec!["up", case.topology, "--name", &lab.name, "--json"];
+        for change in case.set.iter().chain(plant.set).copied().chain([seed.as_str()]) {
+            words.extend(["--set", change]);
+        }
+        lab.done(&lab.lab(&words))?;
+        Ok(lab)
+    }
+
+    /// `linerate lab` with arguments, on this lab's state.
+    fn lab(&self, words: &[&str]) -> Vec<String> {
+        let own = |key: &str, file: &str| format!("{key}={}", self.stage.folder.join(file).display());
+        // `env` becomes the command it starts.
+        let head = ["env".to_owned(), own("LINERATE_RUN", "run"), own("LINERATE_ARCHIVE", "archive.sqlite")];
+        let program = [self.stage.linerate.display().to_string(), "lab".to_owned()];
+        head.into_iter().chain(program).chain(words.iter().map(|word| (*word).to_owned())).collect()
+    }
+
+    fn exec(&self, host: &str, words: &[&str]) -> Vec<String> {
+        self.lab(&[&["exec", "--lab", self.name.as_str(), host, "--"], words].concat())
+    }
+
+    /// linerate itself on a host.
+    fn on(&self, host: &str, words: &[&str]) -> Vec<String> {
+        let program = self.stage.linerate.display().to_string();
+        self.exec(host, &[&[program.as_str()], words].concat())
+    }
+
+    fn done(&self, command: &[String]) -> Result<(), String> {
+        Process::start(&self.stage.keeper, command)?.finish(PATIENCE, |_| ()).map(drop)
+    }
+
+    /// What is done before the client starts; programs that run beside it.
+    fn begin(&self, deed: &Deed) -> Result<Vec<Process>, String> {
+        let keeper = &self.stage.keeper;
+        match *deed {
+            Deed::Before(host, words) => self.done(&self.exec(host, words)).map(|()| Vec::new()),
+            Deed::Beside { from, to, args } => {
+                let mut server = Process::start(keeper, &self.on(to, &["serve", "-p", "0", "--json"]))?;
+                let port = server.find_line(PATIENCE, listening_port)?.to_string();
+                let head = ["test", to, "-p", &port, "--upload", "-q"];
+                let client = Process::start(keeper, &self.on(from, &[&head[..], args].concat()))?;
+                keeper.wait(Duration::from_millis(1500))?;
+                Ok(vec![server, client])
+            }
+            Deed::Spin { cpu, loops } => {
+                let words = ["taskset", "-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"];
+                (0..loops).map(|_| Process::start(keeper, &words.map(str::to_owned))).collect()
+            }
+            Deed::Set { .. } | Deed::Pause { .. } | Deed::Serve(_) => Ok(Vec::new()),
+        }
+    }
+}
+
+impl Drop for Lab<'_> {
+    fn drop(&mut self) {
+        // Not as a process of the task, which an interrupt would end. A lab that is down already is no trouble.
+        let words = self.lab(&["down", "--all"]);
+        let quiet = std::process::Stdio::null;
+        let _ =
+            std::process::Command::new(&words[0]).args(&words[1..]).stdout(quiet()).stderr(quiet()).status();
+    }
+}
+
+/// Deeds that wait for their time.
+struct Timed {
+    start: linerate_sock::Mono,
+    /// When, and what; the last one is the next.
+    left: Vec<(Duration, Act)>,
+    trouble: Option<String>,
+}
+
+enum Act {
+    Set(&'static str, &'static [&'static str]),
+    Signal(&'static str),
+}
+
+impl Timed {
+    fn of(deeds: &'static [Deed]) -> Self {
+        let mut left = Vec::new();
+        for deed in deeds {
+            match *deed {
+                Deed::Set { after, link, changes } => left.push((after, Act::Set(link, changes))),
+                Deed::Pause { after, length } => {
+                    left.push((after, Act::Signal("-STOP")));
+                    left.push((after + length, Act::Signal("-CONT")));
+                }
+                _ => (),
+            }
+        }
+        left.sort_by_key(|(after, _)| std::cmp::Reverse(*after));
+        Self { start: clock::now(), left, trouble: None }
+    }
+
+    /// Does what is due.
+    fn act(&mut self, lab: &Lab<'_>, client: u32) {
+        while self.left.last().is_some_and(|(after, _)| (self.start + *after).has_passed()) {
+            let Some((_, act)) = self.left.pop() else { return };
+            let command = match act {
+                Act::Set(link, changes) => lab.lab(&[&["set", "--lab", &lab.name, link], changes].concat()),
+                Act::Signal(signal) => vec!["kill".to_owned(), signal.to_owned(), client.to_string()],
+            };
+            self.trouble = lab.done(&command).err().or(self.trouble.take());
+        }
+    }
+}
+
+/// The rules that were found, and which of them counts.
+fn answer(document: &Value, case: &Case) -> Result<Answer, String> {
+    let flow = &document["flows"][0];
+    let rule = |finding: &Value| finding["rule"].as_str().map(str::to_owned);
+    let first = rule(&flow["verdict"]).ok_or("the result has no verdict")?;
+    let also = flow["also"].as_array().into_iter().flatten().filter_map(rule);
+    let found: Vec<String> = std::iter::once(first).chain(also).collect();
+    let disturbed = found.iter().any(|rule| rule == "V26");
+    let kinds = |caveats: &Value| {
+        let kind = |caveat: &Value| caveat["kind"].as_str().map(str::to_owned);
+        caveats.as_array().into_iter().flatten().filter_map(kind).collect::<Vec<_>>()
+    };
+    Ok(Answer {
+        named: named(&found, case),
+        disturbed,
+        text: flow["verdict"]["text"].as_str().unwrap_or_default().to_owned(),
+        bitrate_bps: flow["receiver"]["bitrate_bps"].as_f64(),
+        caveats: [kinds(&document["caveats"]), kinds(&flow["caveats"])].concat(),
+        found,
+    })
+}
+
+/// The name that counts: what a restless machine did to the measurement is named first, rightly, and is passed over
+/// unless it was planted.
+fn named(found: &[String], case: &Case) -> String {
+    let planted = found.iter().find(|rule| *rule == case.rule);
+    if let Some(rule) = planted.filter(|_| case.look == Look::Beside || case.rule == "V26") {
+        return rule.clone();
+    }
+    let of_the_path = found.iter().find(|rule| !["V26", "V22"].contains(&rule.as_str()));
+    of_the_path.or(found.first()).cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::case::PAIR;
+    use super::*;
+
+    fn answer_of(rules: &[&str], case: &Case) -> String {
+        let also: Vec<Value> = rules[1..].iter().map(|rule| json!({ "rule": rule })).collect();
+        let flow = json!({ "verdict": { "rule": rules[0], "text": "so" }, "also": also });
+        answer(&json!({ "flows": [flow] }), case).unwrap().named
+    }
+
+    #[test]
+    fn a_disturbed_measurement_is_passed_over_unless_it_was_planted() {
+        let case = Case { rule: "V04", ..PAIR };
+        assert_eq!(answer_of(&["V26", "V04"], &case), "V04");
+        assert_eq!(answer_of(&["V26"], &case), "V26");
+        assert_eq!(answer_of(&["V26", "V22"], &case), "V26", "a rule that only adds is no verdict");
+        assert_eq!(answer_of(&["V02", "V04"], &case), "V02");
+        assert_eq!(answer_of(&["V26", "V04"], &Case { rule: "V26", ..PAIR }), "V26");
+        assert_eq!(answer_of(&["V02", "V26"], &Case { rule: "V26", ..PAIR }), "V26");
+    }
+
+    #[test]
+    fn a_rule_that_only_adds_is_looked_for_everywhere() {
+        let case = Case { rule: "V22", look: Look::Beside, ..PAIR };
+        assert_eq!(answer_of(&["V02", "V22"], &case), "V22");
+        assert_eq!(answer_of(&["V02"], &case), "V02");
+        assert!(answer(&json!({ "flows": [{}] }), &case).is_err());
+    }
+
+    #[test]
+    fn deeds_wait_in_the_order_of_their_times() {
+        let ms = Duration::from_millis;
+        const DEEDS: &[Deed] = &[
+            Deed::Pause { after: Duration::from_millis(200), length: Duration::from_millis(300) },
+            Deed::Set { after: Duration::from_millis(400), link: "link.b", changes: &["loss=1"] },
+        ];
+        let timed = Timed::of(DEEDS);
+        let times: Vec<Duration> = timed.left.iter().map(|(after, _)| *after).collect();
+        assert_eq!(times, [ms(500), ms(400), ms(200)]);
+    }
+}
