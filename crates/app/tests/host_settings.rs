@@ -354,6 +354,37 @@ impl Rigged {
     }
 }
 
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn an_agent_without_the_privilege_says_so_before_anything_is_changed() {
+    let mut rigged = Rigged::new();
+    drop(rigged.agents.remove("b").unwrap());
+    let token = rigged.folder.file("token");
+    let program = env!("CARGO_BIN_EXE_linerate");
+    let serve = ["serve", "-p", "5201", "--json", "--agent-token-file", &token];
+    let mut command = rigged.net.exec(
+        Side::B,
+        "setpriv",
+        &[&["--bounding-set", "-net_admin", program], &serve[..]].concat(),
+    );
+    command.env("LINERATE_RUN", rigged.folder.path());
+    rigged.agents.insert("b", Server::from(command));
+    let before = rigged.state();
+    rigged.with(|coordinator| {
+        let wanted = [(0, settings(&POINT)), (1, settings(&[("mtu", "2000"), ("tcp_wmem", "1 2 3")]))];
+        let troubles = said(&coordinator.check_settings(&wanted, &NO_STOP));
+        for setting in ["mtu", "tcp_wmem"] {
+            assert!(
+                troubles.contains(&format!("b: {setting} needs the capability CAP_NET_ADMIN")),
+                "{troubles}"
+            );
+        }
+        assert_eq!(said(&coordinator.apply_settings(&wanted, &NO_STOP).unwrap_err()), troubles);
+    });
+    assert_eq!(rigged.state(), before);
+    assert!(rigged.is_clean());
+}
+
 /// The names that a plan may give to a host's settings are those that an agent can set.
 #[test]
 fn a_plan_asks_for_nothing_that_agents_cannot_set_and_may_ask_for_all_they_can() {
