@@ -311,6 +311,31 @@ fn an_agent_that_is_stopped_puts_back_first_and_what_a_killed_one_left_can_be_pu
     }
 }
 
+/// A host that hangs, or a cable that was pulled out, closes no connection.
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_coordinator_that_falls_silent_loses_its_settings() {
+    let rigged = Rigged::new();
+    let before = rigged.state();
+    let child = rigged.child_at_rest();
+    for agent in rigged.agents.values() {
+        agent.await_events("settings_changed", 1);
+    }
+    assert_ne!(rigged.state(), before);
+    signal(child.pid(), "STOP");
+    for agent in rigged.agents.values() {
+        let told = agent.await_events("settings_restored", 1);
+        assert!(
+            !told["put_back"].as_array().unwrap().is_empty() && told["left"] == serde_json::json!([]),
+            "{told}"
+        );
+        agent.await_events("ended", 1);
+    }
+    assert_eq!(rigged.state(), before);
+    assert!(rigged.is_clean());
+    signal(child.pid(), "KILL");
+}
+
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn an_agent_that_dies_between_two_runs_is_missed_before_the_next_one() {
