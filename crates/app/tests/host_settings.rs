@@ -319,6 +319,31 @@ fn an_agent_that_is_stopped_puts_back_first_and_what_a_killed_one_left_can_be_pu
     }
 }
 
+/// A host that hangs, or a cable that was pulled out, closes no connection.
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_coordinator_that_falls_silent_loses_its_settings() {
+    let rigged = Rigged::new();
+    let before = rigged.state();
+    let child = rigged.child_at_rest();
+    for agent in rigged.agents.values() {
+        agent.await_events("settings_changed", 1);
+    }
+    assert_ne!(rigged.state(), before);
+    signal(child.pid(), "STOP");
+    for agent in rigged.agents.values() {
+        let told = agent.await_events("settings_restored", 1);
+        assert!(
+            !told["put_back"].as_array().unwrap().is_empty() && told["left"] == serde_json::json!([]),
+            "{told}"
+        );
+        agent.await_events("ended", 1);
+    }
+    assert_eq!(rigged.state(), before);
+    assert!(rigged.is_clean());
+    signal(child.pid(), "KILL");
+}
+
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn an_agent_that_dies_between_two_runs_is_missed_before_the_next_one() {
@@ -360,6 +385,37 @@ impl Rigged {
         command.env(COORDINATE, how);
         Process::start(command)
     }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn an_agent_without_the_privilege_says_so_before_anything_is_changed() {
+    let mut rigged = Rigged::new();
+    drop(rigged.agents.remove("b").unwrap());
+    let token = rigged.folder.file("token");
+    let program = env!("CARGO_BIN_EXE_linerate");
+    let serve = ["serve", "-p", "5201", "--json", "--agent-token-file", &token];
+    let mut command = rigged.net.exec(
+        Side::B,
+        "setpriv",
+        &[&["--bounding-set", "-net_admin", program], &serve[..]].concat(),
+    );
+    command.env("LINERATE_RUN", rigged.folder.path());
+    rigged.agents.insert("b", Server::from(command));
+    let before = rigged.state();
+    rigged.with(|coordinator| {
+        let wanted = [(0, settings(&POINT)), (1, settings(&[("mtu", "2000"), ("tcp_wmem", "1 2 3")]))];
+        let troubles = said(&coordinator.check_settings(&wanted, &NO_STOP));
+        for setting in ["mtu", "tcp_wmem"] {
+            assert!(
+                troubles.contains(&format!("b: {setting} needs the capability CAP_NET_ADMIN")),
+                "{troubles}"
+            );
+        }
+        assert_eq!(said(&coordinator.apply_settings(&wanted, &NO_STOP).unwrap_err()), troubles);
+    });
+    assert_eq!(rigged.state(), before);
+    assert!(rigged.is_clean());
 }
 
 /// The names that a plan may give to a host's settings are those that an agent can set.

@@ -86,6 +86,27 @@ fn nothing_is_half_applied() {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
+fn without_its_journal_nothing_is_changed() {
+    inside(|folder| {
+        let before = state();
+        let file = folder.with_extension("file");
+        std::fs::write(&file, "").unwrap();
+        let error = Changes::begin(&file).unwrap_err();
+        assert!(error.contains("undo journal"), "{error}");
+        // The journal cannot be begun: something of its name is there, which is none.
+        let mut changes = begin(folder);
+        let journal = changes.ground.place.journal.clone();
+        std::fs::create_dir(&journal).unwrap();
+        let troubles = changes.apply(&wishes(&[("mtu", "9000"), ("congestion", "reno")])).unwrap_err();
+        assert!(troubles[0].contains("without it no setting is changed"), "{troubles:?}");
+        assert_eq!(state(), before);
+        std::fs::remove_dir(&journal).unwrap();
+        changes.finish();
+    });
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
 fn a_value_that_somebody_else_has_set_meanwhile_is_left_alone_and_told() {
     inside(|folder| {
         let mut changes = begin(folder);
