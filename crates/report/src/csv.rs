@@ -140,7 +140,7 @@ fn values(readings: &Readings) -> impl Iterator<Item = String> {
 }
 
 /// Heads of the table of [`summary`], in the order of its cells.
-const SUMMARY: [&str; 22] = [
+const SUMMARY: [&str; 23] = [
     "run",
     "started_at",
     "flow",
@@ -163,6 +163,7 @@ const SUMMARY: [&str; 22] = [
     "loaded_p50_ns",
     "cause",
     "rule",
+    "uncertainty_bps",
 ];
 
 /// Writes one row per flow.
@@ -181,7 +182,7 @@ pub fn summary(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
     Ok(table.flush()?)
 }
 
-fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 22] {
+fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 23] {
     fn cell<T: ToString>(value: Option<T>) -> String {
         value.map(|value| value.to_string()).unwrap_or_default()
     }
@@ -214,6 +215,7 @@ fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 22] {
         cell(flow.loaded.as_ref().filter(|loaded| loaded.rtt.count > 0).map(|loaded| loaded.rtt.p50_ns)),
         cell(verdict.map(|verdict| verdict.cause)),
         cell(verdict.map(|verdict| &verdict.rule)),
+        cell(flow.uncertainty.as_ref().map(|known| known.expanded_bps.bps())),
     ]
 }
 
@@ -306,5 +308,16 @@ mod tests {
             }
         }
         assert_eq!(samples_of(&log)[0]["flow"], "a,\"b\"");
+    }
+
+    #[test]
+    fn what_a_rate_is_known_to_is_the_last_column_and_may_be_empty() {
+        let mut record = RunRecord::fold(&runs::tcp_run());
+        record.flows[0].uncertainty = Some(runs::uncertainty());
+        let mut out = Vec::new();
+        summary(&record, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let last: Vec<&str> = text.lines().map(|line| line.rsplit(',').next().unwrap()).collect();
+        assert_eq!(last, ["uncertainty_bps", "380000", ""]);
     }
 }
