@@ -22,13 +22,12 @@ trap 'exit 143' TERM
 heading() { printf '\n== %s\n' "$1"; }
 
 heading 'what the build needs'
-scripts/need.sh cc:gcc
+scripts/need.sh cc:gcc node:nodejs npm:npm
 if ! command -v cargo >/dev/null; then
     echo "missing: Rust; install it from https://rustup.rs and try again" >&2
     exit 1
 fi
 
-scripts/need.sh node:nodejs npm:npm
 heading 'build'
 scripts/ui.sh build
 cargo build --release --package linerate

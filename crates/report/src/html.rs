@@ -16,6 +16,7 @@ mod quantiles;
 mod run;
 mod series;
 mod sizes;
+mod summaries;
 mod sweep;
 #[cfg(test)]
 mod tests;

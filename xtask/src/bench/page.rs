@@ -3,14 +3,19 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_sock::clock;
 
 use super::figure::{Bar, Figure, Readings};
-use super::tools::{PATIENCE, wall_seconds};
 use super::{Bench, Outcome, report};
 use crate::process::Process;
 
 /// Samples of the run, half of them of each end.
 const SAMPLES: u64 = 1_000_000;
+
+/// What a busy machine may take for a million samples.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Names of the figures, in the order in which they are measured.
 pub(super) const NAMES: [&str; 2] = ["report-make-time", "report-open-time"];
@@ -35,10 +40,10 @@ fn measure(bench: &Bench, log: &Path, archive: &Path, page: &Path) -> Result<Out
         std::iter::once(program).chain(words.iter().map(|word| (*word).to_owned())).chain(archive).collect()
     };
     let (log, page_name) = (log.display().to_string(), page.display().to_string());
-    wall_seconds(bench, &words(&["import", &log]))?;
+    seconds(bench, &words(&["import", &log]))?;
     let make = words(&["report", "long", "--output", &page_name]);
     let times = if bench.pairs > 1 { 3 } else { 1 };
-    let all = (0..times).map(|_| wall_seconds(bench, &make)).collect::<Result<Vec<f64>, _>>()?;
+    let all = (0..times).map(|_| seconds(bench, &make)).collect::<Result<Vec<f64>, _>>()?;
     let size = fs::metadata(page).map_err(|e| format!("there is no page ({e}); type: make ui"))?.len();
     let note = format!("{SAMPLES} samples out of the archive, a page of {} MiB", size >> 20);
     let mut figures = vec![Readings { all, note: Some(note) }.figure(NAMES[0], "s", Bar::Below(5.0))?];
@@ -46,6 +51,13 @@ fn measure(bench: &Bench, log: &Path, archive: &Path, page: &Path) -> Result<Out
         figures.push(opened);
     }
     Ok(Outcome::Measured(figures))
+}
+
+/// From the start to the end of a program.
+fn seconds(bench: &Bench, command: &[String]) -> Result<f64, String> {
+    let start = clock::now();
+    Process::start(bench, command)?.finish(PATIENCE, |_| ())?;
+    Ok(clock::now().since(start).as_secs_f64())
 }
 
 /// Until the page is there and its first chart is drawn; absent where nothing can open it.
@@ -56,7 +68,7 @@ fn open(bench: &Bench, page: &Path, times: usize) -> Result<Option<Figure>, Stri
         return Ok(None);
     }
     let command = ["node".to_owned(), script.display().to_string(), page.display().to_string()];
-    let seconds = |_| {
+    let opened = |_| {
         let output = Process::start(bench, &command)?.finish(PATIENCE, |_| ())?;
         let times: serde_json::Value =
             serde_json::from_slice(&output).map_err(|e| format!("open.mjs printed no JSON: {e}"))?;
@@ -64,7 +76,7 @@ fn open(bench: &Bench, page: &Path, times: usize) -> Result<Option<Figure>, Stri
         let [Some(load), Some(drawn)] = ends else { return Err(format!("no times in {times}")) };
         Ok(load.max(drawn) / 1e3)
     };
-    let all = (0..times).map(seconds).collect::<Result<Vec<f64>, String>>()?;
+    let all = (0..times).map(opened).collect::<Result<Vec<f64>, String>>()?;
     let note = "Chromium, from the disk, until all is loaded and the first chart drawn".to_owned();
     Readings { all, note: Some(note) }.figure(NAMES[1], "s", Bar::Below(2.0)).map(Some)
 }
@@ -111,6 +123,11 @@ fn write_log(path: &Path) -> std::io::Result<()> {
              \"flow.bitrate\":{rate},\"host.busy\":{busy}}}}}}}"
         ))?;
     }
+    // Without a count of an end a log is no result, and is not imported.
+    say(format_args!(
+        "{{\"kind\":\"flow_ended\",\"flow\":0,\"side\":\"receiver\",\"tally\":{{\"bytes\":750000000000,\
+         \"elapsed_ns\":5000000000000,\"bitrate_bps\":1200000000,\"readings\":{{}},\"complete\":true}}}}"
+    ))?;
     say(format_args!("{{\"kind\":\"run_ended\",\"outcome\":\"completed\"}}"))?;
     out.flush()
 }

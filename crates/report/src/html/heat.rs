@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::{Direction, PlanRecord, PlanStart, PointSummary};
+use linerate_model::{Direction, PlanRecord, PlanStart};
 use maud::{Markup, html};
 
-use super::sweep::flows;
+use super::summaries::{FlowWay, Summaries};
 use crate::layout::harmless;
 use crate::quantity::{ABSENT, in_unit};
 
@@ -24,8 +24,8 @@ struct Matrix {
 
 /// Every matrix that the plan has: for each flow and direction over two axes, for each combination of the others; and
 /// where the plan has flows between many hosts, from sender to receiver.
-pub(super) fn markup(record: &PlanRecord) -> Markup {
-    let matrices: Vec<Matrix> = over_axes(record).into_iter().chain(between_hosts(record)).collect();
+pub(super) fn markup(plan: &Summaries<'_>) -> Markup {
+    let matrices: Vec<Matrix> = over_axes(plan).into_iter().chain(between_hosts(plan)).collect();
     html! {
         @for matrix in &matrices { (one(matrix)) }
     }
@@ -66,12 +66,8 @@ fn one(matrix: &Matrix) -> Markup {
     }
 }
 
-fn summary<'a>(record: &'a PlanRecord, point: &str, flow: (&str, Direction)) -> Option<&'a PointSummary> {
-    record.summaries.iter().find(|summary| {
-        summary.point == point
-            && (summary.flow.as_str(), summary.direction) == flow
-            && summary.quantity == QUANTITY
-    })
+fn median(plan: &Summaries<'_>, point: &str, flow: FlowWay<'_>) -> Option<f64> {
+    plan.find(point, flow, QUANTITY)?.median
 }
 
 /// The two axes with most values, in the order of the plan; absent when fewer than two have several.
@@ -86,14 +82,14 @@ fn two_axes(start: &PlanStart) -> Option<(usize, usize)> {
     }
 }
 
-fn over_axes(record: &PlanRecord) -> Vec<Matrix> {
-    let Some(start) = &record.start else { return Vec::new() };
+fn over_axes(plan: &Summaries<'_>) -> Vec<Matrix> {
+    let Some(start) = &plan.record.start else { return Vec::new() };
     let Some((rows, columns)) = two_axes(start) else { return Vec::new() };
     let heads = |axis: usize| start.axes[axis].values.iter().map(|value| harmless(&value.label)).collect();
     let mut matrices: BTreeMap<(usize, Vec<usize>), Matrix> = BTreeMap::new();
-    for (number, flow) in flows(record).into_iter().enumerate() {
+    for (number, flow) in plan.flows.iter().copied().enumerate() {
         for point in &start.points {
-            let Some(median) = summary(record, &point.id, flow).and_then(|summary| summary.median) else {
+            let Some(median) = median(plan, &point.id, flow) else {
                 continue;
             };
             let (Some(row), Some(column)) = (point.values.get(rows), point.values.get(columns)) else {
@@ -104,7 +100,7 @@ fn over_axes(record: &PlanRecord) -> Vec<Matrix> {
                 .map(|axis| point.values[axis])
                 .collect();
             let matrix = matrices.entry((number, others)).or_insert_with(|| Matrix {
-                title: title(record, &point.id, flow, &[rows, columns]),
+                title: title(plan.record, &point.id, flow, &[rows, columns]),
                 corner: format!(
                     "{} / {}",
                     harmless(&start.axes[rows].name),
@@ -121,7 +117,7 @@ fn over_axes(record: &PlanRecord) -> Vec<Matrix> {
 }
 
 /// The flow, and the values of the axes that the matrix does not show.
-fn title(record: &PlanRecord, point: &str, flow: (&str, Direction), shown: &[usize]) -> String {
+fn title(record: &PlanRecord, point: &str, flow: FlowWay<'_>, shown: &[usize]) -> String {
     let others = record.labels(point).into_iter().enumerate().filter(|(axis, _)| !shown.contains(axis));
     let others: Vec<String> =
         others.map(|(_, (axis, value))| format!(", {} {}", harmless(axis), harmless(value))).collect();
@@ -129,27 +125,28 @@ fn title(record: &PlanRecord, point: &str, flow: (&str, Direction), shown: &[usi
 }
 
 /// From sender to receiver, for each point; only where that is more than a row or a column.
-fn between_hosts(record: &PlanRecord) -> Vec<Matrix> {
-    let Some(start) = &record.start else { return Vec::new() };
+fn between_hosts(plan: &Summaries<'_>) -> Vec<Matrix> {
+    let Some(start) = &plan.record.start else { return Vec::new() };
     let names: Vec<String> = start.hosts.iter().map(|host| harmless(&host.name)).collect();
     let place = |name: &str| start.hosts.iter().position(|host| host.name == name);
     let mut matrices = Vec::new();
     for point in &start.points {
         let mut cells = BTreeMap::new();
-        for (flow, direction) in flows(record) {
-            let Some(plan) = start.flows.iter().find(|known| known.name == flow) else { continue };
+        for (flow, direction) in plan.flows.iter().copied() {
+            let Some(known) = start.flows.iter().find(|known| known.name == flow) else { continue };
             let ends = match direction {
-                Direction::Upload => (place(&plan.from), place(&plan.to)),
-                Direction::Download => (place(&plan.to), place(&plan.from)),
+                Direction::Upload => (place(&known.from), place(&known.to)),
+                Direction::Download => (place(&known.to), place(&known.from)),
             };
-            let median = summary(record, &point.id, (flow, direction)).and_then(|summary| summary.median);
+            let median = median(plan, &point.id, (flow, direction));
             if let ((Some(from), Some(to)), Some(median)) = (ends, median) {
                 *cells.entry((from, to)).or_insert(0.0) += median;
             }
         }
         let senders: std::collections::BTreeSet<usize> = cells.keys().map(|(from, _)| *from).collect();
         if senders.len() >= 2 && names.len() >= 3 {
-            let labels: Vec<String> = record
+            let labels: Vec<String> = plan
+                .record
                 .labels(&point.id)
                 .iter()
                 .map(|(a, v)| format!(", {} {}", harmless(a), harmless(v)))

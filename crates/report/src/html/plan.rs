@@ -1,11 +1,12 @@
 //! The section of a plan that was carried out: judgements, results, curves, matrices, trials, and the plan itself.
 
-use linerate_model::{Direction, PlanJudgement, PlanRecord, PlanStart, PointSummary, TrialEnd};
+use linerate_model::{PlanJudgement, PlanRecord, PlanStart, PointSummary, TrialEnd};
 use maud::{Markup, html};
 
 use super::heat;
 use super::parts::{Figures, caveat_list, ending, pairs, plain_table};
-use super::sweep::{self, MOST_LINES, flows};
+use super::summaries::{FlowWay, Summaries};
+use super::sweep::{self, MOST_LINES};
 use crate::layout::harmless;
 use crate::quantity::{ABSENT, in_unit};
 use crate::text_flow::plural;
@@ -15,16 +16,17 @@ pub(super) type Place<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Everything about a plan but its raw log.
 pub(super) fn section(record: &PlanRecord, place: Place<'_>, figures: &mut Figures) -> Markup {
+    let plan = Summaries::of(record);
     html! {
         (judgements(record))
         (ending(record.outcome, record.reason.as_deref()))
         (caveat_list(&record.caveats))
         @if record.resumed > 0 { p { "Interrupted and taken up again: " (record.resumed) " times." } }
-        (results(record))
+        (results(&plan))
         (found(record))
-        @for chart in sweep::charts(record) { (figures.place(Some(chart))) }
+        @for chart in sweep::charts(&plan) { (figures.place(Some(chart))) }
         @if most_lines(record) { p.faint { "Curves are drawn for the first " (MOST_LINES) " combinations of the other axes; the table has all." } }
-        (heat::markup(record))
+        (heat::markup(&plan))
         @if !record.trials.is_empty() { (trials(record, place)) }
         @if let Some(start) = &record.start { (provenance(record, start)) }
     }
@@ -82,39 +84,28 @@ fn judgements(record: &PlanRecord) -> Markup {
 }
 
 /// A row for each point, flow and direction, a column for each quantity that was summed up.
-fn results(record: &PlanRecord) -> Markup {
-    let Some(start) = &record.start else { return html! {} };
-    let mut quantities: Vec<&str> = Vec::new();
-    for summary in &record.summaries {
-        if !quantities.contains(&summary.quantity.as_str()) {
-            quantities.push(&summary.quantity);
-        }
-    }
-    if quantities.is_empty() {
+fn results(plan: &Summaries<'_>) -> Markup {
+    let Some(start) = &plan.record.start else { return html! {} };
+    if plan.quantities.is_empty() {
         return html! { p { "No point was summed up." } };
     }
     let axes = start.axes.iter().map(|axis| harmless(&axis.name));
-    let words = quantities.iter().map(|quantity| harmless(quantity).replace('_', " "));
+    let words = plan.quantities.iter().map(|quantity| harmless(quantity).replace('_', " "));
     let heads: Vec<String> = axes.chain(["flow".to_owned(), "direction".to_owned()]).chain(words).collect();
-    let rows = start.points.iter().flat_map(|point| {
-        flows(record).into_iter().filter_map(|flow| row(record, &point.id, flow, &quantities))
-    });
+    let rows = start
+        .points
+        .iter()
+        .flat_map(|point| plan.flows.iter().copied().filter_map(|flow| row(plan, &point.id, flow)));
     let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
     plain_table(&rows, "Results: the median over the trials, and its interval where there are enough of them")
 }
 
-fn row(record: &PlanRecord, id: &str, flow: (&str, Direction), quantities: &[&str]) -> Option<Vec<String>> {
-    let of = |quantity: &str| {
-        record.summaries.iter().find(|summary| {
-            summary.point == id
-                && (summary.flow.as_str(), summary.direction) == flow
-                && summary.quantity == quantity
-        })
-    };
-    quantities.iter().find_map(|quantity| of(quantity))?;
-    let labels = record.labels(id).into_iter().map(|(_, value)| unbroken(&harmless(value)));
+fn row(plan: &Summaries<'_>, id: &str, flow: FlowWay<'_>) -> Option<Vec<String>> {
+    let of = |quantity: &&str| plan.find(id, flow, quantity);
+    plan.quantities.iter().find_map(of)?;
+    let labels = plan.record.labels(id).into_iter().map(|(_, value)| unbroken(&harmless(value)));
     let ends = [harmless(flow.0), flow.1.name().to_owned()];
-    Some(labels.chain(ends).chain(quantities.iter().map(|quantity| cell(of(quantity)))).collect())
+    Some(labels.chain(ends).chain(plan.quantities.iter().map(|quantity| cell(of(quantity)))).collect())
 }
 
 fn cell(summary: Option<&PointSummary>) -> String {

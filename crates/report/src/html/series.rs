@@ -1,5 +1,7 @@
 //! A flow over time: rate, retransmissions, windows, round-trip time, queues and processors on one time axis.
 
+use std::collections::BTreeSet;
+
 use linerate_model::metrics::{Metric, Quantity, flow, host, loss, port, queue, tcp};
 use linerate_model::{FlowRecord, PortRecord, Readings, RunRecord, Sample, Side};
 use linerate_units::Timestamp;
@@ -83,8 +85,10 @@ pub(super) fn metrics() -> Vec<&'static str> {
 
 /// The chart of a flow; absent without samples.
 pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
+    let known = known(flow);
     let panels = layout().into_iter().filter_map(|(label, unit, lines)| {
-        let mut lines: Vec<Line> = lines.iter().filter_map(|wanted| line(flow, wanted)).collect();
+        let measured = lines.iter().filter(|wanted| known.contains(wanted.metric));
+        let mut lines: Vec<Line> = measured.filter_map(|wanted| line(flow, wanted)).collect();
         if unit == "bytes" && label == "waiting data" {
             lines.extend(port_lines(record, flow));
         }
@@ -97,6 +101,15 @@ pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
     let x = Axis { label, unit: "s".to_owned(), log: false };
     let title = format!("{} over time", harmless(&flow.plan.name));
     (!panels.is_empty()).then(|| Chart { kind: Kind::Time, title, x, panels, bands: bands(flow) })
+}
+
+/// Every metric that a sample of the flow has: so a long log is not searched once more for each that it has not.
+fn known(flow: &FlowRecord) -> BTreeSet<&str> {
+    let mut known = BTreeSet::new();
+    for (name, _) in flow.samples.iter().flat_map(|sample| sample.readings.iter()) {
+        known.insert(name);
+    }
+    known
 }
 
 /// A line of the received rate alone, for several runs in one panel.

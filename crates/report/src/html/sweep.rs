@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::{Direction, PlanAxis, PlanRecord, PlanStart, PointSummary};
+use linerate_model::{PlanAxis, PlanStart, PointSummary};
 
 use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
+use super::summaries::{FlowWay, Summaries};
 use crate::layout::harmless;
 
 /// What is drawn, as far as it was measured: the quantity, the one that is computed for it, and its words.
@@ -32,28 +33,16 @@ pub(super) fn axis(start: &PlanStart) -> Option<(usize, &PlanAxis)> {
     numeric.rev().max_by_key(|(_, axis)| numbers(axis))
 }
 
-/// Each flow and direction that has summaries, in the order of the log.
-pub(super) fn flows(record: &PlanRecord) -> Vec<(&str, Direction)> {
-    let mut flows = Vec::new();
-    for summary in &record.summaries {
-        let flow = (summary.flow.as_str(), summary.direction);
-        if !flows.contains(&flow) {
-            flows.push(flow);
-        }
-    }
-    flows
-}
-
 /// A chart for each flow and direction; none without a numeric axis.
-pub(super) fn charts(record: &PlanRecord) -> Vec<Chart> {
-    let Some(start) = &record.start else { return Vec::new() };
+pub(super) fn charts(plan: &Summaries<'_>) -> Vec<Chart> {
+    let Some(start) = &plan.record.start else { return Vec::new() };
     let Some((number, axis)) = axis(start) else { return Vec::new() };
-    let charts = flows(record).into_iter().filter_map(|flow| {
+    let charts = plan.flows.iter().copied().filter_map(|flow| {
         let panels = DRAWN.iter().filter_map(|(quantity, computed, words)| {
-            let mut lines = lines(record, number, flow, quantity, Style::Points);
-            let unit = unit(record, flow, quantity)?;
+            let mut lines = lines(plan, number, flow, quantity, Style::Points);
+            let unit = unit(plan, flow, quantity)?;
             if let Some(computed) = computed.filter(|_| !lines.is_empty()) {
-                lines.extend(lines_computed(record, number, flow, computed));
+                lines.extend(lines_computed(plan, number, flow, computed));
             }
             let y = Axis { label: (*words).to_owned(), unit, log: false };
             (!lines.is_empty()).then_some(Panel { y, lines, levels: Vec::new() })
@@ -74,18 +63,15 @@ fn is_wide(axis: &PlanAxis) -> bool {
     low > 0.0 && high >= low * WIDE
 }
 
-fn unit(record: &PlanRecord, flow: (&str, Direction), quantity: &str) -> Option<String> {
-    let mut of = record.summaries.iter().filter(|s| is_of(s, flow, quantity));
+fn unit(plan: &Summaries<'_>, flow: FlowWay<'_>, quantity: &str) -> Option<String> {
+    let start = plan.record.start.as_ref()?;
+    let mut of = start.points.iter().filter_map(|point| plan.find(&point.id, flow, quantity));
     of.find_map(|summary| summary.unit.clone())
 }
 
-fn is_of(summary: &PointSummary, flow: (&str, Direction), quantity: &str) -> bool {
-    (summary.flow.as_str(), summary.direction) == flow && summary.quantity == quantity
-}
-
 /// The computed curves; where all lines have the same, it stands once.
-fn lines_computed(record: &PlanRecord, axis: usize, flow: (&str, Direction), quantity: &str) -> Vec<Line> {
-    let mut lines = lines(record, axis, flow, quantity, Style::Computed);
+fn lines_computed(plan: &Summaries<'_>, axis: usize, flow: FlowWay<'_>, quantity: &str) -> Vec<Line> {
+    let mut lines = lines(plan, axis, flow, quantity, Style::Computed);
     for line in &mut lines {
         (line.low, line.high) = (Vec::new(), Vec::new());
         line.label = format!("{quantity}, {}", line.label);
@@ -99,18 +85,12 @@ fn lines_computed(record: &PlanRecord, axis: usize, flow: (&str, Direction), qua
 }
 
 /// A line for each combination of the other axes, as many as can be told apart.
-fn lines(
-    record: &PlanRecord,
-    axis: usize,
-    flow: (&str, Direction),
-    quantity: &str,
-    style: Style,
-) -> Vec<Line> {
-    let Some(start) = &record.start else { return Vec::new() };
+fn lines(plan: &Summaries<'_>, axis: usize, flow: FlowWay<'_>, quantity: &str, style: Style) -> Vec<Line> {
+    let Some(start) = &plan.record.start else { return Vec::new() };
     let mut groups: BTreeMap<Vec<usize>, Vec<(f64, &PointSummary)>> = BTreeMap::new();
     for point in &start.points {
         let number = point.values.get(axis).and_then(|value| start.axes[axis].values.get(*value)?.number);
-        let summary = record.summaries.iter().find(|s| s.point == point.id && is_of(s, flow, quantity));
+        let summary = plan.find(&point.id, flow, quantity);
         let mut others = point.values.clone();
         if axis < others.len() {
             others.remove(axis);
