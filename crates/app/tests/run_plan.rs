@@ -254,10 +254,11 @@ fn a_coordinator_killed_at_any_moment_goes_on_without_measuring_twice() {
 
 #[test]
 fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_runs_name_alone() {
-    let rig = Rig::new(4, &PAIRS.replace("repeats = 2", "repeats = 3"));
+    let rig = Rig::new(4, &PAIRS.replace("repeats = 2", "repeats = 9"));
     let running = Process::start(rig.run_command(&["--set", "test.duration=0.4"]));
     rig.agents[1].await_events("begun", 2);
-    pause(Duration::from_millis(200));
+    let second = rig.run(&["--resume"]);
+    assert!(second.code == Some(2) && second.stderr.contains("by another process"), "{second:?}");
     signal(running.pid(), "INT");
     let done = running.finish(PATIENCE);
     assert_eq!(done.code, Some(130), "{done:?}");
@@ -272,7 +273,7 @@ fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_runs_name_alone() {
     assert_eq!((&document["outcome"], document["run"].as_str()), (&"completed".into(), Some(run.as_str())));
     let complete: Vec<_> = trials(&document).into_iter().filter(|(.., complete)| *complete).collect();
     let once: BTreeSet<_> = complete.iter().cloned().collect();
-    assert_eq!((complete.len(), once.len()), (6, 6));
+    assert_eq!((complete.len(), once.len()), (18, 18));
     let spec = rig.done(&["show", &run, "--point", "length=4K", "--json"]).json();
     let one = list(&spec["runs"])[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(

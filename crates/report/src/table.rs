@@ -74,6 +74,11 @@ impl Table {
         widths + GAP * self.0.len().saturating_sub(1) <= view.columns()
     }
 
+    /// How many columns it has.
+    pub(crate) fn columns(&self) -> usize {
+        self.0.len()
+    }
+
     /// The table without the columns that have this head.
     pub(crate) fn without(mut self, head: &str) -> Self {
         self.0.retain(|column| column.head != head);

@@ -1,5 +1,6 @@
 //! `linerate run`: a plan carried out, on real hosts or in an emulated network.
 
+mod claim;
 mod drive;
 mod hosts;
 mod lab;

@@ -19,8 +19,11 @@ use crate::log::Log;
 /// How often the stop flag is looked at.
 pub(super) const LOOK: Span = Span::from_ms(100);
 
-/// Time for the start to reach every agent, beside the round trips.
+/// Time for the start to reach every agent, beside the round trips: more of it makes a common start surer on a busy host.
 const LEAD: Span = Span::from_ms(100);
+
+/// The least of it, for runs that are shorter than the lead would be.
+const SHORTEST_LEAD: Span = Span::from_ms(10);
 
 /// A run is prepared so long before its start: servers do not wait much longer for a run that is ready.
 const AHEAD: Span = Span::from_secs(15);
@@ -354,7 +357,9 @@ impl Run<'_, '_> {
                 self.stop_flow(flow, Outcome::Failed, why);
             }
             let slowest = self.hosts.iter().map(|host| host.offset.rtt).max().unwrap_or_default();
-            self.start = Some(self.now() + LEAD + slowest.saturating_mul(2));
+            let longest = self.group.flows.iter().map(|job| job.spec.traffic.measured()).max();
+            let lead = longest.unwrap_or(LEAD).clamp(SHORTEST_LEAD, LEAD);
+            self.start = Some(self.now() + lead + slowest.saturating_mul(2));
         }
         let Some(start) = self.start else { return };
         for flow in 0..self.flows.len() {

@@ -1,5 +1,6 @@
 //! What assertions may speak of, and where a record has it.
 
+use linerate_model::metrics::tcp;
 use linerate_model::{Cause, Confidence, FlowRecord, RunRecord};
 use linerate_units::{Bitrate, Bytes, Span};
 use serde_json::Value;
@@ -140,7 +141,12 @@ pub const QUANTITIES: &[Quantity] = &[
         "segment",
         Dimension::Memory,
         "Payload of a full segment, as the sending kernel used it (TCP).",
-        |_, flow| number(f64::from(flow.sender_settings.as_ref()?.mss.effective?)),
+        |_, flow| {
+            // Sampled: what a socket answers when it is asked may be what was asked for.
+            let sampled = flow.sender.as_ref().and_then(|tally| tally.readings.get(tcp::SND_MSS));
+            let told = || flow.sender_settings.as_ref()?.mss.effective.map(f64::from);
+            number(sampled.map(|bytes| bytes.get() as f64).or_else(told)?)
+        },
     ),
     quantity("segment_asked", Dimension::Memory, "The same as it was asked for (`mss`).", |_, flow| {
         number(f64::from(flow.sender_settings.as_ref()?.mss.asked?))

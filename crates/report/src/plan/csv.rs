@@ -1,8 +1,9 @@
 //! A plan for other programs: one row for each point, flow, direction and quantity.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
-use linerate_model::PlanRecord;
+use linerate_model::{PlanAxis, PlanPoint, PlanRecord};
 
 /// Writes what the points amount to. Numbers are in the unit of their row; what was not measured has no row.
 ///
@@ -29,10 +30,13 @@ pub fn csv(record: &PlanRecord, out: impl Write) -> Result<(), csv::Error> {
     ];
     head.extend(fixed.map(str::to_owned));
     writer.write_record(&head)?;
+    let points = record.start.iter().flat_map(|start| &start.points);
+    let labels: BTreeMap<&str, Vec<&str>> =
+        points.map(|point| (point.id.as_str(), labels(axes, point))).collect();
     for one in &record.summaries {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         let mut row = vec![one.point.clone()];
-        row.extend(record.labels(&one.point).into_iter().map(|(_, label)| label.to_owned()));
+        row.extend(labels.get(one.point.as_str()).into_iter().flatten().map(|label| (*label).to_owned()));
         row.resize(axes.len() + 1, String::new());
         row.extend([
             one.flow.clone(),
@@ -52,4 +56,12 @@ pub fn csv(record: &PlanRecord, out: impl Write) -> Result<(), csv::Error> {
     }
     writer.flush()?;
     Ok(())
+}
+
+/// The values of a point as they are shown, one for each axis.
+fn labels<'r>(axes: &'r [PlanAxis], point: &PlanPoint) -> Vec<&'r str> {
+    let label = |(axis, value): (&'r PlanAxis, &usize)| {
+        axis.values.get(*value).map_or("", |value| value.label.as_str())
+    };
+    axes.iter().zip(&point.values).map(label).collect()
 }

@@ -1,5 +1,7 @@
 //! The result document of a plan: one JSON object, format `linerate.plan-result/1`.
 
+use std::collections::BTreeMap;
+
 use linerate_model::{
     Caveat, Outcome, PlanJudgement, PlanRecord, PlanStart, PointSummary, SearchEnd, TrialEnd,
 };
@@ -68,25 +70,29 @@ pub struct AxisSection {
 /// The document of a plan.
 #[must_use]
 pub fn document(record: &PlanRecord) -> PlanDocument {
-    let points = record.start.iter().flat_map(|start| {
-        start.points.iter().map(|point| PointSection {
-            id: point.id.clone(),
-            values: start
-                .axes
-                .iter()
-                .zip(&point.values)
-                .filter_map(|(axis, value)| {
-                    let value = axis.values.get(*value)?;
-                    Some(AxisSection {
-                        axis: axis.name.clone(),
-                        label: value.label.clone(),
-                        number: value.number,
-                    })
+    let mut summaries: BTreeMap<&str, Vec<PointSummary>> = BTreeMap::new();
+    for summary in &record.summaries {
+        summaries.entry(&summary.point).or_default().push(summary.clone());
+    }
+    let start = record.start.iter();
+    let points = start.flat_map(|start| start.points.iter().map(move |point| (start, point)));
+    let points = points.map(|(start, point)| PointSection {
+        id: point.id.clone(),
+        values: start
+            .axes
+            .iter()
+            .zip(&point.values)
+            .filter_map(|(axis, value)| {
+                let value = axis.values.get(*value)?;
+                Some(AxisSection {
+                    axis: axis.name.clone(),
+                    label: value.label.clone(),
+                    number: value.number,
                 })
-                .collect(),
-            found: record.found.iter().filter(|found| found.point == point.id).cloned().collect(),
-            summaries: record.summaries.iter().filter(|one| one.point == point.id).cloned().collect(),
-        })
+            })
+            .collect(),
+        found: record.found.iter().filter(|found| found.point == point.id).cloned().collect(),
+        summaries: summaries.remove(point.id.as_str()).unwrap_or_default(),
     });
     PlanDocument {
         schema: PLAN_RESULT_SCHEMA,

@@ -1,5 +1,7 @@
 //! The table of a plan: which columns, and what stands in them.
 
+use std::collections::BTreeMap;
+
 use linerate_model::{Direction, PlanPoint, PlanRecord, PointSummary};
 
 use super::cells::{middle, spread};
@@ -50,8 +52,9 @@ pub(super) fn fitting(record: &PlanRecord, view: &View) -> Option<(Table, bool)>
         let mut table = laid_out(record, beside)?;
         let mut left_out = false;
         for head in std::iter::once("").chain(DISPENSABLE.iter().copied()) {
+            let columns = table.columns();
             table = table.without(head);
-            left_out |= !head.is_empty();
+            left_out |= table.columns() < columns;
             if table.fits(view) {
                 return Some((table, left_out));
             }
@@ -89,19 +92,20 @@ fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
         let cells = rows.iter().map(|row| Cell::plain(harmless(&row.ways[0].name))).collect();
         columns.push(Column::words("flow", cells));
     }
-    columns.extend(segment_column(record, &rows));
+    let index = Index::new(record);
+    columns.extend(segment_column(record, &index, &rows));
     columns.extend(found_column(record, &rows));
     if beside {
         columns.extend(ways.iter().map(|way| {
             let head = if ways.len() == 1 { "rate".to_owned() } else { harmless(&way.name) };
-            let cell = |row: &Row<'_>| rate(record, row.point, way);
+            let cell = |row: &Row<'_>| rate(&index, row.point, way);
             Column::named(head, rows.iter().map(cell).collect(), true)
         }));
     } else {
-        let cells = rows.iter().map(|row| rate(record, row.point, row.ways[0])).collect();
+        let cells = rows.iter().map(|row| rate(&index, row.point, row.ways[0])).collect();
         columns.push(Column::numbers("rate", cells));
     }
-    columns.extend(BEHIND.iter().filter_map(|(quantity, head)| joined(record, &rows, quantity, head)));
+    columns.extend(BEHIND.iter().filter_map(|(quantity, head)| joined(&index, &rows, quantity, head)));
     columns.extend(trials_column(record, &rows));
     Some(Table::new(columns))
 }
@@ -126,19 +130,20 @@ fn ways(record: &PlanRecord) -> Vec<Way> {
     ways
 }
 
-fn find<'r>(
-    record: &'r PlanRecord,
-    point: &PlanPoint,
-    way: &Way,
-    quantity: &str,
-) -> Option<&'r PointSummary> {
-    let is = |one: &&PointSummary| {
-        one.point == point.id
-            && one.flow == way.flow
-            && one.direction == way.direction
-            && one.quantity == quantity
-    };
-    record.summaries.iter().find(is)
+/// What was summed up, by point, flow, direction and quantity: a plan may have hundreds of thousands of rows.
+struct Index<'r>(BTreeMap<(&'r str, &'r str, &'static str, &'r str), &'r PointSummary>);
+
+impl<'r> Index<'r> {
+    fn new(record: &'r PlanRecord) -> Self {
+        let row = |one: &'r PointSummary| {
+            ((one.point.as_str(), one.flow.as_str(), one.direction.name(), one.quantity.as_str()), one)
+        };
+        Self(record.summaries.iter().map(row).collect())
+    }
+
+    fn find(&self, point: &PlanPoint, way: &Way, quantity: &str) -> Option<&'r PointSummary> {
+        self.0.get(&(point.id.as_str(), way.flow.as_str(), way.direction.name(), quantity)).copied()
+    }
 }
 
 fn axis_column(record: &PlanRecord, rows: &[Row<'_>], axis: usize) -> Column {
@@ -153,24 +158,24 @@ fn axis_column(record: &PlanRecord, rows: &[Row<'_>], axis: usize) -> Column {
 }
 
 /// The segment size in effect, where one was asked for or where it is not everywhere the same.
-fn segment_column(record: &PlanRecord, rows: &[Row<'_>]) -> Option<Column> {
+fn segment_column(record: &PlanRecord, index: &Index<'_>, rows: &[Row<'_>]) -> Option<Column> {
     let of = |quantity| record.summaries.iter().filter(move |one| one.quantity == quantity);
     let mut all = of("segment").flat_map(|one| &one.values);
     let first = all.next()?;
     let asked = of("segment_asked").next().is_some();
-    (asked || all.any(|other| other != first)).then(|| joined(record, rows, "segment", "segment"))?
+    (asked || all.any(|other| other != first)).then(|| joined(index, rows, "segment", "segment"))?
 }
 
-fn rate(record: &PlanRecord, point: &PlanPoint, way: &Way) -> Cell {
-    let found = find(record, point, way, "goodput").map(spread);
+fn rate(index: &Index<'_>, point: &PlanPoint, way: &Way) -> Cell {
+    let found = index.find(point, way, "goodput").map(spread);
     found.map_or_else(|| Cell::new(Ink::Warning, "missing"), |text| Cell::new(Ink::Result, text))
 }
 
 /// A column of a quantity whose ways stand in one cell; those that agree once.
-fn joined(record: &PlanRecord, rows: &[Row<'_>], quantity: &str, head: &'static str) -> Option<Column> {
+fn joined(index: &Index<'_>, rows: &[Row<'_>], quantity: &str, head: &'static str) -> Option<Column> {
     let cell = |row: &Row<'_>| {
         let shown: Vec<Option<String>> =
-            row.ways.iter().map(|way| find(record, row.point, way, quantity).map(middle)).collect();
+            row.ways.iter().map(|way| index.find(row.point, way, quantity).map(middle)).collect();
         if shown.iter().all(Option::is_none) {
             return None;
         }

@@ -45,6 +45,7 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
         }
     }
     if left_out {
+        line(Ink::Plain, "", 0);
         line(Ink::Faint, "Columns that did not fit are in --json and in reports.", 0);
     }
     if let Some(kept) = &view.kept {

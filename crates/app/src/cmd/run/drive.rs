@@ -10,6 +10,7 @@ use linerate_plan::{Conductor, Figures, Opening, Point, Task, TrialFigures, coun
 use linerate_sock::clock;
 use linerate_units::Span;
 
+use super::claim::Claim;
 use super::lab::LabWorld;
 use super::prepare::Prepared;
 use super::screen::Screen;
@@ -55,6 +56,7 @@ pub(super) fn drive(args: &RunArgs, prepared: &Prepared, signals: &Signals) -> R
         Some(record) => record.clone(),
         None => PlanRecord { run: run_name().map_err(Trouble::failed)?, ..PlanRecord::default() },
     };
+    let _claim = Claim::lay(&record.run)?;
     let sinks = Sinks::open(args);
     let mut drive = Drive {
         prepared,

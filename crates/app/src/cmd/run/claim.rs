@@ -1,0 +1,45 @@
+//! One coordinator for a run: two of them would write one log.
+
+use std::io::ErrorKind;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+
+use super::Trouble;
+
+/// The claim to carry a run out. It ends with this process, however that ends.
+#[derive(Debug)]
+pub(super) struct Claim(#[expect(dead_code, reason = "held, not used")] Option<UnixListener>);
+
+impl Claim {
+    /// Claims a run: a name that only one process of this machine can have, and that leaves no file behind.
+    pub(super) fn lay(run: &str) -> Result<Self, Trouble> {
+        let name = SocketAddr::from_abstract_name(format!("linerate-plan-{run}"));
+        match name.and_then(|name| UnixListener::bind_addr(&name)) {
+            Ok(held) => Ok(Self(Some(held))),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                let short: String = run.chars().take(8).collect();
+                let text = format!(
+                    "run {short} is being carried out by another process; wait for its end, or stop it"
+                );
+                Err(Trouble::usage(text))
+            }
+            // A system without such names has no other process that could hold one.
+            Err(_) => Ok(Self(None)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_claimed_once_at_a_time() {
+        let run = format!("{:016x}", std::process::id());
+        let held = Claim::lay(&run).unwrap();
+        let refused = Claim::lay(&run).unwrap_err();
+        assert!(refused.text().contains("another process"), "{refused:?}");
+        drop(held);
+        assert!(Claim::lay(&run).is_ok());
+    }
+}
