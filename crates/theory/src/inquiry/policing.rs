@@ -27,6 +27,8 @@ const WAITED_SHARE: f64 = 0.25;
 const WAITED_S: f64 = 0.005;
 /// Share of a link from which TCP filled it, but for what busy hosts or others took.
 const FILLED: f64 = 0.9;
+/// How near a rate is to that of a link; a policer or shaper that counts frames lets through 1.3 % more.
+const AT_LINK: f64 = 0.005;
 /// Share of a committed rate that a sender should shape to.
 const CONFORMING: f64 = 0.98;
 const SECONDS: f64 = 2.0;
@@ -184,12 +186,12 @@ fn never_too_many(replies: &[Reply]) -> Conclusion {
     }
 }
 
-/// The standard link whose ceiling for these datagrams is the rate.
+/// The standard link whose ceiling for these datagrams is the rate, half a percent either way.
 fn link_of(reply: &Reply, rate: f64) -> Option<f64> {
     let evidence = reply.evidence.as_ref()?;
-    let found =
-        ethernet::inferred_link(rate, evidence.packet_bytes(), &evidence.headers(), evidence.tags(), 0.995);
-    found.map(|link| link.bps)
+    let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
+    let at = |rate: f64| ethernet::inferred_link(rate, packet, &headers, evidence.tags(), 1.0 - AT_LINK);
+    at(rate).or_else(|| at(rate * (1.0 - AT_LINK))).map(|link| link.bps)
 }
 
 fn policer(answer: Conclusion, evidence: &Evidence, above: &Reply, rate: f64) -> Conclusion {
@@ -301,6 +303,10 @@ mod tests {
         let (_, link) = found(1e8 * 1472.0 / 1538.0, 0.05, 0.0);
         assert_eq!(link.finding, None);
         assert!(link.answer.contains("100BASE-TX"), "{}", link.answer);
+        let (_, shaper) = found(1e8 * 1472.0 / 1518.0, 0.05, 0.0);
+        assert_eq!(shaper.finding.unwrap().rule, "V14", "it counts frames");
+        let (_, hair) = found(1.002e8 * 1472.0 / 1538.0, 0.05, 0.0);
+        assert!(hair.answer.contains("100BASE-TX"), "{}", hair.answer);
         let (_, full) = found_after(90e6, 1e8 * 1472.0 / 1538.0, 0.05, 0.0);
         assert_eq!(full.finding.unwrap().rule, "V02");
     }
