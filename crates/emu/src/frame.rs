@@ -16,7 +16,7 @@ mod vnet;
 use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use linerate_units::Span;
+use linerate_units::{Span, Timestamp};
 use thiserror::Error;
 
 use self::cut::{Cut, Piece};
@@ -81,6 +81,7 @@ pub struct Frame {
     addresses: [u8; 12],
     sizes: Sizes,
     spread: Span,
+    entered: Timestamp,
 }
 
 impl Frame {
@@ -113,12 +114,25 @@ impl Frame {
         Ok(Self::new(buffer, ip, cut, Span::ZERO))
     }
 
+    /// The same, as having entered the network at that instant. What it is cut into, and copies of it, entered with it.
+    #[must_use]
+    pub fn entering(self, entered: Timestamp) -> Self {
+        Self { entered, ..self }
+    }
+
+    /// When it entered the network; the start of time if nobody said.
+    #[must_use]
+    pub fn entered(&self) -> Timestamp {
+        self.entered
+    }
+
     fn new(buffer: Vec<u8>, ip: Option<Ip>, cut: Option<Cut>, spread: Span) -> Self {
         let length = buffer.len() - vnet::LENGTH;
         let sizes = cut.map_or(Sizes::single(length as u32), |cut| cut.sizes(length));
         let mut addresses = [0; 12];
         addresses.copy_from_slice(&buffer[vnet::LENGTH..vnet::LENGTH + 12]);
-        Self { buffer, ip, cut: cut.filter(|_| sizes.packets > 1), addresses, sizes, spread }
+        let (cut, entered) = (cut.filter(|_| sizes.packets > 1), Timestamp::START);
+        Self { buffer, ip, cut, addresses, sizes, spread, entered }
     }
 
     /// What is written to the device, its header included.
@@ -181,7 +195,7 @@ impl Frame {
         buffer.extend(router_mac);
         buffer.extend(&rest[addresses..ip.at]);
         buffer.extend(icmp::answer(&rest[ip.at..], ip.version, mtu, router));
-        Self::parse(buffer).ok()
+        Some(Self::parse(buffer).ok()?.entering(self.entered))
     }
 
     fn frame(&self) -> &[u8] {
@@ -268,8 +282,8 @@ impl Train for Frame {
         let piece = Piece { before: 0, packets, after: rest_packets };
         let front_ip = cut.dress(&mut front, &ip, piece);
 
-        *self = Self::new(front, Some(front_ip), Some(cut), front_spread);
-        Self::new(rest, Some(rest_ip), Some(cut), rest_spread)
+        *self = Self::new(front, Some(front_ip), Some(cut), front_spread).entering(self.entered);
+        Self::new(rest, Some(rest_ip), Some(cut), rest_spread).entering(self.entered)
     }
 
     fn mark(&mut self) -> bool {

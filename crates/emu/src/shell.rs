@@ -20,6 +20,7 @@ mod kernel;
 mod lab;
 mod lateness;
 mod place;
+mod rest;
 mod standing;
 mod switch;
 mod undo;

@@ -13,6 +13,7 @@ use linerate_units::Timestamp;
 
 use super::history::{History, Reading};
 use super::lateness::Lateness;
+use super::rest::Rest;
 use super::vigil::Vigil;
 use super::wire::KeepingUp;
 use crate::fabric::{Books, Fabric, Plug, PortCounts};
@@ -80,6 +81,8 @@ pub(super) struct Switch {
     spare: Vec<Vec<u8>>,
     lateness: Lateness,
     vigil: Vigil,
+    rest: Rest,
+    next_look: Mono,
     worst_ns: u64,
     counts: KeepingUp,
 }
@@ -111,6 +114,8 @@ impl Switch {
             spare: Vec::new(),
             lateness: Lateness::default(),
             vigil: Vigil::new(clock::now()),
+            rest: Rest::new(clock::now()),
+            next_look: Mono(0),
             worst_ns: 0,
             counts,
         }
@@ -130,13 +135,7 @@ impl Switch {
         let mut events = Events::with_capacity(self.taps.len() + 1);
         let mut tick = self.epoch.as_ns();
         loop {
-            let due =
-                self.fabric.wake_at().map_or(u64::MAX, |at| self.epoch.as_ns().saturating_add(at.as_ns()));
-            self.wait(&poller, &mut events, Mono(due), Mono(tick))?;
-            // A switch that slept too long finds frames that came meanwhile. It takes them as having come when it should
-            // have looked: being late delays what leaves, and does not slow the lines.
-            let should = Timestamp::from_ns(due.saturating_sub(self.epoch.as_ns()));
-            let came = self.now().min(should).max(self.reached);
+            let came = self.wait(&poller, &mut events, Mono(tick))?.max(self.reached);
             for ready in events.iter() {
                 if ready.token == bell {
                     if self.obey() {
@@ -147,6 +146,7 @@ impl Switch {
                 }
             }
             self.catch_up();
+            self.next_look = self.rest.looked(self.mono(self.reached));
             self.deliver();
             if clock::now().as_ns() >= tick {
                 tick = self.sample();
@@ -154,8 +154,31 @@ impl Switch {
         }
     }
 
+    /// Rests, then waits until something comes, is due, or until `tick`. Returns as of when what came is to be taken.
+    fn wait(&mut self, poller: &Poller, events: &mut Events, tick: Mono) -> Result<Timestamp, SockError> {
+        let due = self.fabric.wake_at().map_or(Mono::FAR, |at| self.mono(at));
+        let began = clock::now();
+        if began < self.next_look {
+            clock::sleep_until(self.next_look);
+            if poller.wait_ns(events, Mono(0))? > 0 || due.min(tick).has_passed() {
+                // It came at any moment of the rest. As of the first one, so that nothing is later than the switch says.
+                return Ok(self.timestamp(began));
+            }
+        }
+        self.watch(poller, events, due, tick)?;
+        // A switch that slept too long finds frames that came meanwhile. It takes them as having come when it should have
+        // looked: being late delays what leaves, and does not slow the lines.
+        Ok(self.now().min(self.timestamp(due)))
+    }
+
     /// Waits until something comes, or until `due` or `tick`; for what is due the last moments awake.
-    fn wait(&mut self, poller: &Poller, events: &mut Events, due: Mono, tick: Mono) -> Result<(), SockError> {
+    fn watch(
+        &mut self,
+        poller: &Poller,
+        events: &mut Events,
+        due: Mono,
+        tick: Mono,
+    ) -> Result<(), SockError> {
         let alarm = self.vigil.alarm(clock::now(), due).min(tick);
         poller.wait_ns(events, alarm)?;
         if alarm >= due.min(tick) || events.iter().next().is_some() {
@@ -176,7 +199,16 @@ impl Switch {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::from_ns(clock::now().as_ns() - self.epoch.as_ns())
+        self.timestamp(clock::now())
+    }
+
+    /// An instant of the fabric; what lies before its beginning is that.
+    fn timestamp(&self, at: Mono) -> Timestamp {
+        Timestamp::from_ns(at.as_ns().saturating_sub(self.epoch.as_ns()))
+    }
+
+    fn mono(&self, at: Timestamp) -> Mono {
+        Mono(self.epoch.as_ns().saturating_add(at.as_ns()))
     }
 
     /// Takes in what a host has sent and what came at `came`.
@@ -198,7 +230,7 @@ impl Switch {
                 buffer
             };
             match Frame::parse(contents) {
-                Ok(frame) => self.fabric.input(came, plug, frame),
+                Ok(frame) => self.fabric.input(came, plug, frame.entering(came)),
                 Err(_) => self.counts.malformed += 1,
             }
         }
@@ -208,6 +240,7 @@ impl Switch {
     fn deliver(&mut self) {
         while let Some(delivery) = self.fabric.output() {
             let late = self.now().since(delivery.at).as_ns();
+            self.rest.met(delivery.at.since(delivery.train.entered()).as_ns());
             self.lateness.add(late);
             self.worst_ns = self.worst_ns.max(late);
             self.counts.late += u64::from(late > LATE_BOUND_NS);

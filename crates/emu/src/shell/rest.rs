@@ -1,0 +1,120 @@
+//! Fewer looks: between two of them a busy switch rests, as a network card under load raises fewer interrupts.
+//!
+//! Getting up costs about as much as moving a full super-frame. What comes meanwhile is taken in together, as having come
+//! when the rest began, and what is due meanwhile leaves at its end: a frame may be early or late by a rest, and the sum
+//! of many is neither.
+
+use linerate_sock::clock::Mono;
+
+/// The longest rest. Together with what waking takes, it stays below the 100 us that a frame may be off.
+const MOST_NS: u64 = 64_000;
+/// One part in so many of the time that a frame was on its way may be lost by a rest.
+const SHARE: u64 = 50;
+/// A shorter rest saves nothing.
+const LEAST_NS: u64 = 20_000;
+/// What is judged by: the last spell, and the one that is not over.
+const SPELL_NS: u64 = 100_000_000;
+/// So many looks in a spell, 4000 a second, are some hundredths of a core: below that there is nothing to be saved.
+const BUSY: u32 = 400;
+
+/// How long the switch may rest between two looks.
+#[derive(Debug)]
+pub(super) struct Rest {
+    began: Mono,
+    current: Spell,
+    last: Spell,
+}
+
+/// What happened in a span of time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spell {
+    looks: u32,
+    /// The shortest time that a frame was on its way; absent if none arrived.
+    least_ns: Option<u64>,
+}
+
+impl Rest {
+    /// Knows nothing yet, so there is no rest.
+    pub(super) fn new(now: Mono) -> Self {
+        Self { began: now, current: Spell::default(), last: Spell::default() }
+    }
+
+    /// A frame has arrived that was so long on its way: short ways end all rest at once.
+    pub(super) fn met(&mut self, way_ns: u64) {
+        self.current.least_ns = Some(self.current.least_ns.map_or(way_ns, |least| least.min(way_ns)));
+    }
+
+    /// The switch has looked. It need not look again before the instant returned.
+    pub(super) fn looked(&mut self, now: Mono) -> Mono {
+        let passed = now.as_ns().saturating_sub(self.began.as_ns());
+        if passed >= SPELL_NS {
+            self.last = if passed < 2 * SPELL_NS { self.current } else { Spell::default() };
+            (self.began, self.current) = (now, Spell::default());
+        }
+        self.current.looks += 1;
+        Mono(now.as_ns().saturating_add(self.length_ns()))
+    }
+
+    fn length_ns(&self) -> u64 {
+        if self.last.looks.max(self.current.looks) < BUSY {
+            return 0;
+        }
+        let least = [self.last, self.current].iter().filter_map(|spell| spell.least_ns).min();
+        let length = least.map_or(0, |least| (least / SHARE).min(MOST_NS));
+        if length < LEAST_NS { 0 } else { length }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A switch that looks `looks` times at equal distances for some spells, and hands over a frame at each look.
+    fn after(looks: u64, way_ns: u64) -> (Rest, u64) {
+        let (mut rest, mut now) = (Rest::new(Mono(0)), 0);
+        for _ in 0..3 * looks {
+            now += SPELL_NS / looks;
+            rest.met(way_ns);
+            rest.looked(Mono(now));
+        }
+        (rest, now)
+    }
+
+    fn length((mut rest, now): (Rest, u64)) -> u64 {
+        rest.looked(Mono(now)).as_ns() - now
+    }
+
+    #[test]
+    fn only_a_busy_switch_on_long_ways_rests() {
+        assert_eq!(length(after(1000, 25 * MS)), 64_000);
+        assert_eq!(length(after(1000, 2 * MS)), 40_000, "a fiftieth of the way");
+        assert_eq!(length(after(1000, MS)), 20_000);
+        assert_eq!(length(after(1000, MS - 50)), 0, "too short to be worth it");
+        assert_eq!(length(after(300, 25 * MS)), 0, "little to do");
+        let (mut silent, now) = (Rest::new(Mono(0)), SPELL_NS / 2);
+        (0..2 * BUSY).for_each(|_| assert_eq!(silent.looked(Mono(now)), Mono(now), "nothing arrives"));
+    }
+
+    #[test]
+    fn a_frame_on_a_short_way_ends_all_rest_for_a_spell_and_more() {
+        let (mut rest, mut now) = after(1000, 25 * MS);
+        rest.met(10_000);
+        let mut ended = 0;
+        for _ in 0..3000 {
+            now += SPELL_NS / 1000;
+            rest.met(25 * MS);
+            ended += u32::from(rest.looked(Mono(now)).as_ns() == now);
+        }
+        assert!((1000..=2000).contains(&ended), "{ended} of 3000 tenths of a millisecond");
+        assert_eq!(length((rest, now)), 64_000, "and it comes back");
+    }
+
+    #[test]
+    fn what_was_long_ago_does_not_count() {
+        let (mut rest, now) = after(1000, 25 * MS);
+        let now = now + 2 * SPELL_NS;
+        assert_eq!(rest.looked(Mono(now)), Mono(now));
+    }
+}
