@@ -3,6 +3,7 @@
 mod carried;
 mod expected;
 mod limits;
+mod meter;
 mod network;
 mod result;
 mod switch;
@@ -61,12 +62,17 @@ pub(super) const TRIALS: &[Trial] = &[
         figures: &[
             row("lab-10g-50ms", "Gb/s", Bar::AtLeast(9.8)),
             row("lab-10g-50ms-cpu", "of a core", Bar::Below(0.5)),
+            // Half a core, of which a second carries 1.25 GB.
+            row("lab-10g-50ms-cost", "CPU s/GB", Bar::Below(0.4)),
             row("lab-memory", "MiB", Bar::Below(50.0)),
         ],
         measure: switch::long_fat_line,
     },
     Trial {
-        figures: &[row("lab-port-no-delay", "Gb/s", Bar::AtLeast(15.0))],
+        figures: &[
+            row("lab-port-no-delay", "Gb/s", Bar::AtLeast(15.0)),
+            row("lab-port-no-delay-cost", "CPU s/GB", Bar::Nothing),
+        ],
         measure: carried::without_delay,
     },
     Trial { figures: &[row("lab-small-packets", "packets/s", Bar::Nothing)], measure: limits::small_packets },

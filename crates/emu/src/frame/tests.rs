@@ -5,8 +5,10 @@ mod flow;
 mod segment;
 mod strangers;
 
+use std::net::Ipv6Addr;
+
 use expect_test::expect;
-use linerate_units::Span;
+use linerate_units::{Span, Timestamp};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -96,6 +98,16 @@ fn a_super_frame_counts_as_its_packets() {
     // A datagram of 1472 bytes, 8 of UDP, 40 of IPv6.
     let datagrams = Flow { v6: true, udp: true, gso_size: 1472, payload: 3 * 1472, ..Flow::default() };
     assert_eq!(parsed(&datagrams).sizes(), Sizes { packets: 3, each: 1534, last: 1534 });
+}
+
+#[test]
+fn what_is_made_of_a_frame_entered_with_it() {
+    let at = Timestamp::from_ns(7_000);
+    let mut front = parsed(&Flow::default()).entering(at);
+    assert_eq!(parsed(&Flow::default()).entered(), Timestamp::START);
+    let answer = front.too_big(1400, [2; 6], ([10, 0, 0, 1].into(), Ipv6Addr::LOCALHOST)).unwrap();
+    let rest = front.split_off(3);
+    assert_eq!([&front, &rest, &rest.duplicate(), &answer].map(Frame::entered), [at; 4]);
 }
 
 #[test]

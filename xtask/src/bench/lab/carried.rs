@@ -1,12 +1,18 @@
 //! What the ports carry: TCP beside the line rate, and a port without delay as fast as it goes.
 
+use std::time::Duration;
+
 use super::super::Bench;
 use super::super::figure::Readings;
 use super::super::process::Process;
 use super::super::tools::{PATIENCE, Tool};
+use super::meter::Meter;
 use super::network::{Network, Upload, count, port};
 use super::result::Run;
 use super::{expected, kept_up, length};
+
+/// What is left out at the beginning of a stream.
+const SLOW_START: Duration = Duration::from_secs(1);
 
 /// Both links of `pair` with this rate, MTU and number of VLAN tags.
 fn pair(bench: &Bench, rate_bps: f64, mtu: u32, tags: u32) -> Result<Network<'_>, String> {
@@ -22,10 +28,10 @@ fn pair(bench: &Bench, rate_bps: f64, mtu: u32, tags: u32) -> Result<Network<'_>
 }
 
 /// One stream from a to b after its slow start.
-fn one_stream(bench: &Bench, network: &Network) -> Result<Run, String> {
-    let options = ["-C", "cubic", "-O", "1"];
+fn one_stream(bench: &Bench, network: &Network, look: impl FnMut()) -> Result<Run, String> {
+    let options = ["-C", "cubic", "-O", &SLOW_START.as_secs().to_string()];
     let upload = Upload { from: "a", to: "b", length: length(bench, 5, 2), options: &options };
-    network.upload(&upload, || ())
+    network.upload(&upload, look)
 }
 
 /// TCP's share of the exact ceiling.
@@ -34,7 +40,7 @@ pub(super) fn goodput(bench: &Bench, rate_bps: f64, mtu: u32, tags: u32) -> Resu
     let ceiling = expected::tcp_goodput(rate_bps, f64::from(mtu), f64::from(tags));
     let mut all = Vec::new();
     for _ in 0..bench.pairs {
-        all.push(one_stream(bench, &network)?.goodput_bps / ceiling);
+        all.push(one_stream(bench, &network, || ())?.goodput_bps / ceiling);
     }
     let late = kept_up(&network.status()?["keeping_up"]);
     Ok(vec![Readings { all, note: Some(format!("of {:.3} Mb/s; {late}", ceiling / 1e6)) }])
@@ -58,12 +64,13 @@ pub(super) fn iperf3(bench: &Bench) -> Result<Vec<Readings>, String> {
 /// One stream through ports of 40 Gb/s, which is more than a core can do.
 pub(super) fn without_delay(bench: &Bench) -> Result<Vec<Readings>, String> {
     let network = pair(bench, 40e9, 9000, 0)?;
-    let mut all = Vec::new();
+    let (mut all, mut meter) = (Vec::new(), Meter::new("s>b"));
     for _ in 0..bench.pairs {
-        all.push(one_stream(bench, &network)?.goodput_bps / 1e9);
+        meter.begin(SLOW_START, length(bench, 5, 2));
+        all.push(one_stream(bench, &network, || meter.look(&network))?.goodput_bps / 1e9);
     }
     let status = network.status()?;
     let dropped = count(port(&status, "a>s")?, "dropped")? + count(port(&status, "s>b")?, "dropped")?;
     let note = format!("MTU 9000; {dropped} packets dropped; {}", kept_up(&status["keeping_up"]));
-    Ok(vec![Readings { all, note: Some(note) }])
+    Ok(vec![Readings { all, note: Some(note) }, meter.cost()])
 }

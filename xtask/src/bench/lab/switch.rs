@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use linerate_sock::{Mono, clock};
 use serde_json::Value;
 
 use super::super::Bench;
 use super::super::figure::Readings;
 use super::super::process::Memory;
 use super::super::spread::Spread;
+use super::meter::Meter;
 use super::network::{Network, Upload, count, ports};
 use super::{kept_up, length};
 
 /// 10 Gb/s for 25 ms: what the trunk of `science-dmz` holds in the direction of the data, bytes.
 const IN_FLIGHT: u64 = 31_250_000;
 
-/// One stream over 10 Gb/s and 50 ms: its goodput, the core of the switch, its memory.
+/// One stream over 10 Gb/s and 50 ms: its goodput, the core of the switch, what a gigabyte costs it, its memory.
 pub(super) fn long_fat_line(bench: &Bench) -> Result<Vec<Readings>, String> {
     let network = Network::up(bench, "science-dmz", &[])?;
     let omit = Duration::from_secs(5);
@@ -25,51 +25,27 @@ pub(super) fn long_fat_line(bench: &Bench) -> Result<Vec<Readings>, String> {
         length: length(bench, 20, 5),
         options: &["-C", "cubic", "-O", &omit.as_secs().to_string()],
     };
-    let mut cores = Cores::watch(&network, omit, upload.length);
-    let run = network.upload(&upload, || cores.look())?;
+    let mut meter = Meter::new("s1>s2");
+    meter.begin(omit, upload.length);
+    let run = network.upload(&upload, || meter.look(&network))?;
     let status = network.status()?;
     let memory = Memory::of(network.switch).ok_or("the switch has ended")?;
     let dropped: u64 = ports(&status).map(|port| count(port, "dropped")).sum::<Result<_, _>>()?;
     let retransmits = run.number("/sender/retransmits")?;
+    let cores = std::mem::take(&mut meter.cores);
     let rate = format!(
         "behind the first {} s; switch {:.2} of a core, {}; {dropped} packets dropped in slow start and later, {retransmits} retransmitted",
         omit.as_secs(),
-        Spread::of(cores.seen.clone()).map_or(f64::NAN, |seen| seen.median()),
+        Spread::of(cores.clone()).map_or(f64::NAN, |seen| seen.median()),
         kept_up(&status["keeping_up"]),
     );
-    let core = format!("of the last second, read {} times in the measured part", cores.seen.len());
+    let core = format!("of the last second, read {} times in the measured part", cores.len());
     Ok(vec![
         Readings::once(run.goodput_bps / 1e9, rate),
-        Readings { all: cores.seen, note: Some(core) },
+        Readings { all: cores, note: Some(core) },
+        meter.cost(),
         own_memory(memory, &status)?,
     ])
-}
-
-/// The core that a switch uses, read once a second in a part of a run.
-struct Cores<'a> {
-    network: &'a Network<'a>,
-    next: Mono,
-    end: Mono,
-    seen: Vec<f64>,
-}
-
-impl<'a> Cores<'a> {
-    /// The first reading is of the second behind `omit`.
-    fn watch(network: &'a Network<'a>, omit: Duration, length: Duration) -> Self {
-        // The program and its first packets take a moment.
-        let start = clock::now() + omit + Duration::from_millis(500);
-        Self { network, next: start + Duration::from_secs(1), end: start + length, seen: Vec::new() }
-    }
-
-    fn look(&mut self) {
-        if !self.next.has_passed() || self.end.has_passed() {
-            return;
-        }
-        self.next += Duration::from_secs(1);
-        // A reading that fails is missing in the number of readings.
-        let status = self.network.status().ok();
-        self.seen.extend(status.and_then(|status| status["keeping_up"]["cpu"].as_f64()));
-    }
 }
 
 /// The memory of a switch beside the packets it held: what waited at most in each port's buffer, and what was on the line.

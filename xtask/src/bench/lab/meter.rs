@@ -1,0 +1,142 @@
+//! What a switch costs while it carries a stream: read once a second from outside, beside what a port has counted.
+
+use std::fs;
+use std::time::Duration;
+
+use linerate_sock::proc::cpu::ThreadTimes;
+use linerate_sock::{Mono, clock};
+use serde_json::Value;
+
+use super::super::figure::Readings;
+use super::super::spread::Spread;
+use super::network::{Network, count, port};
+
+/// Between two readings.
+const SPELL: Duration = Duration::from_secs(1);
+
+/// Readings of a switch in the measured parts of its runs.
+pub(super) struct Meter {
+    /// The port whose bytes count, as `s>b`.
+    port: &'static str,
+    next: Mono,
+    end: Mono,
+    before: Option<Reading>,
+    /// Share of a core, as the switch itself tells.
+    pub(super) cores: Vec<f64>,
+    /// CPU seconds of its thread per 10^9 bytes on the wire.
+    costs: Vec<f64>,
+    /// How often its thread slept, per second.
+    sleeps: Vec<f64>,
+}
+
+/// The counters at one moment.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    at: Mono,
+    cpu: Duration,
+    sleeps: u64,
+    wire_bytes: u64,
+}
+
+impl Meter {
+    /// Has read nothing yet; `port` is the one whose bytes count.
+    pub(super) const fn new(port: &'static str) -> Self {
+        Self {
+            port,
+            next: Mono::FAR,
+            end: Mono::FAR,
+            before: None,
+            cores: Vec::new(),
+            costs: Vec::new(),
+            sleeps: Vec::new(),
+        }
+    }
+
+    /// A run begins; what is read begins `omit` later and is `length` long.
+    pub(super) fn begin(&mut self, omit: Duration, length: Duration) {
+        // The program and its first packets take a moment.
+        self.next = clock::now() + omit + Duration::from_millis(500);
+        self.end = self.next + length;
+        self.before = None;
+    }
+
+    /// Reads if it is time. A reading that fails is missing in the number of readings.
+    pub(super) fn look(&mut self, network: &Network) {
+        if !self.next.has_passed() || self.end.has_passed() {
+            return;
+        }
+        self.next += SPELL;
+        let (Ok(status), Some((cpu, sleeps))) = (network.status(), thread(network.switch)) else {
+            return;
+        };
+        let Ok(wire_bytes) = port(&status, self.port).and_then(|port| count(port, "wire_bytes")) else {
+            return;
+        };
+        self.add(Reading { at: clock::now(), cpu, sleeps, wire_bytes }, &status);
+    }
+
+    fn add(&mut self, now: Reading, status: &Value) {
+        if let Some(before) = self.before.replace(now)
+            && now.wire_bytes > before.wire_bytes
+        {
+            let seconds = now.at.since(before.at).as_secs_f64();
+            let gigabytes = (now.wire_bytes - before.wire_bytes) as f64 / 1e9;
+            self.costs.push(now.cpu.saturating_sub(before.cpu).as_secs_f64() / gigabytes);
+            self.sleeps.push(now.sleeps.saturating_sub(before.sleeps) as f64 / seconds);
+            self.cores.extend(status["keeping_up"]["cpu"].as_f64());
+        }
+    }
+
+    /// What a gigabyte cost.
+    pub(super) fn cost(self) -> Readings {
+        let sleeps = Spread::of(self.sleeps).map_or(f64::NAN, |sleeps| sleeps.median());
+        let note = format!(
+            "of the switch's thread, per 10^9 bytes on the wire of {}; it slept {sleeps:.0} times a second",
+            self.port
+        );
+        Readings { all: self.costs, note: Some(note) }
+    }
+}
+
+/// CPU time of the first thread of a process, and how often it gave up its core to wait.
+fn thread(process: u32) -> Option<(Duration, u64)> {
+    let file = |name: &str| fs::read_to_string(format!("/proc/{process}/task/{process}/{name}")).ok();
+    let status = file("status")?;
+    let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+    Some((ThreadTimes::parse(&file("stat")?)?.cpu_time(), sleeps.trim().parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_second_costs_what_was_added_in_it() {
+        let mut meter = Meter::new("s>b");
+        let reading = |second: u64, cpu_ms: u64, sleeps: u64, wire_bytes: u64| Reading {
+            at: Mono(second * 1_000_000_000),
+            cpu: Duration::from_millis(cpu_ms),
+            sleeps,
+            wire_bytes,
+        };
+        let status = json!({ "keeping_up": { "cpu": 0.25 } });
+        meter.add(reading(1, 100, 50, 7), &status);
+        assert!(meter.costs.is_empty(), "nothing to compare with");
+        meter.add(reading(3, 600, 20_050, 2_000_000_007), &status);
+        meter.add(reading(4, 900, 20_051, 2_000_000_007), &status);
+        assert_eq!((&meter.costs[..], &meter.sleeps[..]), (&[0.25][..], &[10_000.0][..]));
+        assert_eq!(meter.cores, [0.25], "a second in which nothing passed is none");
+        meter.begin(Duration::ZERO, Duration::ZERO);
+        meter.add(reading(5, 5000, 90_000, 3_000_000_007), &status);
+        assert_eq!(meter.costs.len(), 1, "what was between two runs is in neither");
+    }
+
+    #[test]
+    fn a_process_tells_its_first_threads_time_and_sleeps() {
+        let (_, before) = thread(std::process::id()).unwrap();
+        let (_, after) = thread(std::process::id()).unwrap();
+        assert!(after >= before);
+        assert!(thread(u32::MAX).is_none());
+    }
+}
