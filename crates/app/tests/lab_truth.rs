@@ -221,6 +221,30 @@ fn a_line_delays_no_less_than_it_says() {
     assert!(times.iter().all(|ms| *ms >= 21.0), "{times:?}");
 }
 
+/// On a long line that is busy the switch looks less often, and takes in at once what came meanwhile.
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_switch_that_rests_on_a_long_line_loses_nothing_and_makes_nothing() {
+    let _alone = alone();
+    let lab = Lab::up("science-dmz", &[]);
+    let document = upload(&lab, "a", "c", &STEADY);
+    let port = lab.port("s1>s2");
+    assert_eq!(port["dropped"], 0, "the card sends no faster than the line: {port}");
+    let flow = flow(&document, "upload");
+    let again = count(&flow["sender"], "retransmits");
+    assert!(again <= count(&port, "packets") / 1000, "{again} were sent again: {port}");
+    let read = flow["receiver"]["total_bytes"].as_f64().unwrap();
+    near(read / count(&port, "wire_bytes") as f64, tcp_goodput(1.0, 9000.0, 0.0), 2e-3);
+    let status = lab.status();
+    let books = |name: &str| count(&status["books"], name);
+    assert!(books("entered") > 2 * count(&port, "packets") / 3, "{status}");
+    assert_eq!(
+        books("entered") + books("made"),
+        books("delivered") + books("dropped") + books("filtered") + books("held")
+    );
+    assert_eq!(count(&status["keeping_up"], "overrun"), 0, "{status}");
+}
+
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_trunk_gives_one_flow_one_member_and_many_flows_both() {

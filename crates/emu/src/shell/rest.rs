@@ -71,10 +71,10 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A switch that looks `looks` times at equal distances for some spells, and hands over a frame at each look.
+    /// A switch that looks `looks` times at equal distances for three spells and a half, and hands over a frame at each look.
     fn after(looks: u64, way_ns: u64) -> (Rest, u64) {
         let (mut rest, mut now) = (Rest::new(Mono(0)), 0);
-        for _ in 0..3 * looks {
+        for _ in 0..3 * looks + looks / 2 {
             now += SPELL_NS / looks;
             rest.met(way_ns);
             rest.looked(Mono(now));
