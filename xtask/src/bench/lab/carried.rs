@@ -14,9 +14,6 @@ use crate::process::Process;
 /// What is left out at the beginning of a stream.
 const SLOW_START: Duration = Duration::from_secs(1);
 
-/// What is left out at the beginning of a stream.
-const SLOW_START: Duration = Duration::from_secs(1);
-
 /// Both links of `pair` with this rate, MTU and number of VLAN tags.
 fn pair(bench: &Bench, rate_bps: f64, mtu: u32, tags: u32) -> Result<Network<'_>, String> {
     let keys = |link| {
