@@ -32,6 +32,7 @@ mod schema;
 mod search;
 mod sweep;
 mod takings;
+mod together;
 
 pub use assertion::{
     Assertion, Claim, Comparison, Dimension, Judgement, Measured, Outcome, QUANTITIES, Quantity, Results,

@@ -2,32 +2,46 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::{Direction, PlanRecord, PointSummary, RunRecord, SummaryInterval};
+use linerate_model::{Direction, FlowRecord, PlanRecord, PointSummary, RunRecord, SummaryInterval};
 use linerate_theory::stats::order::{median, median_interval};
-use linerate_theory::stats::spread::jain;
 
-use crate::assertion::{FAIRNESS, Measured, QUANTITIES, Quantity, Results, Scope};
+use crate::assertion::{Measured, QUANTITIES, Quantity, Results, Scope};
 use crate::plan::Plan;
 use crate::point::{Point, PointId};
+use crate::together::{self, Passage};
 
 /// How sure the interval of a median is at least.
 const CONFIDENCE: f64 = 0.95;
 
-/// What one run measured: for each direction the quantities, in the order of [`QUANTITIES`].
+/// What one run measured: for each direction the quantities, in the order of [`QUANTITIES`], and what it tells of its queue.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Figures(Vec<(Direction, Vec<Option<Measured>>)>);
+pub struct Figures(Vec<(Direction, Vec<Option<Measured>>, Option<Passage>)>);
 
 impl Figures {
     /// Those of a run.
     #[must_use]
     pub fn of(record: &RunRecord) -> Self {
         let of_flow = |flow| QUANTITIES.iter().map(|quantity| (quantity.of)(record, flow)).collect();
-        Self(record.flows.iter().map(|flow| (flow.plan.direction, of_flow(flow))).collect())
+        let way = |flow: &FlowRecord| (flow.plan.direction, of_flow(flow), Passage::of(record, flow));
+        Self(record.flows.iter().map(way).collect())
     }
 
-    fn get(&self, direction: Direction, quantity: usize) -> Option<&Measured> {
-        let found = self.0.iter().find(|(known, _)| *known == direction);
-        found.and_then(|(_, figures)| figures.get(quantity)?.as_ref())
+    pub(crate) fn get(&self, direction: Direction, quantity: usize) -> Option<&Measured> {
+        let found = self.0.iter().find(|(known, ..)| *known == direction);
+        found.and_then(|(_, figures, _)| figures.get(quantity)?.as_ref())
+    }
+
+    pub(crate) fn set(&mut self, direction: Direction, quantity: usize, measured: Measured) {
+        for (_, figures, _) in self.0.iter_mut().filter(|(of, ..)| *of == direction) {
+            if let Some(figure) = figures.get_mut(quantity) {
+                *figure = Some(measured.clone());
+            }
+        }
+    }
+
+    pub(crate) fn passage(&self, direction: Direction) -> Option<&Passage> {
+        let found = self.0.iter().find(|(known, ..)| *known == direction);
+        found.and_then(|(_, _, passage)| passage.as_ref())
     }
 }
 
@@ -41,7 +55,7 @@ pub struct Takings(BTreeMap<PointId, BTreeMap<u32, TrialFigures>>);
 impl Takings {
     /// Takes a trial in, in the place of an earlier one of the same repeat.
     pub fn take(&mut self, plan: &Plan, point: &Point, repeat: u32, mut trial: TrialFigures) {
-        add_fairness(plan, &mut trial);
+        together::add(plan, &mut trial);
         self.0.entry(point.id).or_default().insert(repeat, trial);
     }
 
@@ -80,30 +94,6 @@ impl Takings {
                 })
             })
         })
-    }
-}
-
-/// What flows that run at once have together.
-fn add_fairness(plan: &Plan, trial: &mut TrialFigures) {
-    let place = |name: &str| QUANTITIES.iter().position(|quantity| quantity.name == name);
-    let (Some(fairness), Some(goodput)) = (place(FAIRNESS), place("goodput")) else { return };
-    for direction in [Direction::Upload, Direction::Download] {
-        let judged: Vec<usize> = (0..plan.flows.len()).filter(|at| !plan.flows[*at].background).collect();
-        let rate = |at: &usize| match trial.get(*at)?.as_ref()?.get(direction, goodput)? {
-            Measured::Number(rate) => Some(*rate),
-            _ => None,
-        };
-        let rates: Option<Vec<f64>> = judged.iter().map(rate).collect();
-        let Some(index) = rates.filter(|rates| rates.len() > 1).and_then(|rates| jain(&rates)) else {
-            continue;
-        };
-        for at in judged {
-            let figures = trial.get_mut(at).and_then(Option::as_mut).into_iter();
-            for (_, figures) in figures.flat_map(|figures| &mut figures.0).filter(|(of, _)| *of == direction)
-            {
-                figures[fairness] = Some(Measured::Number(index));
-            }
-        }
     }
 }
 

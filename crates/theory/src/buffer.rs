@@ -11,7 +11,7 @@ use crate::domain::{not_negative, positive};
 use crate::queueing::{buffer_for_backoff_bytes, buffer_for_flows_bytes, implied_rtt_s, queue_bytes};
 use crate::stats::{Interval, order};
 
-pub use record::{path, series};
+pub use record::{line_share, path, series};
 
 /// Least load of the link in the interval before a drop at which the drop may be that of a full queue.
 const FULL: f64 = 0.95;

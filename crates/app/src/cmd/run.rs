@@ -7,6 +7,7 @@ mod lab;
 pub(super) mod outcome;
 mod prepare;
 mod screen;
+mod settings;
 mod sinks;
 mod trial;
 

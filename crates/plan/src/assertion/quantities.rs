@@ -1,7 +1,7 @@
 //! What assertions may speak of, and where a record has it.
 
 use linerate_model::metrics::tcp;
-use linerate_model::{Cause, Confidence, FlowRecord, RunRecord};
+use linerate_model::{Cause, Confidence, FlowRecord, RunRecord, Tally, metrics};
 use linerate_units::{Bitrate, Bytes, Span};
 use serde_json::Value;
 
@@ -114,6 +114,11 @@ const fn quantity(
 
 /// What the runs of a trial have together, not one of them.
 pub(crate) const FAIRNESS: &str = "fairness";
+pub(crate) const BUFFER: &str = "buffer";
+pub(crate) const BUFFER_KIND: &str = "buffer_kind";
+
+/// What is known of a buffer.
+const BUFFER_KINDS: [&str; 3] = ["estimate", "lower_bound", "other_loss"];
 
 /// All of them.
 pub const QUANTITIES: &[Quantity] = &[
@@ -223,6 +228,54 @@ pub const QUANTITIES: &[Quantity] = &[
         "Largest error of that clock against the coordinator's.",
         |run, _| number(run.group_start?.clock_error?.as_ns() as f64),
     ),
+    quantity(
+        "cpu_per_gb_sender",
+        Dimension::Plain,
+        "Processor seconds of the sending program for each 10^9 bytes.",
+        |_, flow| per_gb(flow.sender.as_ref()?),
+    ),
+    quantity("cpu_per_gb_receiver", Dimension::Plain, "The same at the receiving host.", |_, flow| {
+        per_gb(flow.receiver.as_ref()?)
+    }),
+    quantity(
+        "transfer_time_ratio",
+        Dimension::Plain,
+        "Ceiling over goodput: the actual transfer time over the ideal one (RFC 6349 section 4.1).",
+        |_, flow| {
+            let rate = flow.bitrate()?.bps();
+            (rate > 0.0).then_some(Measured::Number(flow.ceiling.as_ref()?.bitrate_bps / rate))
+        },
+    ),
+    quantity(
+        "tcp_efficiency",
+        Dimension::Plain,
+        "Share of the bytes sent that were not sent again (RFC 6349 section 4.2).",
+        |_, flow| {
+            let sum = |metric: metrics::Metric<Bytes>| {
+                let samples = flow.samples_of(metrics::Side::Sender);
+                let read: Vec<u64> =
+                    samples.filter_map(|one| Some(one.readings.get(metric)?.get())).collect();
+                (!read.is_empty()).then(|| read.iter().sum::<u64>() as f64)
+            };
+            let (sent, again) = (sum(tcp::BYTES_SENT)?, sum(tcp::BYTES_RETRANS)?);
+            (sent > 0.0).then(|| Measured::Number((sent - again) / sent))
+        },
+    ),
+    quantity(
+        BUFFER,
+        Dimension::Memory,
+        "Buffer of the bottleneck: the rise of the round trip before a drop at the full line, times the line's rate. \
+         Background flows count as traffic through the same queue.",
+        // A run knows nothing of those beside it.
+        |_, _| None,
+    ),
+    quantity(
+        BUFFER_KIND,
+        Dimension::Word,
+        "What is known of it: an estimate, a lower bound where nothing was dropped at the full line, or that packets were \
+         lost in another way.",
+        |_, _| None,
+    ),
     quantity("caveats", Dimension::Plain, "How many caveats the result has.", |run, flow| {
         number((run.caveats.len() + flow.caveats.len()) as f64)
     }),
@@ -235,6 +288,11 @@ pub const QUANTITIES: &[Quantity] = &[
     }),
 ];
 
+fn per_gb(tally: &Tally) -> Option<Measured> {
+    let bytes = tally.total_bytes.get() as f64;
+    (bytes > 0.0 && tally.cpu_seconds > 0.0).then_some(Measured::Number(tally.cpu_seconds / bytes * 1e9))
+}
+
 #[expect(clippy::unnecessary_wraps, reason = "what the table's functions give back")]
 fn number(number: f64) -> Option<Measured> {
     Some(Measured::Number(number))
@@ -246,6 +304,7 @@ impl Quantity {
     pub fn words(&self) -> Vec<String> {
         match self.name {
             "verdict" => words(&Value::from(schemars::schema_for!(Cause))),
+            BUFFER_KIND => BUFFER_KINDS.map(str::to_owned).to_vec(),
             "confidence" => words(&Value::from(schemars::schema_for!(Confidence))),
             _ => Vec::new(),
         }

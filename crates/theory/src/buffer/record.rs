@@ -36,6 +36,14 @@ pub fn path(run: &RunRecord, flow: &FlowRecord, others_bps: f64) -> Option<Path>
     Some(Path { drain_bps: drain.bps(), alone_bps: alone.bitrate_bps, others_bps, base_rtt_s })
 }
 
+/// The share of its line that a flow took.
+#[must_use]
+pub fn line_share(flow: &FlowRecord) -> Option<f64> {
+    let alone = flow.ladder.iter().find(|ceiling| ceiling.limit == "link")?;
+    let share = flow.bitrate()?.bps() / alone.bitrate_bps;
+    share.is_finite().then_some(share)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -48,6 +48,8 @@ pub(super) struct Drive<'a> {
     pub(super) names: Vec<String>,
     pub(super) screen: Screen,
     in_vain: u32,
+    /// Whether the plan sets anything on hosts.
+    pub(super) sets_hosts: bool,
 }
 
 /// Carries the plan out, prints what it came to, and says how the command ends.
@@ -71,6 +73,7 @@ pub(super) fn drive(args: &RunArgs, prepared: &Prepared, signals: &Signals) -> R
         names: prepared.plan.used_hosts().map(|host| host.name.clone()).collect(),
         screen: Screen::new(args.quiet || args.json || args.json_stream),
         in_vain: 0,
+        sets_hosts: false,
     };
     let mut outlets = sinks.for_a_log();
     let outlets = outlets.iter_mut().map(|sink| &mut **sink as &mut dyn linerate_control::Sink).collect();
@@ -116,6 +119,7 @@ impl Drive<'_> {
         if let Some(first) = &task {
             self.make_ready(&first.point)?;
             doubts = self.check()?;
+            self.sets_hosts = self.check_settings()?;
         }
         self.open(log)?;
         for (kind, text) in doubts {
@@ -128,7 +132,7 @@ impl Drive<'_> {
             if self.is_stopped() || (!std::mem::take(&mut first) && !self.pause()) {
                 break;
             }
-            if let Err(why) = self.make_ready(&next.point) {
+            if let Err(why) = self.make_ready(&next.point).and_then(|()| self.apply_settings(&next.point)) {
                 trouble = Some(why.text());
                 break;
             }
@@ -194,6 +198,12 @@ impl Drive<'_> {
 
     /// Rests between two trials; false if a signal came.
     fn pause(&mut self) -> bool {
+        if self.sets_hosts
+            && let Some(coordinator) = &mut self.coordinator
+        {
+            coordinator.rest(self.prepared.plan.pause, self.signals.stop());
+            return !self.is_stopped();
+        }
         let until = clock::now() + self.prepared.plan.pause.as_duration();
         while !until.has_passed() && !self.is_stopped() {
             clock::sleep_until(until.min(clock::now() + LOOK));
@@ -262,6 +272,7 @@ impl Drive<'_> {
     /// Says goodbye, and takes down what was brought up.
     fn end(mut self) {
         self.screen.end();
+        self.restore_settings();
         if let Some(coordinator) = self.coordinator.take() {
             coordinator.finish();
         }

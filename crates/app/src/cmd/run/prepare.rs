@@ -69,7 +69,6 @@ pub(super) fn prepare(args: &RunArgs) -> Result<Prepared, Trouble> {
         return Err(Trouble::usage(trouble));
     }
     let world = world(args, &plan, before.as_ref())?;
-    host_settings(&plan)?;
     let others = others(args, &plan)?;
     Ok(Prepared { plan, set, world, before, others })
 }
@@ -212,22 +211,6 @@ fn lab_axis(plan: &Plan) -> Option<&str> {
     axis.or_else(|| {
         plan.search.as_ref().filter(|search| over_lab(&search.targets)).map(|one| one.name.as_str())
     })
-}
-
-/// Settings of hosts need agents that change them and put them back: the one place where they are refused until then.
-fn host_settings(plan: &Plan) -> Result<(), Trouble> {
-    for number in 0..plan.grid.len() {
-        let point = plan.point(number).map_err(Trouble::usage)?;
-        if let Some((host, settings)) = point.hosts.iter().next() {
-            let key = settings.keys().next().map(String::as_str).unwrap_or_default();
-            let text = format!(
-                "the plan sets {key} of host {host}, and settings of hosts cannot be changed yet; set them by hand and \
-                 take the key away, or give the emulated network's links an MTU (lab.set)"
-            );
-            return Err(Trouble::usage(text));
-        }
-    }
-    Ok(())
 }
 
 /// The plans that assertions name: by the beginning of their run's name, or the newest completed one of that name.

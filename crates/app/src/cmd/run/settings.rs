@@ -1,0 +1,73 @@
+//! Settings of hosts as the points of a plan ask for them.
+
+use std::collections::BTreeMap;
+
+use linerate_plan::Point;
+
+use super::Trouble;
+use super::drive::{Drive, host_troubles};
+use crate::say;
+
+/// What hosts of the rig shall have, by their places in it.
+type Wanted = Vec<(usize, BTreeMap<String, String>)>;
+
+impl Drive<'_> {
+    /// What a point asks of each host. A host that it leaves alone gets back what was found on it.
+    fn wanted(&self, point: &Point) -> Result<Wanted, Trouble> {
+        let of_host = |(host, settings): (&String, &BTreeMap<String, linerate_plan::Setting>)| {
+            let at = self.names.iter().position(|name| name == host).ok_or_else(|| {
+                Trouble::usage(format!("the plan sets something on host {host}, which no flow uses"))
+            })?;
+            let mut values: BTreeMap<String, String> =
+                settings.iter().map(|(key, value)| (key.clone(), value.to_string())).collect();
+            let known = self.prepared.plan.hosts.iter().find(|known| known.name == *host);
+            if let Some(interface) = known.and_then(|known| known.interface.clone()) {
+                values.insert("interface".to_owned(), interface);
+            }
+            Ok((at, values))
+        };
+        point.hosts.iter().map(of_host).collect()
+    }
+
+    /// Whether every host can be set as every point asks, before anything is; then whether the plan sets anything at all.
+    pub(super) fn check_settings(&mut self) -> Result<bool, Trouble> {
+        let mut asked: Vec<Wanted> = Vec::new();
+        for number in 0..self.prepared.plan.grid.len() {
+            let point = self.prepared.plan.point(number).map_err(Trouble::usage)?;
+            let wanted = self.wanted(&point)?;
+            if !wanted.is_empty() && !asked.contains(&wanted) {
+                asked.push(wanted);
+            }
+        }
+        let Some(coordinator) = &mut self.coordinator else { return Ok(false) };
+        let mut troubles = Vec::new();
+        for wanted in &asked {
+            for trouble in coordinator.check_settings(wanted, self.signals.stop()) {
+                if !troubles.contains(&trouble) {
+                    troubles.push(trouble);
+                }
+            }
+        }
+        if troubles.is_empty() { Ok(!asked.is_empty()) } else { Err(host_troubles(&troubles)) }
+    }
+
+    /// Makes the hosts be set as a point asks; what an earlier one set and this one does not ask for is put back.
+    pub(super) fn apply_settings(&mut self, point: &Point) -> Result<(), Trouble> {
+        if !self.sets_hosts {
+            return Ok(());
+        }
+        let wanted = self.wanted(point)?;
+        let Some(coordinator) = &mut self.coordinator else { return Ok(()) };
+        let applied = coordinator.apply_settings(&wanted, self.signals.stop());
+        applied.map(drop).map_err(|troubles| host_troubles(&troubles))
+    }
+
+    /// Puts everything back.
+    pub(super) fn restore_settings(&mut self) {
+        if let Some(coordinator) = &mut self.coordinator {
+            for trouble in coordinator.restore_settings() {
+                say::warning(trouble);
+            }
+        }
+    }
+}
