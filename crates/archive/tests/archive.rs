@@ -9,8 +9,8 @@ use folder::Folder;
 use linerate_archive::{ArchiveError, Filter, Recorder, SqliteArchive, Store, open};
 use linerate_model::metrics::{flow, host, port};
 use linerate_model::{
-    Body, Cause, Confidence, Direction, Event, Finding, FlowPlan, Outcome, PlanStart, PortSample, Readings,
-    RunRecord, RunStart, Sample, Side, Tally, TestSpec, Transport, World,
+    Body, Cause, Confidence, Direction, Event, Finding, FlowPlan, Outcome, PortSample, Readings, RunRecord,
+    RunStart, Sample, Side, Tally, TestSpec, Transport, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
