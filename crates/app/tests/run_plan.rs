@@ -253,7 +253,7 @@ fn a_coordinator_killed_at_any_moment_goes_on_without_measuring_twice() {
 }
 
 #[test]
-fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_runs_name_alone() {
+fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_name_alone() {
     let rig = Rig::new(4, &PAIRS.replace("repeats = 2", "repeats = 9"));
     let running = Process::start(rig.run_command(&["--set", "test.duration=0.4"]));
     rig.agents[1].await_events("begun", 2);
@@ -267,7 +267,9 @@ fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_runs_name_alone() {
     // The plan and what was set stand in the archive.
     std::fs::remove_file(rig.folder.file("plan.toml")).unwrap();
     let token = rig.folder.file("token");
-    let done = rig.done(&["run", "--resume", &run, "--agent-token-file", &token, "--json"]);
+    let unknown = rig.done(&["run", "--resume", "nonesuch", "--agent-token-file", &token]);
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("plan nonesuch"), "{unknown:?}");
+    let done = rig.done(&["run", "--resume", "pairs", "--agent-token-file", &token, "--json"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
     assert_eq!((&document["outcome"], document["run"].as_str()), (&"completed".into(), Some(run.as_str())));

@@ -41,10 +41,13 @@ pub(super) fn prepare(args: &RunArgs) -> Result<Prepared, Trouble> {
     if name == Some("") {
         return Err(Trouble::usage("--resume: name the plan, or the run that shall go on"));
     }
-    let source = name.map(find).transpose().map_err(Trouble::usage)?;
+    let (source, named) = match (name, name.map(find)) {
+        // A plan whose file is elsewhere, or gone, is still in the archive.
+        (Some(name), Some(Err(_))) if args.plan.is_none() => (None, Some(newest_unfinished(args, name)?)),
+        (_, found) => (found.transpose().map_err(Trouble::usage)?, None),
+    };
     let before = match resume {
-        None => None,
-        Some("") => None,
+        None | Some("") => named,
         Some(run) => Some(record_of(args, run)?),
     };
     let mut set = given_settings(args, before.as_ref());
