@@ -22,8 +22,10 @@ const SECONDS: f64 = 3.0;
 
 /// Asked where the few connections of a flow end at the rate of a link that is slower than the host's.
 pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
-    let named =
-        diagnosis.primary.evidence.get("link_bps").copied().filter(|_| verdict_is(diagnosis, &["V02"]));
+    // A member whose rate what had waited lifts a little looks like a shaper.
+    let numbers = &diagnosis.primary.evidence;
+    let named = numbers.get("link_bps").or_else(|| numbers.get("shaper_bps")).copied();
+    let named = named.filter(|_| verdict_is(diagnosis, &["V02", "V14"]));
     let unsure = verdict_is(diagnosis, &["V99", "V01"]);
     let link = named.or_else(|| near_link(evidence).filter(|_| unsure));
     let slower = link.is_some_and(|link| evidence.line_rate_bps().is_none_or(|own| link < own));

@@ -6,6 +6,8 @@ use super::{Draft, core_is_full, slow_reader};
 use crate::evidence::{CountedBy, Evidence, LinkSource};
 use crate::{framing, ladder, phrase};
 
+/// Share of the receive buffer from which data waited for the program.
+const WAITED: f64 = 0.1;
 /// Share of the written bytes that may be missing from the books.
 const UNACCOUNTED: f64 = 0.01;
 /// What a late switch can make up for within a test is a small part of it.
@@ -49,11 +51,12 @@ fn above_the_link(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether what arrived too fast may have waited behind a hole: packets that came before the measured part, and that the
+/// Whether what arrived too fast may have waited behind a hole, or for the program: packets that came before the measured part, and that the
 /// program got within it, when the missing one had come.
-fn held_back(evidence: &Evidence, excess_bps: f64) -> bool {
+pub(super) fn held_back(evidence: &Evidence, excess_bps: f64) -> bool {
     let happened = |count: Option<f64>| count.is_some_and(|count| count > 0.0);
-    let holes = happened(evidence.tcp.retransmits) || happened(evidence.tcp.out_of_order);
+    let waited = evidence.windows.queue_max_share.is_some_and(|share| share > WAITED);
+    let holes = happened(evidence.tcp.retransmits) || happened(evidence.tcp.out_of_order) || waited;
     let excess = evidence.outcome.measured_s.map(|seconds| excess_bps * seconds / 8.0);
     let room = evidence.windows.rcv_buf_bytes.filter(|_| holes).map(|buffer| buffer * evidence.streams());
     excess.zip(room).is_some_and(|(excess, room)| excess <= room)

@@ -2,7 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, any_core_is_full, confidence, hosts_have_room, rate_was_asked_for, windows_are_open};
+use super::{
+    Draft, any_core_is_full, confidence, hosts_have_room, impossible, rate_was_asked_for, windows_are_open,
+};
 use crate::ethernet::StandardRate;
 use crate::evidence::{Evidence, Transport};
 use crate::{ethernet, framing, ladder, phrase};
@@ -39,7 +41,9 @@ fn share_of_own_link(evidence: &Evidence) -> Option<(f64, f64)> {
 
 fn own_link(evidence: &Evidence) -> Option<Finding> {
     let (share, ceiling) = share_of_own_link(evidence)?;
-    if !(NEARLY..=1.0 + framing::CLOCK_TOLERANCE_PPM * 1e-6).contains(&share) {
+    let above = share > 1.0 + framing::CLOCK_TOLERANCE_PPM * 1e-6;
+    let excess_bps = evidence.outcome.goodput_bps? - ceiling;
+    if share < NEARLY || (above && !impossible::held_back(evidence, excess_bps)) {
         return None;
     }
     let constant = evidence.is_constant(CONSTANT) == Some(true);
@@ -187,6 +191,17 @@ mod tests {
         assert!(rule(&evidence).unwrap().text.contains("100BASE-TX"));
         // A shaper of 100 Mb/s that counts 1514 of the 1538 bytes.
         assert_eq!(standard_link(&at(95.6e6)), None);
+    }
+
+    #[test]
+    fn a_link_that_is_exceeded_by_what_waited_is_full() {
+        let mut evidence = at(943.0e6);
+        evidence.windows.rcv_buf_bytes = Some(6e6);
+        assert_eq!(rule(&evidence), None);
+        evidence.tcp.retransmits = Some(20.0);
+        assert!(rule(&evidence).is_some(), "1.5 Mb/s too much for nine seconds are 1.7 MB");
+        evidence.windows.rcv_buf_bytes = Some(1e6);
+        assert_eq!(rule(&evidence), None);
     }
 
     #[test]
