@@ -6,6 +6,9 @@ _default:
 build:
     @make build
 
+ui:
+    @make ui
+
 demo:
     @make demo
 
