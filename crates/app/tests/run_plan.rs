@@ -167,7 +167,7 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
         (["--set", &wrong].as_slice(), "b: "),
         (&["--set", "test.congestion=nonesuch"], "no congestion control 'nonesuch'"),
         (&["--max-time", "1"], "--max-time"),
-        (&["--set", "host.a.mtu=9000"], "mtu of host a"),
+        (&["--set", "host.a.congestion=nonesuch"], "nonesuch"),
         (&["--world", "lab"], "--topology"),
         (&["--set", "test.widnow=1"], "did you mean"),
         (&["--report", "report.pdf"], ".md"),

@@ -18,6 +18,7 @@ use crate::flow_counts;
 use crate::prepare;
 use crate::pump::{self, PumpEnd, StreamEnd};
 use crate::sampler::{self, SampleLog, Sampled};
+use crate::settings::segment;
 use crate::setup::{FlowSetup, Sockets};
 use crate::tally;
 
@@ -216,12 +217,7 @@ impl FlowHandle {
         tally.host_busy = sampled.host_busy;
         let mut settings = std::mem::take(&mut self.settings);
         // The kernel may use longer segments once it has seen the peer's window.
-        settings.mss.effective = self
-            .flow
-            .sockets
-            .tcp(0)
-            .and_then(|socket| sockopt::snd_mss(socket).ok())
-            .or(settings.mss.effective);
+        settings.mss.effective = self.flow.sockets.tcp(0).and_then(segment).or(settings.mss.effective);
         let mut caveats = std::mem::take(&mut self.caveats);
         if copied {
             settings.zerocopy.effective = Some("copy".to_owned());

@@ -66,8 +66,14 @@ fn granted(settings: &mut SideSettings, socket: &impl AsFd) {
     settings.tos.effective = tos(socket).ok();
 }
 
+/// Payload of a full segment that is sent. Linux 6.18 answers TCP_MAXSEG with what was asked for, so that is the last resort.
+pub(crate) fn segment(socket: &impl AsFd) -> Option<u32> {
+    let told = tcp_info(socket).ok().and_then(|info| info.snd_mss).filter(|bytes| *bytes > 0);
+    told.or_else(|| snd_mss(socket).ok())
+}
+
 fn granted_tcp(settings: &mut SideSettings, socket: &impl AsFd) {
-    settings.mss.effective = snd_mss(socket).ok();
+    settings.mss.effective = segment(socket);
     settings.congestion.effective = congestion(socket).ok();
     if let Ok(info) = tcp_info(socket) {
         settings.pmtu = info.pmtu;

@@ -21,7 +21,8 @@ impl Figures {
     /// Those of a run.
     #[must_use]
     pub fn of(record: &RunRecord) -> Self {
-        let of_flow = |flow| QUANTITIES.iter().map(|quantity| (quantity.of)(record, flow)).collect();
+        let of_flow =
+            |flow: &FlowRecord| QUANTITIES.iter().map(|quantity| (quantity.of)(record, flow)).collect();
         let way = |flow: &FlowRecord| (flow.plan.direction, of_flow(flow), Passage::of(record, flow));
         Self(record.flows.iter().map(way).collect())
     }
@@ -31,7 +32,7 @@ impl Figures {
         found.and_then(|(_, figures, _)| figures.get(quantity)?.as_ref())
     }
 
-    pub(crate) fn set(&mut self, direction: Direction, quantity: usize, measured: Measured) {
+    pub(crate) fn set(&mut self, direction: Direction, quantity: usize, measured: &Measured) {
         for (_, figures, _) in self.0.iter_mut().filter(|(of, ..)| *of == direction) {
             if let Some(figure) = figures.get_mut(quantity) {
                 *figure = Some(measured.clone());

@@ -44,7 +44,7 @@ fn judged(plan: &Plan) -> Vec<usize> {
     (0..plan.flows.len()).filter(|at| !plan.flows[*at].background).collect()
 }
 
-fn set(trial: &mut TrialFigures, flow: usize, direction: Direction, name: &str, measured: Measured) {
+fn set(trial: &mut TrialFigures, flow: usize, direction: Direction, name: &str, measured: &Measured) {
     let figures = trial.get_mut(flow).and_then(Option::as_mut);
     if let (Some(figures), Some(at)) = (figures, place(name)) {
         figures.set(direction, at, measured);
@@ -60,7 +60,7 @@ fn add_fairness(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
     let judged = judged(plan);
     let rates: Option<Vec<f64>> = judged.iter().map(rate).collect();
     let Some(index) = rates.filter(|rates| rates.len() > 1).and_then(|rates| jain(&rates)) else { return };
-    judged.into_iter().for_each(|at| set(trial, at, direction, FAIRNESS, Measured::Number(index)));
+    judged.into_iter().for_each(|at| set(trial, at, direction, FAIRNESS, &Measured::Number(index)));
 }
 
 /// The buffer that each flow went through. Flows in the background are there to fill the same queue.
@@ -79,8 +79,8 @@ fn add_buffer(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
             None => continue,
         };
         if let Some(bytes) = bytes {
-            set(trial, at, direction, BUFFER, Measured::Number(bytes));
+            set(trial, at, direction, BUFFER, &Measured::Number(bytes));
         }
-        set(trial, at, direction, BUFFER_KIND, Measured::Word(kind.to_owned()));
+        set(trial, at, direction, BUFFER_KIND, &Measured::Word(kind.to_owned()));
     }
 }
