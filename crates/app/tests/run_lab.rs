@@ -196,3 +196,27 @@ fn plans_that_come_along_run_in_the_lab() {
         }
     }
 }
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn settings_of_hosts_hold_at_their_points() {
+    let bench = Bench::new("");
+    let mut command = bench.command(&["run", "nic-roundup", "--world", "lab", "--json"]);
+    for setting in ["axis.mtu=1500,9000", "axis.length=65536", "test.duration=1s", "repeats=1", "pause=0"] {
+        command.args(["--set", setting]);
+    }
+    let done = Process::start(command).finish(3 * PATIENCE);
+    assert!(matches!(done.code, Some(0 | 3)), "{done:?}");
+    let document = done.json();
+    let segment = |mtu: &str| {
+        let points = list(&document["points"]);
+        let has = |point: &&Value| {
+            list(&point["values"]).iter().any(|one| one["axis"] == "mtu" && one["label"] == mtu)
+        };
+        let point = points.iter().find(has).unwrap();
+        let summaries = list(&point["summaries"]);
+        let found = summaries.iter().find(|one| one["quantity"] == "segment").unwrap();
+        found["median"].as_f64().unwrap()
+    };
+    assert_eq!((segment("1500"), segment("9000")), (1448.0, 8948.0), "{document}");
+}
