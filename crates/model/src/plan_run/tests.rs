@@ -1,0 +1,113 @@
+//! Logs of plans, folded and stored.
+
+use super::*;
+
+fn event(seq: u64, body: Body) -> Event {
+    Event { run: "r".to_owned(), host: 0, seq, at: Timestamp::from_ns(seq * 10), body }
+}
+
+fn start() -> PlanStart {
+    let value = |label: &str, number| PlanValue { label: label.to_owned(), number };
+    PlanStart {
+        schema: crate::EVENT_SCHEMA.to_owned(),
+        started_at: "2026-01-02T03:04:05Z".to_owned(),
+        world: World::Lab,
+        linerate: "0.1.0".to_owned(),
+        name: "windows".to_owned(),
+        about: String::new(),
+        notes: BTreeMap::new(),
+        files: Vec::new(),
+        set: Vec::new(),
+        hosts: Vec::new(),
+        topology: None,
+        flows: Vec::new(),
+        axes: vec![
+            PlanAxis {
+                name: "window".to_owned(),
+                unit: Some("bytes".to_owned()),
+                values: vec![value("64 KiB", Some(65_536.0)), value("default", None)],
+            },
+            PlanAxis {
+                name: "streams".to_owned(),
+                unit: Some("1".to_owned()),
+                values: vec![value("5", Some(5.0))],
+            },
+        ],
+        search: None,
+        points: vec![PlanPoint { id: "00000000000000ff".to_owned(), values: vec![1, 0] }],
+        repeats: 1,
+        order: "interleaved".to_owned(),
+        seed: 0,
+        estimate: Span::from_secs(1),
+    }
+}
+
+fn summary(values: Vec<f64>) -> PointSummary {
+    PointSummary {
+        point: "00000000000000ff".to_owned(),
+        flow: "ab".to_owned(),
+        direction: Direction::Upload,
+        quantity: "goodput".to_owned(),
+        unit: Some("bit/s".to_owned()),
+        values,
+        median: None,
+        interval: None,
+        words: Vec::new(),
+    }
+}
+
+#[test]
+fn a_plan_that_goes_on_is_summed_up_anew() {
+    let ended = || Body::RunEnded { outcome: Outcome::Interrupted, reason: Some("a signal".to_owned()) };
+    let mut log = vec![
+        event(0, Body::PlanStarted(Box::new(start()))),
+        event(1, Body::PointSummed(summary(vec![1.0]))),
+        event(2, ended()),
+    ];
+    let record = PlanRecord::fold(&log);
+    assert_eq!((record.outcome, record.summaries.len(), record.resumed), (Some(Outcome::Interrupted), 1, 0));
+    assert_eq!((record.run.as_str(), record.events, record.last.as_ns()), ("r", 3, 20));
+    log.push(event(3, Body::PlanResumed));
+    log.push(event(4, Body::PointSummed(summary(vec![1.0, 2.0]))));
+    let record = PlanRecord::fold(&log);
+    assert_eq!((record.outcome, record.reason.as_deref(), record.resumed), (None, None, 1));
+    let of = |flow| record.summary("00000000000000ff", flow, "goodput").map(|one| one.values.len());
+    assert_eq!((of("ab"), of("cd")), (Some(2), None));
+}
+
+#[test]
+fn points_are_named_by_their_values() {
+    let record = PlanRecord::fold(&[event(0, Body::PlanStarted(Box::new(start())))]);
+    assert_eq!(record.labels("00000000000000ff"), [("window", "default"), ("streams", "5")]);
+    assert!(record.labels("0").is_empty());
+    let summary = summary(vec![3.0, 1.0, 2.0]);
+    assert_eq!((summary.smallest(), summary.largest()), (Some(1.0), Some(3.0)));
+}
+
+#[test]
+fn events_of_a_plan_survive_the_archive() {
+    let bodies = [
+        Body::PlanStarted(Box::new(start())),
+        Body::PlanResumed,
+        Body::TrialEnded(TrialEnd {
+            point: "00000000000000ff".to_owned(),
+            repeat: 2,
+            content: "0000000000000001".to_owned(),
+            step: Some(SearchStep { label: "1Gb/s".to_owned(), number: 1e9, confirms: false, passed: true }),
+            runs: vec![TrialRun {
+                flow: "ab".to_owned(),
+                run: "x".to_owned(),
+                outcome: Outcome::Failed,
+                reason: Some("gone".to_owned()),
+                began: Some(Timestamp::from_ns(9)),
+                late: Some(Span::from_ns(7)),
+                clock_error: None,
+            }],
+        }),
+        Body::PointSummed(summary(vec![1.5])),
+    ];
+    for body in bodies {
+        let text = serde_json::to_string(&body).unwrap();
+        assert_eq!(serde_json::from_str::<Body>(&text).unwrap(), body, "{text}");
+    }
+}
