@@ -236,7 +236,7 @@ fn export_plan(args: &ExportArgs, plan: &PlanRecord) -> Exit {
         return Exit::Usage;
     }
     let Some(path) = &args.output else { return page::print(&text) };
-    match super::run::outcome::replace(path, &text) {
+    match format::whole_file(path, |out| out.write_all(&text)) {
         Ok(()) => Exit::Done,
         Err(error) => {
             say::error(format!("{} could not be written: {error}", path.display()));

@@ -8,7 +8,7 @@ use linerate_report::{View, plan};
 
 use super::RunArgs;
 use crate::args::{FormatName, ReportArgs};
-use crate::cmd::{measuring::format_of, page};
+use crate::cmd::{format::whole_file, measuring::format_of, page};
 use crate::exit::Exit;
 use crate::{say, terminal};
 
@@ -49,21 +49,7 @@ pub(in crate::cmd) fn view() -> View {
 }
 
 fn report(record: &PlanRecord, path: &Path) -> io::Result<()> {
-    let mut text = Vec::new();
-    write(record, format_of(path).unwrap_or_default(), &mut text)?;
-    replace(path, &text)
-}
-
-/// Writes a file; one that is there is replaced only when the new one is complete.
-pub(in crate::cmd) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    let part = path.with_file_name(name);
-    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    written
+    whole_file(path, |out| write(record, format_of(path).unwrap_or_default(), out))
 }
 
 /// A plan in a format: the one place where formats of plans are told apart.
