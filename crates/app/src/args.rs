@@ -333,6 +333,9 @@ pub(crate) struct ExportArgs {
     /// The format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) format: FormatName,
+    /// With --format svg: only this chart, counted from 1, instead of all below each other
+    #[arg(long, value_name = "N")]
+    pub(crate) chart: Option<usize>,
     /// Write to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -370,6 +373,6 @@ pub(crate) enum FormatName {
     Html,
     /// What the terminal shows
     Text,
-    /// The curves of a series over message sizes
+    /// The charts as a picture
     Svg,
 }
