@@ -131,6 +131,7 @@ fn measure(coordinator: &mut Coordinator) -> Result<Outcome, Vec<Trouble>> {
         to: Target::Host(1),
         spec,
         start_after: Span::ZERO,
+        after: None,
         background: false,
         plan: None,
     };

@@ -8,23 +8,30 @@ mod check;
 mod clocks;
 mod group;
 mod host;
+mod lead;
 mod opening;
 mod progress;
 mod rig;
 mod settings;
 
 pub use group::{FlowEnd, FlowStart, Told};
-pub use rig::{FlowJob, Group, HostRef, Rig, Standing, Target, Trouble};
+pub use rig::{After, FlowJob, Group, HostRef, Rig, Standing, Target, Trouble};
 pub use settings::HostSettings;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use linerate_proto::agent::About;
+use linerate_proto::agent::{About, Input};
 use linerate_sock::{Mono, clock};
 
 use crate::error::ControlError;
 use crate::log::Log;
 use host::Host;
+use lead::Lead;
+
+/// Places in queues are kept for groups that follow each other so closely; then those who wait there get theirs.
+const KEEP: Duration = Duration::from_secs(1);
 
 /// The hosts of a rig, connected.
 ///
@@ -33,6 +40,13 @@ pub struct Coordinator {
     rig: Rig,
     hosts: Vec<Host>,
     epoch: Mono,
+    lead: Lead,
+    /// Since when places are held.
+    held_since: Option<Mono>,
+    /// They are held because settings are in force.
+    settings_hold: bool,
+    /// Hosts that are not as the settings want them, and why: nothing is measured there.
+    unfit: BTreeMap<usize, String>,
 }
 
 impl Coordinator {
@@ -43,7 +57,15 @@ impl Coordinator {
     pub fn connect(rig: Rig, stop: &AtomicBool) -> Result<Self, Vec<Trouble>> {
         let epoch = clock::now();
         let hosts: Vec<Host> = rig.hosts.iter().map(|_| Host::default()).collect();
-        let mut coordinator = Self { rig, hosts, epoch };
+        let mut coordinator = Self {
+            rig,
+            hosts,
+            epoch,
+            lead: Lead::default(),
+            held_since: None,
+            settings_hold: false,
+            unfit: BTreeMap::new(),
+        };
         let mut troubles = coordinator.reach(&(0..coordinator.hosts.len()).collect::<Vec<_>>(), stop);
         troubles.extend(check::one_server_one_name(&coordinator.rig, &coordinator.standings()));
         if troubles.is_empty() { Ok(coordinator) } else { Err(troubles) }
@@ -63,7 +85,8 @@ impl Coordinator {
     }
 
     /// Carries a group out: each run to its log, `logs` in the order of the group's flows. A host that dies fails its own
-    /// runs, and the others go on. `on` hears every event with its time on this host's clock, in the order of arrival.
+    /// runs, as does one on which the settings in force cannot be, and the others go on. Places in queues stay held for
+    /// a next group, until [`Coordinator::give_places_back`]. `on` hears every event with its time on this host's clock, in the order of arrival.
     ///
     /// # Errors
     /// What [`Coordinator::check`] finds; nothing was measured and no log was written.
@@ -81,12 +104,38 @@ impl Coordinator {
         let gone: Vec<usize> = group.hosts().into_iter().filter(|at| !self.is_there(*at)).collect();
         // Who is still not there fails its own runs.
         let _ = self.reach(&gone, stop);
-        let mut troubles = self.lost_settings(&group.hosts());
-        troubles.extend(self.check(group));
+        self.note_lost_settings();
+        let troubles = self.check(group);
         if !troubles.is_empty() {
             return Err(troubles);
         }
-        Ok(group::carry_out(self, group, logs, stop, on))
+        self.take_turns(group);
+        let ends = group::carry_out(self, group, logs, stop, on);
+        self.held_since = self.held_since.or_else(|| Some(clock::now()));
+        Ok(ends)
+    }
+
+    /// Gives the places in the queues back, so that others are measured before the next group; not while settings hold.
+    pub fn give_places_back(&mut self) {
+        if self.settings_hold {
+            return;
+        }
+        for host in self.hosts.iter_mut().filter(|host| host.ticket().is_some()) {
+            // Who cannot be told has lost its place with the connection.
+            let _ = host.ask(Input::Release);
+            host.keep(None);
+        }
+        self.held_since = None;
+    }
+
+    /// Places that were kept long enough go back, and so do some without the others: all coordinators ask for theirs in
+    /// one order, and wait while they hold none that comes later in it.
+    fn take_turns(&mut self, group: &Group) {
+        let long_enough = self.held_since.is_some_and(|since| (since + KEEP).has_passed());
+        let lacks = |at: &usize| self.hosts.get(*at).is_some_and(|host| host.connected() && host.ticket().is_none());
+        if long_enough || group.hosts().iter().any(lacks) {
+            self.give_places_back();
+        }
     }
 
     /// Has every host put back what was set for this coordinator, and says goodbye.

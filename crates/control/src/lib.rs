@@ -29,7 +29,7 @@ mod witness;
 pub use calibrate::calibrate;
 pub use client::{Request, measure};
 pub use coordinator::{
-    Coordinator, FlowEnd, FlowJob, FlowStart, Group, HostRef, HostSettings, Rig, Standing, Target, Told,
+    After, Coordinator, FlowEnd, FlowJob, FlowStart, Group, HostRef, HostSettings, Rig, Standing, Target, Told,
     Trouble, run_group,
 };
 pub use error::ControlError;

@@ -93,7 +93,7 @@ fn spec(ms: u64) -> TestSpec {
 
 fn flow(from: usize, to: usize, ms: u64) -> FlowJob {
     let to = Target::Host(to);
-    FlowJob { from, to, spec: spec(ms), start_after: Span::ZERO, background: false, plan: None }
+    FlowJob { from, to, spec: spec(ms), start_after: Span::ZERO, after: None, background: false, plan: None }
 }
 
 fn group(flows: Vec<FlowJob>) -> Group {

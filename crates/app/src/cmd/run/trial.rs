@@ -1,6 +1,6 @@
 //! One trial of a plan: what is asked of the hosts, and what they brought in.
 
-use linerate_control::{FlowEnd, FlowJob, Group, Log, PlanLog, Target, Told};
+use linerate_control::{After, FlowEnd, FlowJob, Group, Log, PlanLog, Target, Told};
 use linerate_model::{Body, EVENT_SCHEMA, GroupPlace, Outcome, PlanPlace, RunStart, TrialRun, World};
 use linerate_plan::{Figures, Task, TrialFigures, counts};
 use linerate_units::Span;
@@ -16,7 +16,12 @@ impl Drive<'_> {
         let plan = &self.prepared.plan;
         let at = |name: &str| self.names.iter().position(|known| known == name).unwrap_or(usize::MAX);
         let slots = plan.schedule(&task.point);
-        let flow = |(test, slot): (&linerate_plan::Test, &linerate_plan::Slot)| {
+        let place = |name: &String| plan.flows.iter().position(|flow| flow.name == *name);
+        let after = |flow: &linerate_plan::Flow| After {
+            flows: flow.after.iter().filter_map(place).collect(),
+            pause: flow.at,
+        };
+        let flow = |((test, slot), own): ((&linerate_plan::Test, &linerate_plan::Slot), &linerate_plan::Flow)| {
             let mut spec = test.spec.clone();
             if test.background {
                 // Its own end must not come before that of the others.
@@ -34,6 +39,7 @@ impl Drive<'_> {
                 to: Target::Host(at(&test.to)),
                 spec,
                 start_after: slot.start,
+                after: (!own.after.is_empty()).then(|| after(own)),
                 background: test.background,
                 plan: Some(place),
             }
@@ -41,7 +47,7 @@ impl Drive<'_> {
         Group {
             name: Some(format!("{} {} trial {}", plan.name, task.point.id, task.repeat)),
             started_at: now(),
-            flows: task.point.tests.iter().zip(&slots).map(flow).collect(),
+            flows: task.point.tests.iter().zip(&slots).zip(&plan.flows).map(flow).collect(),
         }
     }
 
