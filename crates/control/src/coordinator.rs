@@ -4,6 +4,7 @@
 //! holds a place in the queue of each, has the runs of a group prepared, and starts them by each host's own clock. What
 //! the agents tell is written to a log for each run, in the order in which it comes.
 
+mod ahead;
 mod check;
 mod clocks;
 mod group;
@@ -27,6 +28,7 @@ use linerate_sock::{Mono, clock};
 
 use crate::error::ControlError;
 use crate::log::Log;
+use ahead::Ahead;
 use host::Host;
 use lead::Lead;
 
@@ -47,6 +49,8 @@ pub struct Coordinator {
     settings_hold: bool,
     /// Hosts that are not as the settings want them, and why: nothing is measured there.
     unfit: BTreeMap<usize, String>,
+    /// What is prepared of the next group.
+    ahead: Option<Ahead>,
 }
 
 impl Coordinator {
@@ -65,6 +69,7 @@ impl Coordinator {
             held_since: None,
             settings_hold: false,
             unfit: BTreeMap::new(),
+            ahead: None,
         };
         let mut troubles = coordinator.reach(&(0..coordinator.hosts.len()).collect::<Vec<_>>(), stop);
         troubles.extend(check::one_server_one_name(&coordinator.rig, &coordinator.standings()));
@@ -97,11 +102,34 @@ impl Coordinator {
         stop: &AtomicBool,
         on: &mut dyn FnMut(&Told<'_>),
     ) -> Result<Vec<FlowEnd>, Vec<Trouble>> {
+        self.run_before(group, None, logs, stop, on)
+    }
+
+    /// As [`Coordinator::run_group`], when it is known which group will follow at once: that one is prepared when the last
+    /// byte of this one has arrived, unless it measures something before its start. Another group than that one may
+    /// follow all the same, at the price of new connections.
+    ///
+    /// # Errors
+    /// As [`Coordinator::run_group`].
+    pub fn run_before(
+        &mut self,
+        group: &Group,
+        next: Option<&Group>,
+        logs: &mut [Log<'_>],
+        stop: &AtomicBool,
+        on: &mut dyn FnMut(&Told<'_>),
+    ) -> Result<Vec<FlowEnd>, Vec<Trouble>> {
         if logs.len() != group.flows.len() {
             let what = format!("{} logs for {} flows", logs.len(), group.flows.len());
             return Err(vec![Trouble { host: String::new(), what }]);
         }
+        if self.ahead.as_ref().is_some_and(|ahead| !ahead.is_of(group)) {
+            self.abandon();
+        }
         let gone: Vec<usize> = group.hosts().into_iter().filter(|at| !self.is_there(*at)).collect();
+        if let Some(ahead) = &mut self.ahead {
+            gone.iter().for_each(|at| ahead.forget(*at));
+        }
         // Who is still not there fails its own runs.
         let _ = self.reach(&gone, stop);
         self.note_lost_settings();
@@ -110,7 +138,9 @@ impl Coordinator {
             return Err(troubles);
         }
         self.take_turns(group);
-        let ends = group::carry_out(self, group, logs, stop, on);
+        // Who waits in the queues gets its turn between two groups: then nothing is prepared over it.
+        let next = next.filter(|_| !self.is_turn_of_others());
+        let ends = group::carry_out(self, group, next, logs, stop, on);
         self.held_since = self.held_since.or_else(|| Some(clock::now()));
         Ok(ends)
     }
@@ -120,6 +150,7 @@ impl Coordinator {
         if self.settings_hold {
             return;
         }
+        self.abandon();
         for host in self.hosts.iter_mut().filter(|host| host.ticket().is_some()) {
             // Who cannot be told has lost its place with the connection.
             let _ = host.ask(Input::Release);
@@ -128,18 +159,35 @@ impl Coordinator {
         self.held_since = None;
     }
 
+    fn is_turn_of_others(&self) -> bool {
+        self.held_since.is_some_and(|since| (since + KEEP).has_passed())
+    }
+
+    /// What was prepared of a group that does not follow after all ends with its connections.
+    fn abandon(&mut self) {
+        let Some(ahead) = self.ahead.take() else { return };
+        for at in ahead.hosts() {
+            if let Some(host) = self.hosts.get_mut(at) {
+                host.finish();
+            }
+        }
+    }
+
     /// Places that were kept long enough go back, and so do some without the others: all coordinators ask for theirs in
     /// one order, and wait while they hold none that comes later in it.
     fn take_turns(&mut self, group: &Group) {
-        let long_enough = self.held_since.is_some_and(|since| (since + KEEP).has_passed());
+        if self.ahead.is_some() {
+            return;
+        }
         let lacks = |at: &usize| self.hosts.get(*at).is_some_and(|host| host.connected() && host.ticket().is_none());
-        if long_enough || group.hosts().iter().any(lacks) {
+        if self.is_turn_of_others() || group.hosts().iter().any(lacks) {
             self.give_places_back();
         }
     }
 
     /// Has every host put back what was set for this coordinator, and says goodbye.
     pub fn finish(mut self) {
+        self.abandon();
         drop(self.restore_settings());
         self.hosts.iter_mut().for_each(Host::finish);
     }

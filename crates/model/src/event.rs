@@ -245,7 +245,7 @@ pub struct RunStart {
 pub struct GroupPlace {
     /// Name of the group, the same in all of its runs.
     pub group: String,
-    /// Asked time from the start of the group to the start of this run; where it waits for the end of others, an estimate.
+    /// Asked time from the start of the group to the start of this run.
     #[serde(rename = "start_after_ns")]
     pub start_after: Span,
     /// Whether it is there to load the network, and ends when the others have ended.
@@ -259,12 +259,10 @@ pub struct GroupPlace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupStart {
-    /// When it should, since the start of the run; 0 where that was before it, as for a run that is prepared behind the
-    /// end of what it waits for.
+    /// When it should, since the start of the run.
     #[serde(rename = "planned_ns")]
     pub planned: Timestamp,
-    /// How much later the last of the client's data threads had begun and, where the server sends, the word to it had
-    /// left, by the client's clock.
+    /// How much later the client's data threads ran and the server was told to start, by the client's clock.
     #[serde(rename = "late_ns")]
     pub late: Span,
     /// Largest error of the client's clock against the coordinator's; two runs of a group began together within the

@@ -10,6 +10,7 @@ use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
 use super::Coordinator;
+use super::ahead::Ahead;
 use super::check::name;
 use super::host::{Heard, Host, listen};
 use super::lead::Lead;
@@ -21,7 +22,7 @@ use crate::log::Log;
 pub(super) const LOOK: Span = Span::from_ms(100);
 
 /// A run is prepared so long before its start: servers do not wait much longer for a run that is ready.
-const AHEAD: Span = Span::from_secs(15);
+pub(super) const AHEAD: Span = Span::from_secs(15);
 
 /// One that waits for others is prepared so long before: what it waits for has ended by then.
 const PREPARATION: Span = Span::from_secs(5);
@@ -73,6 +74,9 @@ pub(super) struct Run<'a, 'l> {
     pub(super) flows: Vec<Flow>,
     pub(super) lead: &'a mut Lead,
     unfit: &'a BTreeMap<usize, String>,
+    /// What comes next, where it can be prepared before this is over.
+    pub(super) next: Option<&'a Group>,
+    pub(super) ahead: &'a mut Option<Ahead>,
     /// When the group starts.
     start: Option<Timestamp>,
     stopping: bool,
@@ -84,6 +88,7 @@ pub(super) struct Run<'a, 'l> {
 pub(super) fn carry_out(
     coordinator: &mut Coordinator,
     group: &Group,
+    next: Option<&Group>,
     logs: &mut [Log<'_>],
     stop: &AtomicBool,
     on: &mut dyn FnMut(&Told<'_>),
@@ -100,11 +105,14 @@ pub(super) fn carry_out(
         flows,
         lead: &mut coordinator.lead,
         unfit: &coordinator.unfit,
+        next,
+        ahead: &mut coordinator.ahead,
         start: None,
         stopping: false,
         patience: None,
     };
     run.begin();
+    run.adopt();
     run.hold_places();
     run.compare_clocks();
     run.follow();
@@ -124,8 +132,12 @@ impl Run<'_, '_> {
         &self.group.flows[flow]
     }
 
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
     /// The address to measure to, and its port.
-    fn target(&self, to: &Target) -> (String, Option<u16>) {
+    pub(super) fn target(&self, to: &Target) -> (String, Option<u16>) {
         match to {
             Target::Server { host, port } => (host.clone(), *port),
             Target::Host(at) => {
@@ -216,6 +228,11 @@ impl Run<'_, '_> {
     }
 
     pub(super) fn hear(&mut self, at: usize, word: Output) {
+        let word = match self.ahead.as_mut() {
+            Some(ahead) => ahead.keep(at, word),
+            None => Some(word),
+        };
+        let Some(word) = word else { return };
         match word {
             Output::Waiting(place) => {
                 for flow in self.flows_at(at) {
@@ -298,6 +315,9 @@ impl Run<'_, '_> {
 
     /// A host is gone: what it was asked has failed, and so has what could still be asked of others towards it.
     pub(super) fn lose(&mut self, at: usize, why: &str) {
+        if let Some(ahead) = self.ahead.as_mut() {
+            ahead.forget(at);
+        }
         let reason = format!("{}: {why}", name(self.rig, at));
         for flow in self.flows_at(at) {
             // A run towards it that is under way hears of it from the network itself.
@@ -330,10 +350,12 @@ impl Run<'_, '_> {
             self.prepare_what_is_due();
             self.start_what_is_ready();
             self.end_the_background();
+            self.prepare_next();
             if !self.is_over() {
                 self.turn(self.now() + LOOK);
             }
         }
+        self.prepare_next();
     }
 
     /// When a run should begin, as far as that is known: with the others or some time after them, or behind the real

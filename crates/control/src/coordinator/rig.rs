@@ -59,7 +59,7 @@ impl Group {
 }
 
 /// One run between two hosts.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FlowJob {
     /// The host that is the client.
     pub from: usize,

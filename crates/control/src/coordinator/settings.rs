@@ -78,6 +78,7 @@ impl Coordinator {
         wanted: &[Wanted],
         stop: &AtomicBool,
     ) -> Result<(Vec<HostSettings>, Vec<Trouble>), Vec<Trouble>> {
+        self.abandon();
         self.unfit.clear();
         if wanted.iter().all(|(_, values)| values.is_empty()) {
             return Ok((Vec::new(), self.restore_settings()));
@@ -127,6 +128,7 @@ impl Coordinator {
     /// Has every host put back what was set for this coordinator, and gives the places back. What was left alone, and
     /// why; a host that is gone puts its settings back by itself.
     pub fn restore_settings(&mut self) -> Vec<Trouble> {
+        self.abandon();
         self.unfit.clear();
         self.settings_hold = false;
         let in_force =

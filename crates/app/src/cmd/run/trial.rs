@@ -51,9 +51,18 @@ impl Drive<'_> {
         }
     }
 
+    /// The trial that follows this one at once, on the same network under the same settings.
+    fn following(&self, task: &Task) -> Option<Task> {
+        if self.sets_hosts || self.prepared.plan.pause > Span::ZERO {
+            return None;
+        }
+        self.conductor.following().filter(|next| next.point.lab == task.point.lab)
+    }
+
     /// One trial: its runs and what they measured.
     pub(super) fn trial(&mut self, task: &Task, plan_log: &PlanLog<'_>) -> (Vec<TrialRun>, TrialFigures) {
         let group = self.group(task, plan_log.run());
+        let next = self.following(task).map(|task| self.group(&task, plan_log.run()));
         self.screen.begin_trial(task, &self.prepared.plan, self.conductor.standing(), plan_log.elapsed());
         // Without random numbers the place in the plan's log is a name as well.
         let at = plan_log.record().events;
@@ -64,7 +73,9 @@ impl Drive<'_> {
         let (screen, signals) = (&mut self.screen, self.signals);
         let mut on = |told: &Told<'_>| screen.told(told);
         let ran = match &mut self.coordinator {
-            Some(coordinator) => coordinator.run_group(&group, &mut logs, signals.stop(), &mut on),
+            Some(coordinator) => {
+                coordinator.run_before(&group, next.as_ref(), &mut logs, signals.stop(), &mut on)
+            }
             None => Err(Vec::new()),
         };
         let ends = ran.unwrap_or_else(|troubles| {
