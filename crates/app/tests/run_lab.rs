@@ -218,7 +218,11 @@ fn a_host_that_can_be_set_no_more_fails_its_own_flows_and_the_plan_goes_on() {
     assert_eq!(done.code, Some(1), "{done:?}");
     let document = bench.shown();
     let trials = list(&document["trials"]);
-    assert_eq!((&document["outcome"], trials.len()), (&"failed".into(), 8), "every trial was tried: {document}");
+    assert_eq!(
+        (&document["outcome"], trials.len()),
+        (&"failed".into(), 8),
+        "every trial was tried: {document}"
+    );
     let runs = |flow: &str| {
         let all = trials.iter().flat_map(|trial| list(&trial["runs"]));
         all.filter(|run| run["flow"] == flow).cloned().collect::<Vec<_>>()

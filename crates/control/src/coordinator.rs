@@ -179,7 +179,8 @@ impl Coordinator {
         if self.ahead.is_some() {
             return;
         }
-        let lacks = |at: &usize| self.hosts.get(*at).is_some_and(|host| host.connected() && host.ticket().is_none());
+        let lacks =
+            |at: &usize| self.hosts.get(*at).is_some_and(|host| host.connected() && host.ticket().is_none());
         if self.is_turn_of_others() || group.hosts().iter().any(lacks) {
             self.give_places_back();
         }

@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_control::{
-    After, Coordinator, FlowEnd, FlowJob, Group, HostRef, Log, News, Request, Rig, Server, ServerConfig, Sink,
-    Switch, Target, Told, Trouble, measure, run_group,
+    After, Coordinator, FlowEnd, FlowJob, Group, HostRef, Log, News, Request, Rig, Server, ServerConfig,
+    Sink, Switch, Target, Told, Trouble, measure, run_group,
 };
 use linerate_model::{Body, CaveatKind, Event, HostInfo, Outcome, RunRecord, TestSpec, World};
 use linerate_proto::Ticket;
@@ -256,7 +256,8 @@ fn who_waits_for_others_begins_behind_their_real_end_and_its_lateness_is_its_own
     // It would begin in ten minutes by the estimate.
     let second = FlowJob { start_after: Span::from_secs(600), after: after(vec![0], 0), ..flow(2, 3, 600) };
     let third = FlowJob { after: after(vec![0, 1], 200), ..second.clone() };
-    let runs = carry_out(rig([&a, &b, &c, &d]), &group(vec![flow(0, 1, 800), second.clone(), third])).unwrap();
+    let runs =
+        carry_out(rig([&a, &b, &c, &d]), &group(vec![flow(0, 1, 800), second.clone(), third])).unwrap();
     let starts: Vec<_> = runs.iter().map(|(end, _)| end.start.unwrap()).collect();
     for ((end, record), start) in runs.iter().zip(&starts) {
         assert_eq!(end.outcome, Outcome::Completed, "{end:?}");

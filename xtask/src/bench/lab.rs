@@ -115,10 +115,7 @@ pub(super) const TRIALS: &[Trial] = &[
         ],
         measure: ab::planted,
     },
-    Trial {
-        figures: &[row("plan-overhead", "measuring times", Bar::Below(2.0))],
-        measure: plans::overhead,
-    },
+    Trial { figures: &[row("plan-overhead", "measuring times", Bar::Below(2.0))], measure: plans::overhead },
     Trial { figures: &[row("plan-start-error", "ms", Bar::Below(1.0))], measure: plans::start_error },
 ];
 

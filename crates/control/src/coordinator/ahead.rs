@@ -67,7 +67,10 @@ impl Run<'_, '_> {
     /// queues of this one.
     pub(super) fn prepare_next(&mut self) {
         let next = self.next.filter(|next| {
-            self.ahead.is_none() && !self.is_stopping() && self.has_moved() && next.flows.iter().all(|job| self.can_wait(job))
+            self.ahead.is_none()
+                && !self.is_stopping()
+                && self.has_moved()
+                && next.flows.iter().all(|job| self.can_wait(job))
         });
         let Some(next) = next else { return };
         let (mut jobs, mut asked) = (Vec::new(), Vec::new());

@@ -39,7 +39,8 @@ impl Drop for Folder {
 fn carried_out(bench: &Bench, words: &[&str], longest: Duration) -> Result<(Value, Duration), String> {
     let linerate = bench.linerate.display().to_string();
     let words = ["run", "--world", "lab", "--quiet", "--json"].iter().chain(words);
-    let command: Vec<String> = std::iter::once(linerate).chain(words.map(|word| (*word).to_owned())).collect();
+    let command: Vec<String> =
+        std::iter::once(linerate).chain(words.map(|word| (*word).to_owned())).collect();
     let start = clock::now();
     let output = Process::start(bench, &command)?.finish(longest + PATIENCE, |_| ())?;
     let whole = clock::now().since(start);

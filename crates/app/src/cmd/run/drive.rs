@@ -205,7 +205,8 @@ impl Drive<'_> {
             return !self.is_stopped();
         }
         // Others are measured meanwhile.
-        if let Some(coordinator) = self.coordinator.as_mut().filter(|_| self.prepared.plan.pause > Span::ZERO) {
+        if let Some(coordinator) = self.coordinator.as_mut().filter(|_| self.prepared.plan.pause > Span::ZERO)
+        {
             coordinator.give_places_back();
         }
         let until = clock::now() + self.prepared.plan.pause.as_duration();

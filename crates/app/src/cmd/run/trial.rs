@@ -21,29 +21,30 @@ impl Drive<'_> {
             flows: flow.after.iter().filter_map(place).collect(),
             pause: flow.at,
         };
-        let flow = |((test, slot), own): ((&linerate_plan::Test, &linerate_plan::Slot), &linerate_plan::Flow)| {
-            let mut spec = test.spec.clone();
-            if test.background {
-                // Its own end must not come before that of the others.
-                let others = slot.end.map_or(Span::from_secs(3600), |end| end.saturating_sub(slot.start));
-                spec.traffic.duration = Some(spec.traffic.measured().max(others + SPARE));
-            }
-            let place = PlanPlace {
-                run: run.to_owned(),
-                point: task.point.id.to_string(),
-                repeat: task.repeat.saturating_sub(1),
-                flow: test.flow.clone(),
+        let flow =
+            |((test, slot), own): ((&linerate_plan::Test, &linerate_plan::Slot), &linerate_plan::Flow)| {
+                let mut spec = test.spec.clone();
+                if test.background {
+                    // Its own end must not come before that of the others.
+                    let others = slot.end.map_or(Span::from_secs(3600), |end| end.saturating_sub(slot.start));
+                    spec.traffic.duration = Some(spec.traffic.measured().max(others + SPARE));
+                }
+                let place = PlanPlace {
+                    run: run.to_owned(),
+                    point: task.point.id.to_string(),
+                    repeat: task.repeat.saturating_sub(1),
+                    flow: test.flow.clone(),
+                };
+                FlowJob {
+                    from: at(&test.from),
+                    to: Target::Host(at(&test.to)),
+                    spec,
+                    start_after: slot.start,
+                    after: (!own.after.is_empty()).then(|| after(own)),
+                    background: test.background,
+                    plan: Some(place),
+                }
             };
-            FlowJob {
-                from: at(&test.from),
-                to: Target::Host(at(&test.to)),
-                spec,
-                start_after: slot.start,
-                after: (!own.after.is_empty()).then(|| after(own)),
-                background: test.background,
-                plan: Some(place),
-            }
-        };
         Group {
             name: Some(format!("{} {} trial {}", plan.name, task.point.id, task.repeat)),
             started_at: now(),
