@@ -320,6 +320,41 @@ fn places_are_kept_from_group_to_group_and_who_waits_gets_its_turn() {
 }
 
 #[test]
+fn the_next_group_is_prepared_while_this_one_is_judged_and_another_one_may_follow() {
+    let (a, b) = (Agent::start(), Agent::start());
+    let (first, second) = (group(vec![flow(0, 1, 200)]), group(vec![flow(0, 1, 150)]));
+    let stop = AtomicBool::new(false);
+    let mut coordinator = Coordinator::connect(rig([&a, &b]), &stop).unwrap();
+    let mut begun = Vec::new();
+    let mut run = |group: &Group, next: Option<&Group>| {
+        let mut logs = [Log::new("run".to_owned(), Vec::new())];
+        let mut on = |told: &Told<'_>| begun.extend(matches!(told.body, Body::Started(_)).then_some(told.at));
+        let end = coordinator.run_before(group, next, &mut logs, &stop, &mut on).unwrap().remove(0);
+        let [log] = logs;
+        let record = log.into_record();
+        assert_eq!((end.outcome, record.outcome), (Outcome::Completed, Some(Outcome::Completed)), "{end:?}");
+        let measured = record.start.unwrap().spec.traffic.duration;
+        assert_eq!((measured, record.hosts.len(), record.flows.len()), (group.flows[0].spec.traffic.duration, 2, 1));
+        assert!(end.start.unwrap().late < Span::from_secs(1) && record.group_start.is_some());
+    };
+    let asked = || a.hear(|news| matches!(news, News::Asked { .. }).then_some(()));
+    run(&first, Some(&second));
+    asked();
+    asked();
+    run(&second, Some(&first));
+    // What was prepared is not what follows.
+    run(&second, None);
+    run(&first, Some(&second));
+    coordinator.finish();
+    assert_eq!(begun.len(), 4);
+    assert!(begun.is_sorted(), "nothing begins before the one before it is over: {begun:?}");
+    // What was prepared last keeps nobody from anything.
+    assert_eq!(stranger(&b).outcome, Some(Outcome::Completed));
+    drop(a);
+    drop(b);
+}
+
+#[test]
 fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
     let (mut a, b, c, d) = (Agent::start(), Agent::start(), Agent::start(), Agent::start());
     // Two groups, so that the runs of the second begin long after the coordinator's own time. In between an agent is
