@@ -56,6 +56,13 @@ fn list(of: &Value) -> &[Value] {
     of.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
+/// The agent of a host in the lab of a plan: the only program there.
+fn agent_of(run: &str, host: &str) -> u32 {
+    let space = format!("linerate-plan-{}-{host}", &run[..8]);
+    let pids = Command::new("ip").args(["netns", "pids", &space]).output().unwrap();
+    String::from_utf8(pids.stdout).unwrap().split_whitespace().next().unwrap().parse().unwrap()
+}
+
 /// The median of a quantity at a point, by its place.
 fn median(document: &Value, point: usize, flow: &str, quantity: &str) -> f64 {
     let summaries = list(&document["points"][point]["summaries"]);
@@ -142,14 +149,7 @@ fn a_signal_takes_the_lab_down_and_a_dead_agent_only_its_own_flows() {
         })
     };
     let run = trials(1)["run"].as_str().unwrap().to_owned();
-    // The agent of host b is the only program there.
-    let pids = Command::new("ip")
-        .args(["netns", "pids", &format!("linerate-plan-{}-b", &run[..8])])
-        .output()
-        .unwrap();
-    let pid: u32 =
-        String::from_utf8(pids.stdout).unwrap().split_whitespace().next().unwrap().parse().unwrap();
-    signal(pid, "KILL");
+    signal(agent_of(&run, "b"), "KILL");
     let document = trials(4);
     let last = list(&document["trials"]).last().unwrap();
     let outcome = |flow: &str| {
@@ -195,6 +195,47 @@ fn plans_that_come_along_run_in_the_lab() {
             assert!(measured, "{plan}: nothing was measured at {point}");
         }
     }
+}
+
+/// Every point sets all four hosts.
+const SET: &str = "name = \"set\"\npause = 0\nrepeats = 4\n[lab]\ntopology = \"gigabit-switch-4\"\n\
+    [flow.ab]\nfrom = \"a\"\nto = \"b\"\n[flow.cd]\nfrom = \"c\"\nto = \"d\"\n\
+    [test]\nduration = 0.5\nupload = true\nrate = \"10M\"\nno_latency = true\n\
+    [axis.mtu]\nkey = \"host.*.mtu\"\nvalues = [1400, 1500]\n";
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_host_that_can_be_set_no_more_fails_its_own_flows_and_the_plan_goes_on() {
+    let bench = Bench::new(SET);
+    let running = Process::start(bench.command(&["run", &bench.folder.file("plan.toml")]));
+    let run = eventually("a trial is archived", || {
+        let document = Process::start(bench.command(&["show", "--json"])).finish(PATIENCE);
+        let document: Value = serde_json::from_str(&document.stdout).ok()?;
+        (!list(&document["trials"]).is_empty()).then(|| document["run"].as_str().unwrap().to_owned())
+    });
+    signal(agent_of(&run, "b"), "KILL");
+    let done = running.finish(3 * PATIENCE);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let document = bench.shown();
+    let trials = list(&document["trials"]);
+    assert_eq!(
+        (&document["outcome"], trials.len()),
+        (&"failed".into(), 8),
+        "every trial was tried: {document}"
+    );
+    let runs = |flow: &str| {
+        let all = trials.iter().flat_map(|trial| list(&trial["runs"]));
+        all.filter(|run| run["flow"] == flow).cloned().collect::<Vec<_>>()
+    };
+    let completed = |run: &Value| run["outcome"] == "completed";
+    assert!(runs("cd").iter().all(completed), "the other pair goes on, under its settings: {document}");
+    let lost: Vec<Value> = runs("ab").into_iter().filter(|run| !completed(run)).collect();
+    assert!((1..8).contains(&lost.len()), "{lost:?}");
+    let named = |run: &Value| run["reason"].as_str().is_some_and(|reason| reason.contains("b: "));
+    assert!(lost.iter().skip(1).all(named), "{lost:?}");
+    let segment = |at: usize| median(&document, at, "cd", "segment");
+    assert_eq!([segment(0), segment(1)], [1348.0, 1448.0], "{document}");
+    assert_eq!(bench.traces(&run), [""; 0]);
 }
 
 #[test]

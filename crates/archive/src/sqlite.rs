@@ -89,9 +89,14 @@ impl SqliteArchive {
     }
 
     fn number(&self, run: &str) -> Result<i64, ArchiveError> {
-        let id = self.find(run)?;
+        self.number_of(&self.find(run)?)
+    }
+
+    /// That of a run with its whole name.
+    fn number_of(&self, id: &str) -> Result<i64, ArchiveError> {
         self.with(|connection| {
-            connection.query_row("SELECT number FROM run WHERE id = ?1", [id], |row| row.get(0))
+            let mut statement = connection.prepare_cached("SELECT number FROM run WHERE id = ?1")?;
+            statement.query_row([id], |row| row.get(0))
         })
     }
 
@@ -156,7 +161,7 @@ impl Store for SqliteArchive {
         })?;
         // The log is safe by now. What derives from it can wait for whoever reads, so its failure is none of the run's.
         for ended in events.iter().filter(|event| matches!(event.body, Body::RunEnded { .. })) {
-            let _ = self.number(&ended.run).and_then(|number| self.derive(number));
+            let _ = self.number_of(&ended.run).and_then(|number| self.derive(number));
         }
         Ok(())
     }

@@ -80,6 +80,17 @@ pub struct FlowReport {
 /// # Errors
 /// When a socket or thread cannot be had; nothing runs then and the sockets are closed.
 pub fn start(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHandle, EngineError> {
+    let handle = arm(setup, sockets, epoch)?;
+    handle.begin_at(Mono(0));
+    Ok(handle)
+}
+
+/// As [`start`], but for the beginning: the threads are there with all that they need, and wait for
+/// [`FlowHandle::begin_at`].
+///
+/// # Errors
+/// As [`start`].
+pub fn arm(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHandle, EngineError> {
     prepare::check(&setup, &sockets)?;
     let flow = Arc::new(Flow::new(setup, sockets)?);
     let merging = prepare::sockets(&flow)?;
@@ -121,6 +132,17 @@ impl FlowHandle {
     #[must_use]
     pub const fn settings(&self) -> &SideSettings {
         &self.settings
+    }
+
+    /// Lets the data threads begin at `at`, or at once if that has passed. The first word counts.
+    pub fn begin_at(&self, at: Mono) {
+        self.flow.control.gate.open_at(at);
+    }
+
+    /// When the last data thread began; absent while one of them has not.
+    #[must_use]
+    pub fn began(&self) -> Option<Mono> {
+        self.flow.control.gate.all_passed(self.flow.plan.pumps)
     }
 
     /// How far the flow has come.

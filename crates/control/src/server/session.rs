@@ -254,7 +254,8 @@ impl<'a> Run<'a> {
                 }
             }
         }
-        self.dialogue.prepare(flows)
+        self.dialogue.arm(flows)?;
+        self.dialogue.begin(None)
     }
 
     /// A guest stays for as long as its coordinator has the place.
