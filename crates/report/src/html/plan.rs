@@ -1,10 +1,10 @@
 //! The section of a plan that was carried out: judgements, results, curves, matrices, trials, and the plan itself.
 
-use linerate_model::{PlanJudgement, PlanRecord, PlanStart, PointSummary, TrialEnd};
+use linerate_model::{MethodTable, PlanJudgement, PlanRecord, PlanStart, PointSummary, TrialEnd};
 use maud::{Markup, html};
 
 use super::heat;
-use super::parts::{Figures, caveat_list, ending, pairs, plain_table};
+use super::parts::{self, Figures, caveat_list, ending, pairs, plain_table};
 use super::summaries::{FlowWay, Summaries};
 use super::sweep::{self, MOST_LINES};
 use crate::layout::harmless;
@@ -24,6 +24,7 @@ pub(super) fn section(record: &PlanRecord, place: Place<'_>, figures: &mut Figur
         @if record.resumed > 0 { p { "Interrupted and taken up again: " (record.resumed) " times." } }
         (results(&plan))
         (found(record))
+        @for table in &record.tables { (in_terms(table)) }
         @for chart in sweep::charts(&plan) { (figures.place(Some(chart))) }
         @if most_lines(record) { p.faint { "Curves are drawn for the first " (MOST_LINES) " combinations of the other axes; the table has all." } }
         (heat::markup(&plan))
@@ -127,6 +128,18 @@ fn cell(summary: Option<&PointSummary>) -> String {
 /// A number that stays with its unit at the end of a line.
 fn unbroken(text: &str) -> String {
     text.replace(' ', "\u{a0}")
+}
+
+/// A table in the terms of the plan's method.
+fn in_terms(method: &MethodTable) -> Markup {
+    html! {
+        h3 { (harmless(&method.title)) }
+        @if !method.about.is_empty() { p { (harmless(&method.about)) } }
+        @if !method.rows.is_empty() { (parts::table(&crate::plan::method::table(method), &harmless(&method.title))) }
+        @if !method.notes.is_empty() {
+            ul { @for note in &method.notes { li { (harmless(note)) } } }
+        }
+    }
 }
 
 /// What searches came to.

@@ -198,6 +198,26 @@ fn a_plan_says_first_what_does_not_hold_and_links_to_its_runs() {
 }
 
 #[test]
+fn a_plan_has_the_tables_of_its_method_with_their_intervals_and_notes() {
+    let (events, mut record) = plans::two_axes();
+    record.tables.push(crate::plan::method::tests::frames());
+    let plan = Plan { record: &record, events: &events, left_out: &[] };
+    let page = page(Some(&plan), &[], &ASSETS);
+    let order = [
+        "Results: the median over the trials",
+        "<h3>Throughput (26.1)</h3>",
+        "<th class=\"number\" scope=\"col\">rate</th>",
+        "81274 frames/s (81000 to 81274)",
+        "at least 64 KiB",
+        "<li>A host with software sends.</li>",
+        "data-chart=\"0\"",
+    ];
+    let places: Vec<usize> = order.iter().map(|text| position(&page, text)).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(!page.contains("never measured"), "a column in which nothing stands is left out");
+}
+
+#[test]
 fn a_plan_has_a_line_for_each_value_of_the_other_axis_with_intervals_and_what_was_computed() {
     let (events, record) = plans::two_axes();
     let plan = Plan { record: &record, events: &events, left_out: &[] };
