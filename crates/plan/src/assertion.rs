@@ -7,6 +7,7 @@
 mod judge;
 mod quantities;
 mod syntax;
+mod window;
 
 use std::collections::BTreeMap;
 
