@@ -147,12 +147,7 @@ pub const QUANTITIES: &[Quantity] = &[
         "segment",
         Dimension::Memory,
         "Payload of a full segment, as the sending kernel used it (TCP).",
-        |_, flow| {
-            // Sampled: what a socket answers when it is asked may be what was asked for.
-            let sampled = flow.sender.as_ref().and_then(|tally| tally.readings.get(tcp::SND_MSS));
-            let told = || flow.sender_settings.as_ref()?.mss.effective.map(f64::from);
-            number(sampled.map(|bytes| bytes.get() as f64).or_else(told)?)
-        },
+        |_, flow| number(window::segment_bytes(flow)?),
     ),
     quantity(
         "path_mtu",
@@ -210,19 +205,19 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity(
         "window_rate",
         Dimension::Rate,
-        "What `window` allows over the least round-trip time, at most the ceiling (RFC 6349 section 3.3.1).",
+        "What `window` allows over `rtt_base`, at most the ceiling (RFC 6349 section 3.3.1); of each stream one segment waits for its pair to be acknowledged.",
         |run, flow| number(window::rate_bps(run, flow)?),
     ),
     quantity(
         "window_needed",
         Dimension::Memory,
-        "Window that fills the path: the payload rate of the line times the least round-trip time (RFC 6349 section 3.3.1).",
+        "Window that fills the path: the payload rate of the line times `rtt_base` (RFC 6349 section 3.3.1).",
         |run, flow| number(window::needed_bytes(run, flow)?),
     ),
     quantity(
         "rtt_base",
         Dimension::Time,
-        "Least round-trip time before the load; without probes the least that the flow's kernel saw (TCP).",
+        "Round-trip time without a queue: the median before the load; without probes the least that the flow's kernel saw (TCP).",
         |run, flow| number(window::base_rtt_ns(run, flow)?),
     ),
     quantity("retransmits", Dimension::Plain, "Segments sent again (TCP).", |_, flow| {

@@ -35,10 +35,10 @@ fn mean(all: &[f64]) -> Option<f64> {
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
-/// The round trip without a queue, ns: the least of the probes before the load; without probes, the least that the flow's
+/// The round trip without a queue, ns: the median of the probes before the load; without probes, the least that the flow's
 /// kernel has seen.
 pub(super) fn base_rtt_ns(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
-    let idle = run.idle.as_ref().filter(|idle| idle.rtt.count > 0).map(|idle| idle.rtt.min_ns as f64);
+    let idle = run.idle.as_ref().filter(|idle| idle.rtt.count > 0).map(|idle| idle.rtt.p50_ns as f64);
     let seen = || {
         let of = flow.samples_of(Side::Sender).filter_map(|sample| sample.readings.get(tcp::MIN_RTT));
         of.map(|rtt| rtt.as_ns() as f64).reduce(f64::min)
@@ -46,16 +46,26 @@ pub(super) fn base_rtt_ns(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
     idle.or_else(seen).filter(|rtt| *rtt > 0.0)
 }
 
-/// The rate that the window in effect allows over the round trip without a queue, at most the ceiling, bit/s.
-///
-/// # Source
-/// RFC 6349 §3.3.1
-pub(super) fn rate_bps(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
-    let ceiling = flow.ceiling.as_ref()?.bitrate_bps;
-    bdp::windowed_goodput_bps(in_flight_bytes(flow)?, base_rtt_ns(run, flow)? / 1e9, ceiling)
+/// Payload of a full segment as the sending kernel used it.
+pub(super) fn segment_bytes(flow: &FlowRecord) -> Option<f64> {
+    // Sampled: what a socket answers when it is asked may be what was asked for.
+    let sampled = flow.sender.as_ref().and_then(|tally| tally.readings.get(tcp::SND_MSS));
+    let told = || flow.sender_settings.as_ref()?.mss.effective.map(f64::from);
+    sampled.map(|bytes| bytes.get() as f64).or_else(told)
 }
 
-/// The window that fills the path at the ceiling, of all streams together.
+/// The rate that the window in effect allows over the round trip without a queue, at most the ceiling, bit/s. Of each
+/// connection one segment waits for its pair.
+///
+/// # Source
+/// RFC 6349 §3.3.1, RFC 1122 §4.2.3.2
+pub(super) fn rate_bps(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
+    let (window, segment) = (in_flight_bytes(flow)?, segment_bytes(flow)?);
+    let (rtt_s, ceiling) = (base_rtt_ns(run, flow)? / 1e9, flow.ceiling.as_ref()?.bitrate_bps);
+    bdp::ack_clocked_goodput_bps(window, segment, f64::from(flow.plan.streams), rtt_s, ceiling)
+}
+
+/// The window that fills the path, of all streams together.
 ///
 /// # Source
 /// RFC 6349 §3.3.1
@@ -63,7 +73,7 @@ pub(super) fn needed_bytes(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
     bdp::bdp_bytes(link_bps(flow)?, base_rtt_ns(run, flow)? / 1e9)
 }
 
-/// What the line carries as payload: the smallest ceiling that no end's buffer makes.
+/// What the line carries as payload; where no line is known, the limit that the flow is compared with.
 fn link_bps(flow: &FlowRecord) -> Option<f64> {
     let link = flow.ladder.iter().find(|ceiling| ceiling.limit == "link");
     link.or(flow.ceiling.as_ref()).map(|ceiling| ceiling.bitrate_bps)

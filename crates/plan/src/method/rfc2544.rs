@@ -96,26 +96,32 @@ fn throughput(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<M
         let frames = frames_of(plan, point)?;
         let way = way_of(points, point);
         let most = way.and_then(|way| points.number(&way, "ceiling")).map(|bps| frames.per_second(bps));
-        let rate = found(record, point, |bps| {
+        let searched = found(record, point, |bps| {
             let asked = frames.per_second(bps);
             // What was asked for beyond the line never left.
             most.map_or(asked, |most| asked.min(most))
         });
+        let arrived = way.and_then(|way| points.number(&way, "goodput")).map(|bps| frames.per_second(bps));
+        let rate = carried(searched, arrived);
         let share = rate.value.zip(most).map(|(rate, most)| rate / most * 100.0);
         let cells = vec![
             MethodCell::text(format!("{:.0}", frames.bytes())),
             rate.clone(),
             MethodCell::number(most),
-            MethodCell::number(share),
-            MethodCell::number(rate.value.map(|rate| frames.line_bps(rate))),
+            MethodCell { at_least: rate.at_least, ..MethodCell::number(share) },
+            MethodCell {
+                at_least: rate.at_least,
+                ..MethodCell::number(rate.value.map(|rate| frames.line_bps(rate)))
+            },
             way.map_or_else(MethodCell::default, |way| points.cell(&way, "rtt_mean")),
         ];
         Some(MethodRow { point: Some(point.id.clone()), cells })
     });
     let rows: Vec<MethodRow> = rows.collect();
     let mut notes = vec![
-        "The generator is software: where a rate is below the theoretical maximum, host and device are not told apart. Try \
-         the hosts back to back first; they have to send a tenth more than what is claimed of a device."
+        "The generator is software. Where it sent less than what was asked for, what arrived stands there as the least that \
+         the device carries. Elsewhere a rate below the theoretical maximum may be that of the device or of a host: try the \
+         hosts back to back first; they have to send a tenth more than what is claimed of a device."
             .to_owned(),
         "After RFC 2544, with deviations: no frames of 64 bytes, no learning frames, and the latency is a round trip by \
          software beside the load, not that of one tagged frame (section 26.2)."
@@ -142,6 +148,19 @@ fn throughput(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<M
         notes,
     })
 }
+
+/// What a search found, or where the host sent less than that, what arrived of it: the device may carry more.
+fn carried(searched: MethodCell, arrived: Option<f64>) -> MethodCell {
+    match searched.value.zip(arrived) {
+        Some((asked, arrived)) if arrived < SENT * asked => {
+            MethodCell { at_least: true, ..MethodCell::number(arrived) }
+        }
+        _ => searched,
+    }
+}
+
+/// A host that sent this share of what was asked for has sent it: the ends of a trial blur the rest.
+const SENT: f64 = 0.98;
 
 /// Section 26.3: the loss at every load that was tried, the largest first.
 fn loss(

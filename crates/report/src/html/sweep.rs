@@ -41,9 +41,8 @@ pub(super) fn charts(plan: &Summaries<'_>) -> Vec<Chart> {
         let panels = DRAWN.iter().filter_map(|(quantity, computed, words)| {
             let mut lines = lines(plan, number, flow, quantity, Style::Points);
             let unit = unit(plan, flow, quantity)?;
-            for computed in computed.iter().filter(|_| !lines.is_empty()) {
-                let drawn = lines_computed(plan, number, flow, computed);
-                lines.extend(drawn);
+            if !lines.is_empty() {
+                lines.extend(computed.iter().flat_map(|name| lines_computed(plan, number, flow, name)));
             }
             let y = Axis { label: (*words).to_owned(), unit, log: false };
             (!lines.is_empty()).then_some(Panel { y, lines, levels: Vec::new() })
