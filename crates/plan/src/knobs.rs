@@ -254,6 +254,28 @@ mod tests {
         }
     }
 
+    /// Every knob of a series can be set, and the default takes it away.
+    #[test]
+    fn knobs_of_a_series_arrive_as_those_of_a_test() {
+        for knob in series_knobs() {
+            let setting = match &knob.kind {
+                Kind::Flag => Setting::Flag(true),
+                Kind::Whole(..) => Setting::Whole(7),
+                Kind::Time => Setting::Time(Span::from_ms(7)),
+                Kind::Memory => Setting::Memory(Bytes::new(7)),
+                Kind::Share => Setting::Share("7%".parse().unwrap()),
+                Kind::Words(words) => Setting::Text(words[1].clone()),
+                Kind::Text => Setting::Text("1..4".to_owned()),
+                other => panic!("{}: {other:?}", knob.name),
+            };
+            assert_ne!(series([(knob, &setting)]).unwrap(), Sweep::default(), "{}", knob.name);
+            assert_eq!(series([(knob, &Setting::Default)]).unwrap(), Sweep::default(), "{}", knob.name);
+        }
+        let sizes = series_knobs().iter().find(|knob| knob.name == "sizes").unwrap();
+        let found = series([(sizes, &Setting::Text("64,1..4".to_owned()))]).unwrap().sizes.unwrap();
+        assert_eq!(found.0, [1, 2, 4, 64].map(Bytes::new));
+    }
+
     #[test]
     fn an_unknown_knob_and_a_wrong_text_are_named() {
         assert_eq!(knob("widnow").unwrap_err(), "; did you mean 'window'?");
