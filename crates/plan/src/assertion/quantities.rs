@@ -179,25 +179,22 @@ pub const QUANTITIES: &[Quantity] = &[
         |_, flow| number(flow.receiver.as_ref()?.udp.as_ref()?.jitter?.as_ns() as f64),
     ),
     quantity(
-        "send_buffer",
+        "snd_buf",
         Dimension::Memory,
         "Send buffer of a stream as the kernel granted it (TCP).",
         |_, flow| number(flow.sender_settings.as_ref()?.snd_buf?.get() as f64),
     ),
+    quantity("rcv_buf", Dimension::Memory, "Receive buffer of a stream as granted (TCP).", |_, flow| {
+        number(flow.receiver_settings.as_ref()?.rcv_buf?.get() as f64)
+    }),
     quantity(
-        "receive_buffer",
-        Dimension::Memory,
-        "Receive buffer of a stream as granted (TCP).",
-        |_, flow| number(flow.receiver_settings.as_ref()?.rcv_buf?.get() as f64),
-    ),
-    quantity(
-        "window_announced",
+        "rwnd",
         Dimension::Memory,
         "Window that the receiver announced, of all streams, in the median of the intervals (TCP).",
         |_, flow| number(window::announced_bytes(flow)?),
     ),
     quantity(
-        "window",
+        "in_flight",
         Dimension::Memory,
         "Window in effect: bytes on their way and not acknowledged, of all streams, on average (TCP).",
         |_, flow| number(window::in_flight_bytes(flow)?),
@@ -205,17 +202,17 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity(
         "window_rate",
         Dimension::Rate,
-        "What `window` allows over `rtt_base`, at most the ceiling (RFC 6349 section 3.3.1); of each stream one segment waits for its pair to be acknowledged.",
+        "What `in_flight` allows over `rtt_baseline`, at most the ceiling (RFC 6349 section 3.3.1); of each stream one segment waits for its pair to be acknowledged.",
         |run, flow| number(window::rate_bps(run, flow)?),
     ),
     quantity(
-        "window_needed",
+        "bdp",
         Dimension::Memory,
-        "Window that fills the path: the payload rate of the line times `rtt_base` (RFC 6349 section 3.3.1).",
+        "Window that fills the path: the payload rate of the line times `rtt_baseline` (RFC 6349 section 3.3.1).",
         |run, flow| number(window::needed_bytes(run, flow)?),
     ),
     quantity(
-        "rtt_base",
+        "rtt_baseline",
         Dimension::Time,
         "Round-trip time without a queue: the median before the load; without probes the least that the flow's kernel saw (TCP).",
         |run, flow| number(window::base_rtt_ns(run, flow)?),

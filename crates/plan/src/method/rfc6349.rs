@@ -13,9 +13,9 @@ pub(super) fn tables(record: &PlanRecord) -> Vec<MethodTable> {
 
 /// What is found out before the tests: sections 3.1 to 3.3.
 fn path(points: &Points<'_>) -> Option<MethodTable> {
-    let ways = points.ways_with("rtt_base");
+    let ways = points.ways_with("rtt_baseline");
     let of = |quantity: &'static str| typical(ways.iter().filter_map(|way| points.number(way, quantity)));
-    let (rtt, ceiling) = (of("rtt_base")?, of("ceiling"));
+    let (rtt, ceiling) = (of("rtt_baseline")?, of("ceiling"));
     let (bandwidth, at_least, from) = bandwidth(points, ceiling);
     let product = bandwidth.and_then(|bandwidth| bdp::bdp_bytes(bandwidth, rtt / 1e9));
     let columns = vec![
@@ -125,7 +125,7 @@ fn tests(points: &Points<'_>) -> Option<MethodTable> {
     ]);
     let rows = ways.iter().map(|way| {
         let mut cells = points.naming_cells(&naming, way);
-        cells.extend(["window", "window_rate", "goodput"].map(|quantity| points.cell(way, quantity)));
+        cells.extend(["in_flight", "window_rate", "goodput"].map(|quantity| points.cell(way, quantity)));
         let rates = points.number(way, "goodput").zip(points.number(way, "window_rate"));
         let share =
             rates.filter(|(_, expected)| *expected > 0.0).map(|(achieved, expected)| achieved / expected);

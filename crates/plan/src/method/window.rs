@@ -30,15 +30,8 @@ pub(super) fn tables(plan: &Plan, record: &PlanRecord) -> Vec<MethodTable> {
     columns.extend(distance.map(|_| numbers("land speed", "bit m/s")));
     let rows = ways.iter().map(|way| {
         let mut cells = points.naming_cells(&naming, way);
-        let quantities = [
-            "send_buffer",
-            "receive_buffer",
-            "window_announced",
-            "window",
-            "rtt_base",
-            "window_rate",
-            "goodput",
-        ];
+        let quantities =
+            ["snd_buf", "rcv_buf", "rwnd", "in_flight", "rtt_baseline", "window_rate", "goodput"];
         cells.extend(quantities.map(|quantity| points.cell(way, quantity)));
         let rates = points.number(way, "goodput").zip(points.number(way, "window_rate"));
         cells.push(MethodCell::number(
@@ -66,9 +59,9 @@ pub(super) fn tables(plan: &Plan, record: &PlanRecord) -> Vec<MethodTable> {
 
 /// Which window the path needs.
 fn needed(points: &Points<'_>) -> Option<String> {
-    let ways = points.ways_with("window_needed");
+    let ways = points.ways_with("bdp");
     let of = |quantity: &'static str| typical(ways.iter().filter_map(|way| points.number(way, quantity)));
-    let (window, rtt, ceiling) = (of("window_needed")?, of("rtt_base")?, of("ceiling")?);
+    let (window, rtt, ceiling) = (of("bdp")?, of("rtt_baseline")?, of("ceiling")?);
     let (window, rtt) = (Bytes::new(window as u64), Span::from_ns(rtt as u64));
     let ceiling = Bitrate::from_bps(ceiling)?;
     Some(format!(
@@ -79,8 +72,8 @@ fn needed(points: &Points<'_>) -> Option<String> {
 
 /// How the round trip compares with the way of light.
 fn light(points: &Points<'_>, metres: f64) -> Option<String> {
-    let ways = points.ways_with("rtt_base");
-    let rtt_s = typical(ways.iter().filter_map(|way| points.number(way, "rtt_base")))? / 1e9;
+    let ways = points.ways_with("rtt_baseline");
+    let rtt_s = typical(ways.iter().filter_map(|way| points.number(way, "rtt_baseline")))? / 1e9;
     let speed = sender_error::signal_speed_m_per_s(sender_error::FIBRE_INDEX)?;
     let floor = Span::from_secs_f64(sender_error::round_trip_floor_s(metres, speed)?)?;
     let stretch = sender_error::path_stretch(rtt_s, speed, metres)?;

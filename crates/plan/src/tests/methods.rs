@@ -131,10 +131,10 @@ fn a_window_stands_beside_what_it_allows_and_what_the_path_needs() {
     let plan =
         plan("method = \"window\"\ndistance = 1000\ntest.upload = true\naxis.window = [\"64K\", \"4M\"]\n");
     let mut told = Told::of(&plan);
-    let path = [("rtt_base", 21e6), ("ceiling", 941.482_445e6), ("window_needed", 2_471_391.0)];
+    let path = [("rtt_baseline", 21e6), ("ceiling", 941.482_445e6), ("bdp", 2_471_391.0)];
     told.sum(0, "a-b", &path);
     told.sum(1, "a-b", &path);
-    told.sum(0, "a-b", &[("window", 65_536.0), ("window_rate", 24.966e6), ("goodput", 24.5e6)]);
+    told.sum(0, "a-b", &[("in_flight", 65_536.0), ("window_rate", 24.966e6), ("goodput", 24.5e6)]);
     told.sum(1, "a-b", &[("window_rate", 941.482_445e6), ("goodput", 941.482_445e6)]);
     let [table] = &told.tables()[..] else { panic!("one table") };
     assert_eq!(table.rows.len(), 2);
@@ -171,7 +171,7 @@ fn the_path_comes_before_the_tests_and_metrics_are_in_percent() {
     told.sum(0, "bandwidth", &[("goodput", 500e6), ("loss", 0.0), ("transfer_time_ratio", 1.0)]);
     let tcp = [
         ("goodput", 330e6),
-        ("rtt_base", 5e6),
+        ("rtt_baseline", 5e6),
         ("path_mtu", 1500.0),
         ("window_rate", 400e6),
         ("transfer_time_ratio", 1.5),
@@ -204,7 +204,7 @@ fn a_bandwidth_that_the_host_could_not_reach_is_a_lower_bound() {
     let path = |loss: f64, tcp: f64| {
         let mut told = Told::of(&plan);
         told.sum(0, "bandwidth", &[("goodput", 450e6), ("loss", loss), ("ceiling", 957e6)]);
-        told.sum(0, "tcp", &[("goodput", tcp), ("rtt_base", 20e6), ("segment", 1448.0)]);
+        told.sum(0, "tcp", &[("goodput", tcp), ("rtt_baseline", 20e6), ("segment", 1448.0)]);
         let table = told.tables().remove(0);
         (value(&table, 2, "rate"), cell(&table, 3, "size").at_least)
     };
@@ -360,8 +360,8 @@ fn the_window_in_effect_is_what_was_in_flight_on_average() {
         }
     };
     // 66,000 and 65,072; of 66,000 and 80,000 the middle.
-    assert_eq!((find("window"), find("window_announced"), find("rtt_base")), (65_536.0, 73_000.0, 21e6));
+    assert_eq!((find("in_flight"), find("rwnd"), find("rtt_baseline")), (65_536.0, 73_000.0, 21e6));
     // 65,536 less one segment that waits: 64,088 over 21 ms.
     close(find("window_rate"), 24.414_476_19e6);
-    close(find("window_needed"), 2_471_391.418);
+    close(find("bdp"), 2_471_391.418);
 }
