@@ -33,7 +33,7 @@ const BUNDLED: &[Bundled] = bundled! {
     "bufferbloat": "round-trip time beside a full line, with a large buffer and with CoDel",
     "switch-matrix": "window x segment size x streams over a switch, two pairs of hosts at once",
     "switch-buffer": "two large flows over 50 ms beside 2 Gb/s of UDP, against the buffer of the switch",
-    "nic-roundup": "goodput, processor load, software interrupts and block-size curve of a network card against MTU and congestion control",
+    "nic-roundup": "goodput, processor load, interrupts and block-size curve of a network card against MTU and congestion control",
     "rfc6349": "TCP throughput after RFC 6349 for 1 Gb/s and 21 ms",
     "rfc2544": "throughput, latency and frame loss rate for each size of frame, after RFC 2544",
     "rfc2544-bursts": "longest burst without loss for each size of frame, after RFC 2544",

@@ -269,6 +269,12 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity("softirq_receiver", Dimension::Plain, "The same at the receiving host.", |_, flow| {
         number(softirq(flow, metrics::Side::Receiver)?)
     }),
+    quantity("interrupts_sender", Dimension::Plain, "Interrupts a second at the sending host.", |_, flow| {
+        number(interrupts(flow, metrics::Side::Sender)?)
+    }),
+    quantity("interrupts_receiver", Dimension::Plain, "The same at the receiving host.", |_, flow| {
+        number(interrupts(flow, metrics::Side::Receiver)?)
+    }),
     quantity(
         "start_error",
         Dimension::Time,
@@ -370,6 +376,17 @@ fn softirq(flow: &FlowRecord, side: metrics::Side) -> Option<f64> {
     let samples = flow.samples_of(side).filter(|sample| !sample.outside);
     let shares: Vec<f64> = samples.filter_map(|one| Some(one.readings.get(host::SOFTIRQ)?.get())).collect();
     (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
+/// In each second of the measured intervals that have a count.
+fn interrupts(flow: &FlowRecord, side: metrics::Side) -> Option<f64> {
+    let samples = flow.samples_of(side).filter(|sample| !sample.outside);
+    let of = |one: &linerate_model::Sample| {
+        Some((one.readings.get(host::INTERRUPTS)? as f64, one.span().as_secs_f64()))
+    };
+    let (count, seconds) =
+        samples.filter_map(of).fold((0.0, 0.0), |(n, s), (count, span)| (n + count, s + span));
+    (seconds > 0.0).then(|| count / seconds)
 }
 
 fn per_gb(tally: &Tally) -> Option<Measured> {

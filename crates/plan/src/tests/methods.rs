@@ -365,3 +365,32 @@ fn the_window_in_effect_is_what_was_in_flight_on_average() {
     close(find("window_rate"), 24.414_476_19e6);
     close(find("bdp"), 2_471_391.418);
 }
+
+/// 300 in the first half second and 500 in the other; what lies outside does not count.
+#[test]
+fn interrupts_are_those_of_a_second() {
+    let sample = |outside: bool, start: u64, count: u64| {
+        let readings = json!({ "host.interrupts": count, "host.softirq": 0.25 });
+        json!({ "kind": "sample", "flow": 0, "sample": { "side": "receiver", "start_ns": start, "end_ns": start + 500_000_000,
+            "outside": outside, "readings": readings } })
+    };
+    let bodies = [
+        flow("upload"),
+        sample(true, 0, 9000),
+        sample(false, 500_000_000, 300),
+        sample(false, 1_000_000_000, 500),
+    ];
+    let event = |(seq, body): (usize, &Value)| -> Event {
+        serde_json::from_value(json!({ "run": "r", "host": 0, "seq": seq, "at_ns": 0, "body": body }))
+            .unwrap()
+    };
+    let events: Vec<Event> = bodies.iter().enumerate().map(event).collect();
+    let record = RunRecord::fold(&events);
+    let find = |name: &str| {
+        let quantity = QUANTITIES.iter().find(|one| one.name == name).unwrap();
+        (quantity.of)(&record, &record.flows[0])
+    };
+    assert_eq!(find("interrupts_receiver"), Some(Measured::Number(800.0)));
+    assert_eq!(find("softirq_receiver"), Some(Measured::Number(0.25)));
+    assert_eq!((find("interrupts_sender"), find("softirq_sender")), (None, None));
+}
