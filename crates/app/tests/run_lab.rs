@@ -180,8 +180,8 @@ fn plans_that_come_along_run_in_the_lab() {
                 "axis.streams=1",
                 "test.duration=1s",
                 "test.omit=0.2s",
-                "flow.bandwidth.test.duration=1s",
-                "flow.bandwidth.test.omit=0s",
+                "flow.capacity.test.duration=1s",
+                "flow.capacity.test.omit=0s",
             ],
         ),
         (

@@ -260,7 +260,7 @@ mod tests {
         for knob in series_knobs() {
             let setting = match &knob.kind {
                 Kind::Flag => Setting::Flag(true),
-                Kind::Whole(..) => Setting::Whole(7),
+                Kind::Whole(..) => Setting::Whole(5),
                 Kind::Time => Setting::Time(Span::from_ms(7)),
                 Kind::Memory => Setting::Memory(Bytes::new(7)),
                 Kind::Share => Setting::Share("7%".parse().unwrap()),

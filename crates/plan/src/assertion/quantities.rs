@@ -5,7 +5,7 @@ use linerate_model::{Cause, Confidence, FlowRecord, RunRecord, Tally, metrics};
 use linerate_units::{Bitrate, Bytes, Span};
 use serde_json::Value;
 
-use super::window;
+use super::flight;
 use crate::knobs::words;
 
 /// What a quantity is measured in.
@@ -147,7 +147,7 @@ pub const QUANTITIES: &[Quantity] = &[
         "segment",
         Dimension::Memory,
         "Payload of a full segment, as the sending kernel used it (TCP).",
-        |_, flow| number(window::segment_bytes(flow)?),
+        |_, flow| number(segment_bytes(flow)?),
     ),
     quantity(
         "path_mtu",
@@ -190,32 +190,32 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity(
         "rwnd",
         Dimension::Memory,
-        "Window that the receiver announced, of all streams, in the median of the intervals (TCP).",
-        |_, flow| number(window::announced_bytes(flow)?),
+        "RWND: what the receiver announced, of all streams, in the median of the intervals (TCP).",
+        |_, flow| number(flight::announced_bytes(flow)?),
     ),
     quantity(
         "in_flight",
         Dimension::Memory,
-        "Window in effect: bytes on their way and not acknowledged, of all streams, on average (TCP).",
-        |_, flow| number(window::in_flight_bytes(flow)?),
+        "Bytes on their way and not acknowledged yet, of all streams, on average: what takes effect of buffers and announcements (TCP).",
+        |_, flow| number(flight::in_flight_bytes(flow)?),
     ),
     quantity(
         "window_rate",
         Dimension::Rate,
         "What `in_flight` allows over `rtt_baseline`, at most the ceiling (RFC 6349 section 3.3.1); of each stream one segment waits for its pair to be acknowledged.",
-        |run, flow| number(window::rate_bps(run, flow)?),
+        |run, flow| number(flight::rate_bps(run, flow)?),
     ),
     quantity(
         "bdp",
         Dimension::Memory,
-        "Window that fills the path: the payload rate of the line times `rtt_baseline` (RFC 6349 section 3.3.1).",
-        |run, flow| number(window::needed_bytes(run, flow)?),
+        "What the path holds: the payload rate of the line times `rtt_baseline` (RFC 6349 section 3.3.1).",
+        |run, flow| number(flight::needed_bytes(run, flow)?),
     ),
     quantity(
         "rtt_baseline",
         Dimension::Time,
         "Round-trip time without a queue: the median before the load; without probes the least that the flow's kernel saw (TCP).",
-        |run, flow| number(window::base_rtt_ns(run, flow)?),
+        |run, flow| number(flight::base_rtt_ns(run, flow)?),
     ),
     quantity("retransmits", Dimension::Plain, "Segments sent again (TCP).", |_, flow| {
         number(flow.sender.as_ref()?.retransmits? as f64)
@@ -370,6 +370,14 @@ pub const QUANTITIES: &[Quantity] = &[
         confidence.as_str().map(|word| Measured::Word(word.to_owned()))
     }),
 ];
+
+/// Payload of a full segment as the sending kernel used it.
+pub(super) fn segment_bytes(flow: &FlowRecord) -> Option<f64> {
+    // Sampled: what a socket answers when it is asked may be what was asked for.
+    let sampled = flow.sender.as_ref().and_then(|tally| tally.readings.get(tcp::SND_MSS));
+    let told = || flow.sender_settings.as_ref()?.mss.effective.map(f64::from);
+    sampled.map(|bytes| bytes.get() as f64).or_else(told)
+}
 
 /// On average over the measured intervals.
 fn softirq(flow: &FlowRecord, side: metrics::Side) -> Option<f64> {

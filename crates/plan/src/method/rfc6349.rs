@@ -16,8 +16,8 @@ fn path(points: &Points<'_>) -> Option<MethodTable> {
     let ways = points.ways_with("rtt_baseline");
     let of = |quantity: &'static str| typical(ways.iter().filter_map(|way| points.number(way, quantity)));
     let (rtt, ceiling) = (of("rtt_baseline")?, of("ceiling"));
-    let (bandwidth, at_least, from) = bandwidth(points, ceiling);
-    let product = bandwidth.and_then(|bandwidth| bdp::bdp_bytes(bandwidth, rtt / 1e9));
+    let (bottleneck_bandwidth, at_least, from) = bottleneck_bandwidth(points, ceiling);
+    let product = bottleneck_bandwidth.and_then(|bps| bdp::bdp_bytes(bps, rtt / 1e9));
     let columns = vec![
         words("step"),
         words("what"),
@@ -52,15 +52,8 @@ fn path(points: &Points<'_>) -> Option<MethodTable> {
             none(),
             "probes before the load",
         ),
-        row("3.2", "bottleneck bandwidth", none(), none(), number(bandwidth), from),
-        row(
-            "3.3",
-            "bandwidth-delay product, and least window",
-            number(product),
-            none(),
-            none(),
-            "bandwidth times round-trip time",
-        ),
+        row("3.2", "bottleneck bandwidth", none(), none(), number(bottleneck_bandwidth), from),
+        row("3.3", "BDP, and least RWND", number(product), none(), none(), "the product of both"),
     ];
     Some(MethodTable {
         title: "The path (RFC 6349 section 3)".to_owned(),
@@ -78,7 +71,7 @@ fn path(points: &Points<'_>) -> Option<MethodTable> {
 /// The bottleneck bandwidth, whether the path may carry more, and where it is from.
 ///
 /// A host that sends no more, and loses nothing, has not reached the bottleneck: then TCP may have carried more.
-fn bandwidth(points: &Points<'_>, ceiling: Option<f64>) -> (Option<f64>, bool, &'static str) {
+fn bottleneck_bandwidth(points: &Points<'_>, ceiling: Option<f64>) -> (Option<f64>, bool, &'static str) {
     let datagrams = points.ways_with("loss");
     let carried = typical(datagrams.iter().filter_map(|way| points.number(way, "goodput")));
     let Some(carried) = carried else {
@@ -115,7 +108,7 @@ fn tests(points: &Points<'_>) -> Option<MethodTable> {
     let naming = points.naming(&ways);
     let mut columns = points.naming_columns(&naming);
     columns.extend([
-        numbers("window", "bytes"),
+        numbers("in flight", "bytes"),
         numbers("expected", "bit/s"),
         numbers("achieved", "bit/s"),
         numbers("achieved/expected", "1"),
@@ -136,7 +129,7 @@ fn tests(points: &Points<'_>) -> Option<MethodTable> {
     });
     Some(MethodTable {
         title: "TCP throughput tests (RFC 6349 sections 3.3 and 4)".to_owned(),
-        about: "Expected is the window in effect of all connections over the baseline round-trip time, less a segment of each \
+        about: "Expected is what was in flight of all connections over the baseline round-trip time, less a segment of each \
                 that waits for its pair, and at most what the line carries. The transfer time ratio is the actual time of a transfer over that of the line's TCP payload \
                 (section 4.1), TCP efficiency the share of bytes that were not sent again (4.2), buffer delay the rise of the \
                 mean round-trip time over the baseline (4.3)."

@@ -164,11 +164,11 @@ fn a_window_stands_beside_what_it_allows_and_what_the_path_needs() {
 #[test]
 fn the_path_comes_before_the_tests_and_metrics_are_in_percent() {
     let plan = plan(
-        "method = \"rfc6349\"\ntest.upload = true\n[flow.bandwidth]\nfrom = \"a\"\nto = \"b\"\ntest = { udp = true }\n\
+        "method = \"rfc6349\"\ntest.upload = true\n[flow.capacity]\nfrom = \"a\"\nto = \"b\"\ntest = { udp = true }\n\
          [flow.tcp]\nfrom = \"a\"\nto = \"b\"",
     );
     let mut told = Told::of(&plan);
-    told.sum(0, "bandwidth", &[("goodput", 500e6), ("loss", 0.0), ("transfer_time_ratio", 1.0)]);
+    told.sum(0, "capacity", &[("goodput", 500e6), ("loss", 0.0), ("transfer_time_ratio", 1.0)]);
     let tcp = [
         ("goodput", 330e6),
         ("rtt_baseline", 5e6),
@@ -196,14 +196,14 @@ fn the_path_comes_before_the_tests_and_metrics_are_in_percent() {
 
 /// A host whose UDP is slower than its TCP has not found the bottleneck.
 #[test]
-fn a_bandwidth_that_the_host_could_not_reach_is_a_lower_bound() {
+fn a_capacity_that_the_host_could_not_reach_is_a_lower_bound() {
     let plan = plan(
-        "method = \"rfc6349\"\ntest.upload = true\n[flow.bandwidth]\nfrom = \"a\"\nto = \"b\"\ntest = { udp = true }\n\
+        "method = \"rfc6349\"\ntest.upload = true\n[flow.capacity]\nfrom = \"a\"\nto = \"b\"\ntest = { udp = true }\n\
          [flow.tcp]\nfrom = \"a\"\nto = \"b\"",
     );
     let path = |loss: f64, tcp: f64| {
         let mut told = Told::of(&plan);
-        told.sum(0, "bandwidth", &[("goodput", 450e6), ("loss", loss), ("ceiling", 957e6)]);
+        told.sum(0, "capacity", &[("goodput", 450e6), ("loss", loss), ("ceiling", 957e6)]);
         told.sum(0, "tcp", &[("goodput", tcp), ("rtt_baseline", 20e6), ("segment", 1448.0)]);
         let table = told.tables().remove(0);
         (value(&table, 2, "rate"), cell(&table, 3, "size").at_least)

@@ -15,7 +15,7 @@ pub(super) fn in_flight_bytes(flow: &FlowRecord) -> Option<f64> {
     let samples = flow.samples_of(Side::Sender).filter(|sample| !sample.outside);
     let of = |sample: &linerate_model::Sample| {
         let in_flight = sample.readings.get(tcp::UNACKED)?.get();
-        Some(sample.readings.get(tcp::SND_WND).map_or(in_flight, |window| in_flight.min(window.get())))
+        Some(sample.readings.get(tcp::SND_WND).map_or(in_flight, |announced| in_flight.min(announced.get())))
     };
     let all: Vec<f64> = samples.filter_map(of).map(|bytes| bytes as f64).collect();
     mean(&all).filter(|bytes| *bytes > 0.0)
@@ -46,23 +46,15 @@ pub(super) fn base_rtt_ns(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
     idle.or_else(seen).filter(|rtt| *rtt > 0.0)
 }
 
-/// Payload of a full segment as the sending kernel used it.
-pub(super) fn segment_bytes(flow: &FlowRecord) -> Option<f64> {
-    // Sampled: what a socket answers when it is asked may be what was asked for.
-    let sampled = flow.sender.as_ref().and_then(|tally| tally.readings.get(tcp::SND_MSS));
-    let told = || flow.sender_settings.as_ref()?.mss.effective.map(f64::from);
-    sampled.map(|bytes| bytes.get() as f64).or_else(told)
-}
-
 /// The rate that the window in effect allows over the round trip without a queue, at most the ceiling, bit/s. Of each
 /// connection one segment waits for its pair.
 ///
 /// # Source
 /// RFC 6349 §3.3.1, RFC 1122 §4.2.3.2
 pub(super) fn rate_bps(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
-    let (window, segment) = (in_flight_bytes(flow)?, segment_bytes(flow)?);
+    let (in_flight, segment) = (in_flight_bytes(flow)?, super::quantities::segment_bytes(flow)?);
     let (rtt_s, ceiling) = (base_rtt_ns(run, flow)? / 1e9, flow.ceiling.as_ref()?.bitrate_bps);
-    bdp::ack_clocked_goodput_bps(window, segment, f64::from(flow.plan.streams), rtt_s, ceiling)
+    bdp::ack_clocked_goodput_bps(in_flight, segment, f64::from(flow.plan.streams), rtt_s, ceiling)
 }
 
 /// The window that fills the path, of all streams together.
