@@ -172,13 +172,29 @@ fn plans_that_come_along_run_in_the_lab() {
     for (plan, settings) in [
         ("switch-matrix", &["axis.window=64K", "axis.mss=536,1460", "test.duration=1s"][..]),
         ("window-sweep", &["axis.window=64K,default", "test.duration=1s", "test.omit=0.2s"]),
-        ("block-size", &["axis.length=4096,65536", "test.duration=1s"]),
         ("bufferbloat", &["axis.streams=1", "test.duration=1s", "test.omit=0s"]),
-        ("rfc6349", &["axis.window=656250,5250000", "axis.streams=1", "test.duration=1s", "test.omit=0.2s"]),
+        (
+            "rfc6349",
+            &[
+                "axis.window=656250,5250000",
+                "axis.streams=1",
+                "test.duration=1s",
+                "test.omit=0.2s",
+                "flow.capacity.test.duration=1s",
+                "flow.capacity.test.omit=0s",
+            ],
+        ),
         (
             "rfc2544",
-            &["axis.length=1472", "axis.rate.resolution=30%", "axis.rate.confirm=1s", "test.duration=1s"],
+            &[
+                "axis.length=1472",
+                "axis.rate.descend=50%",
+                "axis.rate.resolution=30%",
+                "axis.rate.confirm=1s",
+                "test.duration=1s",
+            ],
         ),
+        ("rfc2544-bursts", &["axis.length=1472", "axis.blocks.to=200", "axis.blocks.resolution=40%"]),
         ("switch-buffer", &["axis.buffer=16MB", "test.duration=2s", "test.omit=0.5s"]),
     ] {
         let mut command = bench.command(&["run", plan, "--world", "lab", "--json"]);
@@ -194,6 +210,10 @@ fn plans_that_come_along_run_in_the_lab() {
             let measured = list(&point["summaries"]).iter().any(|one| one["quantity"] == "goodput");
             assert!(measured, "{plan}: nothing was measured at {point}");
         }
+        let method = document["plan"]["method"].is_string();
+        let tables = list(&document["tables"]);
+        let told = !tables.is_empty() && tables.iter().all(|table| !list(&table["rows"]).is_empty());
+        assert_eq!(told, method, "{plan}: {tables:?}");
     }
 }
 
@@ -238,12 +258,43 @@ fn a_host_that_can_be_set_no_more_fails_its_own_flows_and_the_plan_goes_on() {
     assert_eq!(bench.traces(&run), [""; 0]);
 }
 
+/// A flow that is a series over message sizes, on loopback and then on the line, beside a test.
+const SERIES: &str = "method = \"block-size\"\npause = 0\nassert = [\"message_rate >= 1M\"]\n\
+    [lab]\ntopology = \"pair\"\n\
+    [flow.loop]\nfrom = \"a\"\nto = \"a\"\nseries = { sizes = \"1,1K,64K\", trials = 2, time = \"0.5s\" }\n\
+    [flow.line]\nfrom = \"a\"\nto = \"b\"\nafter = \"loop\"\nseries = { stream = true, sizes = \"8K..32K\", trials = 2, time = \"0.5s\" }\n";
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_flow_of_a_plan_is_a_series_on_loopback_and_on_the_line() {
+    let bench = Bench::new(SERIES);
+    let done = bench.run(&["--json"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let document = done.json();
+    let sizes = |at: usize| -> Vec<f64> {
+        let rows = list(&document["tables"][at]["rows"]).iter();
+        rows.filter_map(|row| row["cells"][0]["value"].as_f64()).collect()
+    };
+    assert_eq!(list(&document["tables"]).len(), 3, "{document}");
+    assert_eq!((sizes(1), sizes(2)), (vec![1.0, 1024.0, 65_536.0], vec![8192.0, 16_384.0, 32_768.0]));
+    assert!(median(&document, 0, "line", "message_rate") < 1e9, "the line is one of 1 Gb/s");
+    let judged = list(&document["assertions"]);
+    assert_eq!(judged.len(), 2, "both series are judged, in their only direction: {judged:?}");
+}
+
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn settings_of_hosts_hold_at_their_points() {
     let bench = Bench::new("");
     let mut command = bench.command(&["run", "nic-roundup", "--world", "lab", "--json"]);
-    for setting in ["axis.mtu=1500,9000", "axis.length=65536", "test.duration=1s", "repeats=1", "pause=0"] {
+    for setting in [
+        "axis.mtu=1500,9000",
+        "axis.congestion=cubic",
+        "flow.blocks.series.time=0.5s",
+        "test.duration=1s",
+        "repeats=1",
+        "pause=0",
+    ] {
         command.args(["--set", setting]);
     }
     let done = Process::start(command).finish(3 * PATIENCE);
@@ -256,7 +307,8 @@ fn settings_of_hosts_hold_at_their_points() {
         };
         let point = points.iter().find(has).unwrap();
         let summaries = list(&point["summaries"]);
-        let found = summaries.iter().find(|one| one["quantity"] == "segment").unwrap();
+        let is = |one: &&Value| one["quantity"] == "segment" && one["flow"] == "bulk";
+        let found = summaries.iter().find(is).unwrap();
         found["median"].as_f64().unwrap()
     };
     assert_eq!((segment("1500"), segment("9000")), (1448.0, 8948.0), "{document}");

@@ -4,6 +4,7 @@
 //! parentheses; `0.98 ceiling` is a product. `point(streams = 1).goodput` is the same quantity at the point that differs in
 //! these axes only, `run("name").goodput` that of the same point in another run.
 
+mod flight;
 mod judge;
 mod quantities;
 mod syntax;

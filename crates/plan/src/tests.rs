@@ -5,6 +5,7 @@ mod conducting;
 mod judging;
 mod laws;
 mod layers;
+mod methods;
 mod mistakes;
 mod times;
 mod wrong_assertions;

@@ -39,9 +39,10 @@ fn place(name: &str) -> Option<usize> {
     QUANTITIES.iter().position(|quantity| quantity.name == name)
 }
 
-/// Flows that the plan is about.
+/// Flows that the plan is about; a series has no rate that others could share.
 fn judged(plan: &Plan) -> Vec<usize> {
-    (0..plan.flows.len()).filter(|at| !plan.flows[*at].background).collect()
+    let is = |at: &usize| !plan.flows[*at].background && plan.flows[*at].series.is_none();
+    (0..plan.flows.len()).filter(is).collect()
 }
 
 fn set(trial: &mut TrialFigures, flow: usize, direction: Direction, name: &str, measured: &Measured) {

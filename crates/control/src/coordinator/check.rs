@@ -2,7 +2,7 @@
 
 use linerate_proto::agent::About;
 
-use super::rig::{Group, Rig, Standing, Target, Trouble};
+use super::rig::{Group, Rig, Standing, Trouble};
 use crate::setup::expected_time;
 
 /// One server under two names would wait for itself.
@@ -57,9 +57,6 @@ pub(super) fn group(rig: &Rig, group: &Group, abouts: &[Option<&About>]) -> Vec<
         if let Some(unknown) = ends.into_iter().flatten().find(|at| *at >= rig.hosts.len()) {
             say(String::new(), format!("host number {unknown} is not in the rig of {}", rig.hosts.len()));
             continue;
-        }
-        if flow.to == Target::Host(flow.from) {
-            say(name(rig, flow.from), "it cannot measure to itself; give two hosts".to_owned());
         }
         for at in ends.into_iter().flatten() {
             let Some(about) = abouts.get(at).copied().flatten() else { continue };
