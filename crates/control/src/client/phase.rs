@@ -13,7 +13,8 @@ use crate::error::ControlError;
 use crate::flow_log;
 use crate::judge;
 use crate::log::Log;
-use crate::setup::{flow_setup, length, side};
+use crate::probe::Rule;
+use crate::setup::{flow_setup, length, sample_tick, side};
 use crate::witness;
 
 /// The flows of a phase, numbered from `first`.
@@ -80,7 +81,8 @@ impl Client<'_> {
                         return Ok(());
                     }
                     Happening::Started { .. } if prober.is_none() => {
-                        prober = self.prober(ProbePhase::Loaded, None);
+                        let course = Rule { epoch: log.epoch(), tick: sample_tick(&self.spec) };
+                        prober = self.prober(ProbePhase::Loaded, None, Some(course));
                         self.take(happening, log, merge);
                     }
                     other => self.take(other, log, merge),

@@ -1,25 +1,51 @@
 //! The series of a flow as it was recorded.
 
 use linerate_model::metrics::{Sample, Side, tcp};
-use linerate_model::{FlowRecord, RunRecord};
+use linerate_model::{FlowRecord, LatencyInterval, RunRecord};
 use linerate_units::{Bitrate, Span};
 
 use super::{Path, Reading};
 
-/// What the sender of a flow saw, interval by interval, omitted ones left out.
+/// What the sender of a flow saw, interval by interval: those that are omitted at the start too, for a queue does not
+/// wait for the part that rates are taken from. What came after the measured part is left out.
 #[must_use]
 pub fn series(flow: &FlowRecord) -> Vec<Reading> {
-    let reading = |sample: &Sample| {
+    let samples: Vec<&Sample> = flow.samples_of(Side::Sender).collect();
+    let end = samples.iter().rposition(|sample| !sample.outside).map_or(0, |last| last + 1);
+    let probes = flow.loaded.as_ref().map(|loaded| loaded.course.as_slice()).unwrap_or_default();
+    let reading = |sample: &&Sample| {
         let acked = sample.readings.get(tcp::BYTES_ACKED)?;
+        let arrived = || {
+            let segments = sample.readings.get(tcp::DELIVERED)? as f64;
+            let bytes = segments * sample.readings.get(tcp::SND_MSS)?.get() as f64;
+            let rate = bytes * 8.0 / sample.span().as_secs_f64();
+            rate.is_finite().then_some(rate)
+        };
         Some(Reading {
             span_s: sample.span().as_secs_f64(),
             goodput_bps: Bitrate::of(acked, sample.span())?.bps(),
+            arrived_bps: arrived(),
             cwnd_bytes: sample.readings.get(tcp::CWND).map(|window| window.get() as f64),
             rtt_s: sample.readings.get(tcp::SRTT).map(Span::as_secs_f64),
+            probe_rtt_s: probed(flow, probes, sample),
             retransmits: sample.readings.get(tcp::RETRANSMITS).unwrap_or(0),
         })
     };
-    flow.samples_of(Side::Sender).filter(|sample| !sample.outside).filter_map(reading).collect()
+    samples[..end].iter().filter_map(reading).collect()
+}
+
+/// The largest believable round trip of the probes that were sent in the time of a sample.
+///
+/// A sample's time begins with the flow's first byte, that of probes with the run. The receiver's first read joins the two;
+/// it is late by a one-way delay, which does not matter to those who look at some round trips before a drop.
+fn probed(flow: &FlowRecord, probes: &[LatencyInterval], sample: &Sample) -> Option<f64> {
+    let origin = flow.first_read?.as_ns();
+    let (start, end) =
+        (origin.saturating_add(sample.start_ns.as_ns()), origin.saturating_add(sample.end_ns.as_ns()));
+    // The intervals are in order of time.
+    let first = probes.partition_point(|probe| probe.end_ns.as_ns() <= start);
+    let within = probes.get(first..)?.iter().take_while(|probe| probe.start_ns.as_ns() < end);
+    within.map(|probe| probe.high_ns as f64 / 1e9).max_by(f64::total_cmp)
 }
 
 /// The path of a flow: the line as stated or as the slower interface has it, the smallest round trip of the flow or before it.
@@ -32,8 +58,10 @@ pub fn path(run: &RunRecord, flow: &FlowRecord, others_bps: f64) -> Option<Path>
     let alone = flow.ladder.iter().find(|ceiling| ceiling.limit == "link")?;
     let smallest = flow.samples_of(Side::Sender).filter_map(|sample| sample.readings.get(tcp::MIN_RTT)).min();
     let idle = run.idle.as_ref().map(|idle| idle.rtt.min_ns as f64 / 1e9);
+    // Nothing stood in the way of half of the probes before the load; the smallest of them is one that came early.
+    let probe_base_s = run.idle.as_ref().map(|idle| idle.rtt.p50_ns as f64 / 1e9);
     let base_rtt_s = smallest.map(Span::as_secs_f64).into_iter().chain(idle).min_by(f64::total_cmp)?;
-    Some(Path { drain_bps: drain.bps(), alone_bps: alone.bitrate_bps, others_bps, base_rtt_s })
+    Some(Path { drain_bps: drain.bps(), alone_bps: alone.bitrate_bps, others_bps, base_rtt_s, probe_base_s })
 }
 
 /// The share of its line that a flow took.
@@ -115,7 +143,7 @@ mod tests {
         assert_eq!((series[0].goodput_bps, series[0].span_s), (1e9, 1.0));
         assert_eq!((series[1].cwnd_bytes, series[1].rtt_s), (Some(2e6), Some(0.052)));
         let path = path(&run, &run.flows[0], 2e9).unwrap();
-        assert_eq!(path, Path { drain_bps: 10e9, alone_bps: 9.9e9, others_bps: 2e9, base_rtt_s: 0.05 });
+        assert_eq!(path, Path { drain_bps: 10e9, alone_bps: 9.9e9, others_bps: 2e9, base_rtt_s: 0.05, probe_base_s: None });
     }
 
     #[test]

@@ -8,7 +8,7 @@ const MIB: f64 = 1_048_576.0;
 const ALONE: f64 = 10e9 * 8948.0 / 9038.0;
 
 fn path() -> Path {
-    Path { drain_bps: 10e9, alone_bps: ALONE, others_bps: 2.0161e9, base_rtt_s: 0.0508 }
+    Path { drain_bps: 10e9, alone_bps: ALONE, others_bps: 2.0161e9, base_rtt_s: 0.0508, probe_base_s: None }
 }
 
 /// MBytes of 2^20 in a second, retransmissions, window in MiB: as a science network's pages print them.
@@ -17,8 +17,8 @@ fn printed(rows: &[(f64, u64, f64)]) -> Vec<Reading> {
         span_s: 1.0,
         goodput_bps: megabytes * MIB * 8.0,
         cwnd_bytes: Some(window * MIB),
-        rtt_s: None,
         retransmits: *retransmits,
+        ..Reading::default()
     };
     rows.iter().map(reading).collect()
 }
@@ -100,7 +100,7 @@ fn sawtooth(buffer: f64, drops: usize) -> Vec<Reading> {
                 goodput_bps: window * 8.0 / rtt,
                 cwnd_bytes: Some(window),
                 rtt_s: Some(rtt),
-                retransmits: 0,
+                ..Reading::default()
             });
         }
         let window = full * 0.7;
@@ -110,6 +110,7 @@ fn sawtooth(buffer: f64, drops: usize) -> Vec<Reading> {
             cwnd_bytes: Some(window),
             rtt_s: Some((window * 8.0 / left).max(path.base_rtt_s)),
             retransmits: 300,
+            ..Reading::default()
         });
     }
     series
