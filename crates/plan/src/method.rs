@@ -1,5 +1,7 @@
 //! Methods that plans follow, and what their points amount to in the terms of each.
 
+mod buffer;
+
 use linerate_model::{MethodTable, PlanRecord, RunRecord};
 
 use crate::plan::Plan;
@@ -50,14 +52,12 @@ impl Method {
 #[must_use]
 pub fn tables(
     plan: &Plan,
-    _record: &PlanRecord,
-    _runs: &dyn Fn(&str) -> Option<RunRecord>,
+    record: &PlanRecord,
+    runs: &dyn Fn(&str) -> Option<RunRecord>,
 ) -> Vec<MethodTable> {
     match plan.method {
-        None
-        | Some(
-            Method::Rfc6349 | Method::Rfc2544 | Method::SwitchBuffer | Method::Window | Method::BlockSize,
-        ) => Vec::new(),
+        Some(Method::SwitchBuffer) => buffer::tables(plan, record, runs),
+        None | Some(Method::Rfc6349 | Method::Rfc2544 | Method::Window | Method::BlockSize) => Vec::new(),
     }
 }
 

@@ -8,13 +8,17 @@
 //! Probes that went through the same queue are the better witness of a round trip: what the sender's kernel keeps is
 //! smoothed over many, and a queue that is drained within milliseconds hardly shows in it.
 
+mod burst;
 mod record;
+mod step;
 
 use crate::domain::{not_negative, positive};
 use crate::queueing::{buffer_for_backoff_bytes, buffer_for_flows_bytes, implied_rtt_s, queue_bytes};
 use crate::stats::{Interval, order};
 
-pub use record::{line_share, path, series};
+pub use burst::burst_buffer_bytes;
+pub use record::{line_share, looks, path, series};
+pub use step::{Look, Step, Stepped, step};
 
 /// Least load of the link in the interval before a drop at which the drop may be that of a full queue.
 const FULL: f64 = 0.95;

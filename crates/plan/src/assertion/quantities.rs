@@ -116,6 +116,7 @@ const fn quantity(
 pub(crate) const FAIRNESS: &str = "fairness";
 pub(crate) const BUFFER: &str = "buffer";
 pub(crate) const BUFFER_KIND: &str = "buffer_kind";
+pub(crate) const BUFFER_LOAD: &str = "buffer_load";
 
 /// What is known of a buffer.
 const BUFFER_KINDS: [&str; 3] = ["estimate", "lower_bound", "other_loss"];
@@ -264,7 +265,8 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity(
         BUFFER,
         Dimension::Memory,
-        "Buffer of the bottleneck: the rise of the round trip before a drop at the full line, times the line's rate. \
+        "Buffer of the bottleneck, as bytes on the line: for TCP the rise of the round trip before a drop at the full line, \
+         times the line's rate; for UDP that at the plateau of a step of load, or what a burst without a loss left waiting. \
          Background flows count as traffic through the same queue.",
         // A run knows nothing of those beside it.
         |_, _| None,
@@ -274,6 +276,13 @@ pub const QUANTITIES: &[Quantity] = &[
         Dimension::Word,
         "What is known of it: an estimate, a lower bound where nothing was dropped at the full line, or that packets were \
          lost in another way.",
+        |_, _| None,
+    ),
+    quantity(
+        BUFFER_LOAD,
+        Dimension::Plain,
+        "Least load of the line before one of the drops that the buffer was read from; where packets were lost in another \
+         way, the largest.",
         |_, _| None,
     ),
     quantity("caveats", Dimension::Plain, "How many caveats the result has.", |run, flow| {
