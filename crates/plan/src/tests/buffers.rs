@@ -145,7 +145,8 @@ fn long_flow(full_us: u64, load: f64) -> Run {
     let sample = |at: u64| {
         let mut readings = Readings::default();
         readings.put(tcp::BYTES_ACKED, Bytes::new(if at == 3 { 0 } else { 99_000_000 }));
-        readings.put(tcp::DELIVERED, (99_000.0 * load / 9.0) as u64);
+        // 13,750 segments of 9000 bytes in a tenth of a second are 9.9 Gb/s.
+        readings.put(tcp::DELIVERED, (13_750.0 * load) as u64);
         readings.put(tcp::SND_MSS, Bytes::new(9000));
         readings.put(tcp::CWND, Bytes::new(55_440_000));
         readings.put(tcp::SRTT, Span::from_ms(51));
@@ -309,7 +310,7 @@ fn the_longest_burst_without_a_loss_leaves_the_buffer_waiting() {
     near(cell(&tables[0], 0, "buffer"), 10e6);
     assert_eq!(cell(&tables[0], 0, "kind").text.as_deref(), Some("estimate"));
     assert!(!cell(&tables[0], 0, "buffer").at_least, "the search has tried more");
-    assert!(record.found.iter().all(|found| found.number == Some(33.5 * 1_048_576.0)), "{:?}", record.found);
+    assert!(record.found.iter().all(|found| found.number == Some(32.5 * 1_048_576.0)), "{:?}", record.found);
 }
 
 #[test]
