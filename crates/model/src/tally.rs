@@ -215,7 +215,7 @@ pub struct LatencyInterval {
     pub count: u64,
     /// Smallest round trip.
     pub min_ns: u64,
-    /// Second largest round trip, the only one where there is one: a single late wake-up is not in it.
+    /// Third largest round trip, the smallest of fewer: a late wake-up or two are not in it.
     pub high_ns: u64,
     /// Largest round trip.
     pub max_ns: u64,

@@ -39,7 +39,7 @@ pub struct Reading {
     pub cwnd_bytes: Option<f64>,
     /// Round trip as the kernel had it, s; absent in results of programs that do not tell.
     pub rtt_s: Option<f64>,
-    /// Round trip of the probes that went through the same queue in it: the largest that one late wake-up does not explain,
+    /// Round trip of the probes that went through the same queue in it: the largest that a late wake-up or two do not explain,
     /// s; absent where there were none.
     pub probe_rtt_s: Option<f64>,
     /// Segments sent again in it.

@@ -24,13 +24,13 @@ pub(super) fn course(rule: Rule, exchanges: &[Exchange]) -> Vec<LatencyInterval>
     sorted.sort_unstable();
     let interval = |probes: &[(u64, u64)]| {
         let (first, last) = (probes.first()?, probes.last()?);
-        let second = probes.len().checked_sub(2).and_then(|at| probes.get(at)).unwrap_or(last);
+        let third = probes.len().checked_sub(3).and_then(|at| probes.get(at)).unwrap_or(first);
         Some(LatencyInterval {
             start_ns: Timestamp::from_ns(first.0.saturating_mul(tick)),
             end_ns: Timestamp::from_ns(first.0.saturating_add(1).saturating_mul(tick)),
             count: probes.len() as u64,
             min_ns: first.1,
-            high_ns: second.1,
+            high_ns: third.1,
             max_ns: last.1,
         })
     };
@@ -55,9 +55,14 @@ mod tests {
     #[test]
     fn probes_fall_into_the_interval_in_which_they_were_sent() {
         let rule = Rule { epoch: Mono(1_000_000_000), tick: Span::from_ms(100) };
-        // Three in the interval from 200 ms on, in no order, one in that from 400 ms on; the host's own queue is left out.
-        let series =
-            [exchange(1_299, 0, 60), exchange(1_200, 30, 50), exchange(1_210, 0, 90), exchange(1_400, 5, 55)];
+        // Four in the interval from 200 ms on, in no order, one in that from 400 ms on; the host's own queue is left out.
+        let series = [
+            exchange(1_299, 0, 60),
+            exchange(1_200, 30, 50),
+            exchange(1_210, 0, 90),
+            exchange(1_220, 0, 70),
+            exchange(1_400, 5, 55),
+        ];
         let ms = |ms: u64| ms * 1_000_000;
         let interval = |start: u64, count, [min, high, max]: [u64; 3]| LatencyInterval {
             start_ns: Timestamp::from_ns(ms(start)),
@@ -67,7 +72,7 @@ mod tests {
             high_ns: ms(high),
             max_ns: ms(max),
         };
-        let expected = [interval(200, 3, [50, 60, 90]), interval(400, 1, [55, 55, 55])];
+        let expected = [interval(200, 4, [50, 60, 90]), interval(400, 1, [55, 55, 55])];
         assert_eq!(course(rule, &series), expected);
         assert_eq!(course(rule, &[]), []);
     }
