@@ -1,7 +1,7 @@
 //! What no run of a trial knows by itself, because it lies in those beside it.
 
 use linerate_model::{Direction, FlowRecord, RunRecord, Transport};
-use linerate_theory::buffer::{self, Finding, Look, Path, Reading, Step};
+use linerate_theory::buffer::{self, Finding, Line, Look, Path, Reading, Step};
 use linerate_theory::stats::Interval;
 use linerate_theory::stats::spread::jain;
 
@@ -14,8 +14,9 @@ use crate::takings::TrialFigures;
 pub(crate) struct Passage {
     /// What was seen of it; absent where nobody told round trips.
     seen: Option<Seen>,
-    /// The path with nobody else on it.
-    path: Path,
+    line: Line,
+    /// The path with nobody else on it; absent where nobody told a round trip.
+    path: Option<Path>,
     /// Share of the line that it took.
     share: f64,
     /// Share of the line that it offered.
@@ -52,8 +53,8 @@ impl Passage {
     /// That of a flow; absent where no line is known.
     pub(crate) fn of(run: &RunRecord, flow: &FlowRecord) -> Option<Self> {
         let share = buffer::line_share(flow)?;
-        let path = buffer::path(run, flow, 0.0)?;
-        let sent = flow.sender.as_ref().map(|sender| sender.bitrate.bps() / path.alone_bps);
+        let line = buffer::line(run, flow)?;
+        let sent = flow.sender.as_ref().map(|sender| sender.bitrate.bps() / line.alone_bps);
         let offered = sent.filter(|share| share.is_finite()).unwrap_or(share);
         let burst = run.start.as_ref().and_then(|start| start.spec.traffic.bytes);
         let seen = if flow.plan.transport != Transport::Udp {
@@ -66,12 +67,17 @@ impl Passage {
             let base = run.idle.as_ref().map(|idle| idle.rtt.p50_ns as f64 / 1e9);
             base.map(|base| Seen::Step(buffer::looks(flow), base))
         };
-        Some(Self { seen, path, share, offered })
+        Some(Self { seen, line, path: buffer::path(run, flow, 0.0), share, offered })
+    }
+
+    /// The line that it went through.
+    pub(crate) const fn line(&self) -> &Line {
+        &self.line
     }
 
     /// The path, other traffic left out.
-    pub(crate) const fn path(&self) -> &Path {
-        &self.path
+    pub(crate) const fn path(&self) -> Option<&Path> {
+        self.path.as_ref()
     }
 
     /// Share of the line that it took.
@@ -81,18 +87,18 @@ impl Passage {
 
     /// What it says of the buffer beside these others.
     pub(crate) fn known(&self, others: &[&Self]) -> Option<Known> {
-        let drain = self.path.drain_bps;
+        let drain = self.line.drain_bps;
         let taken: f64 = others.iter().map(|other| other.share).sum();
         let offered: f64 = others.iter().map(|other| other.offered).sum();
         match self.seen.as_ref()? {
             Seen::Flow(series) => {
-                let path = Path { others_bps: taken * drain, ..self.path };
+                let path = Path { others_bps: taken * drain, ..self.path? };
                 Some(Known::of("A: round trip at drops", &buffer::study(series, &path)?))
             }
             Seen::Burst(bytes) => {
                 let own = self.offered.min(1.0);
                 // As on the line, like what the other methods tell.
-                let bytes = bytes * drain / self.path.alone_bps;
+                let bytes = bytes * drain / self.line.alone_bps;
                 let held = buffer::burst_buffer_bytes(bytes, own * drain, (own + offered) * drain, drain)?;
                 let finding = Finding::LowerBound { bytes: held, other_losses: 0 };
                 Some(Known::of("B: longest burst", &finding))

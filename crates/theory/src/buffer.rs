@@ -17,7 +17,7 @@ use crate::queueing::{buffer_for_backoff_bytes, buffer_for_flows_bytes, implied_
 use crate::stats::{Interval, order};
 
 pub use burst::burst_buffer_bytes;
-pub use record::{line_share, looks, path, series};
+pub use record::{line, line_share, looks, path, series};
 pub use step::{Look, Step, Stepped, step};
 
 /// Least load of the link in the interval before a drop at which the drop may be that of a full queue.
@@ -44,6 +44,15 @@ pub struct Reading {
     pub probe_rtt_s: Option<f64>,
     /// Segments sent again in it.
     pub retransmits: u64,
+}
+
+/// A line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Line {
+    /// Rate at which a queue in front of it drains, bit/s on the line.
+    pub drain_bps: f64,
+    /// Goodput of a flow that has it for itself, bit/s.
+    pub alone_bps: f64,
 }
 
 /// What is known of the path.

@@ -81,8 +81,8 @@ impl<'r> View<'r> {
         let known = passage.as_ref().and_then(|one| one.known(&others.iter().collect::<Vec<_>>()));
         let taken: Option<f64> = beside().map(|run| wire_rate_bps(run, direction)).sum();
         let expected_bps = passage.as_ref().zip(taken).and_then(|(passage, taken)| {
-            let path = passage.path();
-            (taken < path.drain_bps).then(|| path.alone_bps * (1.0 - taken / path.drain_bps))
+            let line = passage.line();
+            (taken < line.drain_bps).then(|| line.alone_bps * (1.0 - taken / line.drain_bps))
         });
         let mut label = point_label(record, point);
         if run.flows.len() > 1 || plan.flows.iter().filter(|flow| !flow.background).count() > 1 {
@@ -173,7 +173,7 @@ fn estimates(record: &PlanRecord, views: &[View<'_>]) -> Option<MethodTable> {
     let searched = record.start.as_ref().is_some_and(|start| start.search.is_some());
     let row = |view: &View<'_>| {
         let buffer = buffer_cell(view, searched);
-        let drain = view.passage.as_ref().map(|passage| passage.path().drain_bps);
+        let drain = view.passage.as_ref().map(|passage| passage.line().drain_bps);
         let as_time = |bytes: Option<f64>| Some(bytes? * 8.0 / drain? * 1e9);
         let delay = MethodCell {
             value: as_time(buffer.value),
@@ -286,7 +286,7 @@ fn notes(views: &[View<'_>], searched: bool) -> Vec<String> {
 /// The sizes with which the path would be fit.
 fn sizes(views: &[View<'_>]) -> Option<MethodTable> {
     let path = |view: &View<'_>| {
-        let path = view.passage.as_ref()?.path();
+        let path = view.passage.as_ref()?.path()?;
         Some((path.drain_bps, path.base_rtt_s, f64::from(view.measured.plan.streams)))
     };
     // The path of the plan is one; buffers do not change its rate and its shortest round trip.

@@ -4,7 +4,7 @@ use linerate_model::metrics::{Sample, Side, loss, tcp};
 use linerate_model::{FlowRecord, LatencyInterval, RunRecord};
 use linerate_units::{Bitrate, Span};
 
-use super::{Look, Path, Reading};
+use super::{Line, Look, Path, Reading};
 
 /// What the sender of a flow saw, interval by interval: those that are omitted at the start too, for a queue does not
 /// wait for the part that rates are taken from. What came after the measured part is left out.
@@ -62,20 +62,27 @@ pub fn looks(flow: &FlowRecord) -> Vec<Look> {
     samples[..end].iter().map(look).collect()
 }
 
-/// The path of a flow: the line as stated or as the slower interface has it, the smallest round trip of the flow or before it.
-/// `others_bps` is what other traffic takes of the line. Absent where no line has a rate.
+/// The line of a flow, as stated or as the slower interface has it. Absent where no line has a rate.
 #[must_use]
-pub fn path(run: &RunRecord, flow: &FlowRecord, others_bps: f64) -> Option<Path> {
+pub fn line(run: &RunRecord, flow: &FlowRecord) -> Option<Line> {
     let stated = run.start.as_ref().and_then(|start| start.spec.host.link);
     let links = run.hosts.iter().filter_map(|host| host.link.as_ref()?.speed);
     let drain = stated.or_else(|| links.min_by(|one, other| one.bps().total_cmp(&other.bps())))?;
     let alone = flow.ladder.iter().find(|ceiling| ceiling.limit == "link")?;
+    Some(Line { drain_bps: drain.bps(), alone_bps: alone.bitrate_bps })
+}
+
+/// The path of a flow: its line, and the smallest round trip of the flow or before it. `others_bps` is what other traffic takes
+/// of the line. Absent where no line has a rate, or nobody told a round trip.
+#[must_use]
+pub fn path(run: &RunRecord, flow: &FlowRecord, others_bps: f64) -> Option<Path> {
+    let Line { drain_bps, alone_bps } = line(run, flow)?;
     let smallest = flow.samples_of(Side::Sender).filter_map(|sample| sample.readings.get(tcp::MIN_RTT)).min();
     let idle = run.idle.as_ref().map(|idle| idle.rtt.min_ns as f64 / 1e9);
     // Nothing stood in the way of half of the probes before the load; the smallest of them is one that came early.
     let probe_base_s = run.idle.as_ref().map(|idle| idle.rtt.p50_ns as f64 / 1e9);
     let base_rtt_s = smallest.map(Span::as_secs_f64).into_iter().chain(idle).min_by(f64::total_cmp)?;
-    Some(Path { drain_bps: drain.bps(), alone_bps: alone.bitrate_bps, others_bps, base_rtt_s, probe_base_s })
+    Some(Path { drain_bps, alone_bps, others_bps, base_rtt_s, probe_base_s })
 }
 
 /// The share of its line that a flow took.

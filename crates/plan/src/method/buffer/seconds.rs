@@ -19,7 +19,7 @@ pub(super) fn table(view: &View<'_>) -> Option<MethodTable> {
     if seconds.is_empty() {
         return None;
     }
-    let path = passage.path();
+    let path = passage.path()?;
     let path = Path { others_bps: view.others * path.drain_bps, ..*path };
     let readings: Vec<Reading> = seconds.iter().map(|second| second.reading).collect();
     let row = |(second, implied): (&Second, linerate_theory::buffer::Row)| MethodRow {
