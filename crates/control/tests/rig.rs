@@ -339,7 +339,10 @@ fn the_next_group_is_prepared_while_this_one_is_judged_and_another_one_may_follo
         let record = log.into_record();
         assert_eq!((end.outcome, record.outcome), (Outcome::Completed, Some(Outcome::Completed)), "{end:?}");
         let measured = record.start.unwrap().spec.traffic.duration;
-        assert_eq!((measured, record.hosts.len(), record.flows.len()), (group.flows[0].spec.traffic.duration, 2, 1));
+        assert_eq!(
+            (measured, record.hosts.len(), record.flows.len()),
+            (group.flows[0].spec.traffic.duration, 2, 1)
+        );
         assert!(end.start.unwrap().late < Span::from_secs(1) && record.group_start.is_some());
     };
     let asked = || a.hear(|news| matches!(news, News::Asked { .. }).then_some(()));

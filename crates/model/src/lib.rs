@@ -45,6 +45,7 @@ pub use spec::{
     Transport, TrialSequence, Variation, ZeroCopy,
 };
 pub use tally::{
-    Books, Digest, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally, Tally, UdpTally,
+    Books, Digest, LatencyInterval, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally, Tally,
+    UdpTally,
 };
 pub use uncertainty::{Contribution, Uncertainty, UncertaintySource};

@@ -1,6 +1,6 @@
 //! What one side counted over a whole flow, and what the probes saw.
 
-use linerate_units::{Bitrate, Bytes, Ratio, Span};
+use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::Readings;
@@ -194,6 +194,31 @@ pub struct LatencyReport {
     pub offset_error_ns: Option<u64>,
     /// Whether the kernels stamped the arrivals; otherwise the programs did.
     pub kernel_timestamps: bool,
+    /// The round trips beside the load, interval by interval; those without an answer are absent, and so are all of them
+    /// before the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub course: Vec<LatencyInterval>,
+}
+
+/// The probes that were sent in one interval and came back.
+///
+/// Their round trips begin where the sending host's driver took the probe, as far as its kernel tells: the queue of the
+/// host itself is not in them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LatencyInterval {
+    /// Its start, from the start of the run.
+    pub start_ns: Timestamp,
+    /// Its end.
+    pub end_ns: Timestamp,
+    /// Number of probes.
+    pub count: u64,
+    /// Smallest round trip.
+    pub min_ns: u64,
+    /// Third largest round trip, the smallest of fewer: a late wake-up or two are not in it.
+    pub high_ns: u64,
+    /// Largest round trip.
+    pub max_ns: u64,
 }
 
 /// The steady part of a flow, after its ramp-up.

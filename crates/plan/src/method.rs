@@ -1,6 +1,7 @@
 //! Methods that plans follow, and what their points amount to in the terms of each.
 
 mod block_size;
+mod buffer;
 mod points;
 mod rfc2544;
 mod rfc6349;
@@ -64,7 +65,8 @@ pub fn tables(
         Some(Method::Rfc2544) => rfc2544::tables(plan, record, runs),
         Some(Method::Window) => window::tables(plan, record),
         Some(Method::BlockSize) => block_size::tables(record, runs),
-        None | Some(Method::SwitchBuffer) => Vec::new(),
+        None => Vec::new(),
+        Some(Method::SwitchBuffer) => buffer::tables(plan, record, runs),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Plans as texts, and what becomes of them.
 
+mod buffers;
 mod bundled_plans;
 mod conducting;
 mod judging;

@@ -120,6 +120,7 @@ fn latency() -> impl Strategy<Value = LatencyReport> {
         offset_ns: None,
         offset_error_ns: None,
         kernel_timestamps: idle,
+        course: Vec::new(),
     })
 }
 

@@ -14,7 +14,8 @@ use crate::error::ControlError;
 use crate::flow_log;
 use crate::judge;
 use crate::log::Log;
-use crate::setup::{flow_setup, length, side};
+use crate::probe::Rule;
+use crate::setup::{flow_setup, length, sample_tick, side};
 use crate::witness;
 
 /// How long after their instant data threads are looked at that have not told of their beginning.
@@ -82,7 +83,8 @@ impl Client<'_> {
                 begun = self.dialogue.began();
                 if let Some(begun) = begun {
                     gate::note_start(planned, begun, log);
-                    prober = self.prober(ProbePhase::Loaded, None);
+                    let course = Rule { epoch: log.epoch(), tick: sample_tick(&self.spec) };
+                    prober = self.prober(ProbePhase::Loaded, None, Some(course));
                 }
             }
             for happening in happenings {

@@ -108,6 +108,7 @@ mod tests {
             offset_ns: Some(0),
             offset_error_ns: Some(error_ns),
             kernel_timestamps: true,
+            course: Vec::new(),
         }
     }
 

@@ -117,6 +117,7 @@ const fn quantity(
 pub(crate) const FAIRNESS: &str = "fairness";
 pub(crate) const BUFFER: &str = "buffer";
 pub(crate) const BUFFER_KIND: &str = "buffer_kind";
+pub(crate) const BUFFER_LOAD: &str = "buffer_load";
 
 /// What is known of a buffer.
 const BUFFER_KINDS: [&str; 3] = ["estimate", "lower_bound", "other_loss"];
@@ -323,7 +324,8 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity(
         BUFFER,
         Dimension::Memory,
-        "Buffer of the bottleneck: the rise of the round trip before a drop at the full line, times the line's rate. \
+        "Buffer of the bottleneck, as bytes on the line: for TCP the rise of the round trip before a drop at the full line, \
+         times the line's rate; for UDP that at the plateau of a step of load, or what a burst without a loss left waiting. \
          Background flows count as traffic through the same queue.",
         // A run knows nothing of those beside it.
         |_, _| None,
@@ -358,6 +360,13 @@ pub const QUANTITIES: &[Quantity] = &[
         Dimension::Memory,
         "Size of a message from which on every size of a series reaches nine tenths of the highest rate.",
         |_, flow| number(flow.curve.as_ref()?.saturation_bytes?.get() as f64),
+    ),
+    quantity(
+        BUFFER_LOAD,
+        Dimension::Plain,
+        "Least load of the line before one of the drops that the buffer was read from; where packets were lost in another \
+         way, the largest.",
+        |_, _| None,
     ),
     quantity("caveats", Dimension::Plain, "How many caveats the result has.", |run, flow| {
         number((run.caveats.len() + flow.caveats.len()) as f64)

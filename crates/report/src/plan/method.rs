@@ -125,7 +125,8 @@ pub(crate) mod tests {
               A host with software sends.
 
             This plan is unfinished: it runs, or was killed.
-        "#]].assert_eq(&page);
+        "#]]
+        .assert_eq(&page);
     }
 
     #[test]
