@@ -96,7 +96,7 @@ fn second(samples: &[(&Sample, Option<f64>)]) -> Option<Second> {
     let (first, last) = (samples.first()?.0, samples.last()?.0);
     let acked: Option<Vec<u64>> = samples
         .iter()
-        .map(|(sample, _)| sample.readings.get(tcp::BYTES_ACKED).map(|bytes| bytes.get()))
+        .map(|(sample, _)| sample.readings.get(tcp::BYTES_ACKED).map(linerate_units::Bytes::get))
         .collect();
     let span = last.end_ns - first.start_ns;
     let rate = Bitrate::of(linerate_units::Bytes::new(acked?.iter().sum()), span)?;
