@@ -224,6 +224,7 @@ impl<'g> Client<'g> {
                             );
                             log.warn(None, CaveatKind::Neighbour, text);
                         }
+                        self.dialogue.idle_begins();
                         return Ok(());
                     }
                     _ => {}

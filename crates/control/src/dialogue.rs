@@ -13,6 +13,7 @@ use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
 use crate::ControlError;
+use crate::interface_watch::InterfaceWatch;
 use crate::setup::{LAST_BYTES, LAST_DATAGRAMS};
 
 /// How often a running flow's progress is looked at and told.
@@ -35,6 +36,7 @@ pub(crate) struct Dialogue<S> {
     flows: BTreeMap<u16, Flow>,
     next_progress: Timestamp,
     extra_caveats: Vec<Caveat>,
+    interface: InterfaceWatch,
     news: Vec<Happening>,
     closed: bool,
 }
@@ -76,6 +78,7 @@ impl<S: Session> Dialogue<S> {
         stream.set_nonblocking(true).map_err(local)?;
         stream.set_nodelay(true).map_err(local)?;
         Ok(Self {
+            interface: InterfaceWatch::of(&stream),
             session,
             stream,
             epoch,
@@ -96,6 +99,16 @@ impl<S: Session> Dialogue<S> {
 
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
+    }
+
+    /// From here on nothing of this run passes but probes and the dialogue: what else does is others'.
+    pub(crate) fn idle_begins(&mut self) {
+        self.interface.idle_begins(&self.stream);
+    }
+
+    /// Data connections are opened from here on.
+    pub(crate) fn idle_ends(&mut self) {
+        self.interface.idle_ends(&self.stream);
     }
 
     /// Feeds the session and does what it asks at once.
@@ -145,6 +158,9 @@ impl<S: Session> Dialogue<S> {
     }
 
     fn start(&mut self) -> Result<(), ControlError> {
+        if self.flows.is_empty() && !self.prepared.is_empty() {
+            self.interface.phase_begins(&self.stream);
+        }
         for (setup, sockets) in std::mem::take(&mut self.prepared) {
             let (number, side, transport) = (setup.flow, setup.side, setup.transport);
             let handle = start(setup, sockets, self.epoch)?;
@@ -324,6 +340,10 @@ impl<S: Session> Dialogue<S> {
         let mut report = flow.handle.finish();
         let samples = std::mem::take(&mut report.samples);
         report.caveats.extend(self.extra_caveats.iter().cloned());
+        if let Some((interface, dialogue)) = self.interface.counted(&self.stream) {
+            let kernel = report.tally.kernel.get_or_insert_default();
+            (kernel.interface, kernel.dialogue) = (Some(interface), dialogue);
+        }
         let ended = Box::new(last_word(number, side, report));
         if !rest.is_empty() {
             self.news.push(Happening::Samples { flow: number, samples: rest });

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use linerate_model::{Caveat, Sample, SideSettings, Tally, metrics};
+use linerate_model::{
+    Caveat, KernelCounts, Sample, SideSettings, SocketCounts, Tally, Transport, metrics,
+};
 use linerate_proto::stand_in::{FlowCounts, Stop};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, clock, queues, sockopt, tcp_info};
@@ -20,6 +22,7 @@ use crate::pump::{self, PumpEnd, StreamEnd};
 use crate::sampler::{self, SampleLog, Sampled};
 use crate::settings::segment;
 use crate::setup::{FlowSetup, Sockets};
+use crate::socket_counts::socket_counts;
 use crate::tally;
 
 /// How long a receiver of datagrams reads on after a regular stop: the queues of the path empty into it.
@@ -36,6 +39,8 @@ pub struct FlowHandle {
     caveats: Vec<Caveat>,
     /// Segments that each stream had sent again before the flow (its handshake).
     retransmitted: Vec<u64>,
+    /// What the connections had counted before the flow.
+    counted: Option<SocketCounts>,
     epoch: Mono,
 }
 
@@ -91,6 +96,7 @@ pub fn start(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHand
         settings: SideSettings { receive_merging: merging, ..prepared.settings },
         caveats: prepared.caveats,
         retransmitted: retransmits(&flow.sockets),
+        counted: connections(&flow),
         epoch,
         flow,
     };
@@ -114,6 +120,12 @@ fn spawn<T: Send + 'static>(
 fn retransmits(sockets: &Sockets) -> Vec<u64> {
     let of = |socket| tcp_info(&socket).ok()?.total_retrans.map(u64::from);
     sockets.iter().map(of).collect::<Option<_>>().unwrap_or_default()
+}
+
+/// What the connections have counted; absent for datagrams and for MPTCP.
+fn connections(flow: &Flow) -> Option<SocketCounts> {
+    let Sockets::Tcp(streams) = &flow.sockets else { return None };
+    if flow.setup.transport == Transport::Mptcp { None } else { socket_counts(streams) }
 }
 
 impl FlowHandle {
@@ -213,6 +225,7 @@ impl FlowHandle {
         // The pumps know the bytes of the measured part to the read, the sampler to its wake-up.
         tally.readings.put(metrics::flow::BYTES, tally.bytes);
         tally.readings.put(metrics::flow::BITRATE, tally.bitrate);
+        tally.kernel = self.kernel();
         tally.cpu_seconds = sampled.cpu.as_secs_f64();
         tally.host_busy = sampled.host_busy;
         let mut settings = std::mem::take(&mut self.settings);
@@ -269,6 +282,12 @@ impl FlowHandle {
                 let _ = sockopt::set_linger_abort(stream);
             }
         }
+    }
+
+    /// What the connections counted in this flow.
+    fn kernel(&self) -> Option<Box<KernelCounts>> {
+        let socket = connections(&self.flow)?.since(self.counted.as_ref()?);
+        Some(Box::new(KernelCounts { socket: Some(socket), ..KernelCounts::default() }))
     }
 
     /// Segments that each stream of a sender has sent again in this flow.

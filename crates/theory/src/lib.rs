@@ -28,6 +28,7 @@ pub mod rfc2544;
 pub mod rfc6349;
 pub mod rfc8337;
 pub mod rfc9097;
+pub mod reconcile;
 pub mod rig;
 mod rules;
 pub mod sender_error;
