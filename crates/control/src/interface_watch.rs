@@ -120,7 +120,8 @@ mod tests {
 
     #[test]
     fn counts_are_differences_even_where_the_kernels_have_wrapped() {
-        let at = |kind: &str, bytes, packets| QueueCounts { kind: kind.to_owned(), bytes, packets, dropped: 1 };
+        let at =
+            |kind: &str, bytes, packets| QueueCounts { kind: kind.to_owned(), bytes, packets, dropped: 1 };
         let (then, now) = (at("fq", 100, u32::MAX), at("fq", 1600, 0));
         let found = queued(&now, &then).unwrap();
         assert_eq!((found.bytes.get(), found.packets, found.dropped), (1500, 1, 0));

@@ -56,13 +56,14 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
 
 /// The books down to the wire; a place whose count is not explained weakens the result.
 fn reconcile_counts(flow: u16, log: &mut Log<'_>) {
-    let steps = log.record().flow(flow).map(|found| reconcile::steps(log.record(), found)).unwrap_or_default();
+    let steps =
+        log.record().flow(flow).map(|found| reconcile::steps(log.record(), found)).unwrap_or_default();
     if steps.is_empty() {
         return;
     }
-    let said: Vec<String> = steps.iter().filter_map(reconcile::said).collect();
+    let said = reconcile::said(&steps);
     log.note(Body::Reconciled { flow, steps });
-    for text in said {
+    if let Some(text) = said {
         log.warn(Some(flow), CaveatKind::BooksOpen, text);
     }
 }

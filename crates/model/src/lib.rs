@@ -32,9 +32,7 @@ pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Out
 pub use finding::{Cause, Ceiling, Confidence, Finding};
 pub use host::{HostInfo, LinkInfo, LinkKind};
 pub use inquiry::Inquiry;
-pub use kernel_counts::{
-    IdleCounts, InterfaceCounts, KernelCounts, PassedCounts, QdiscCounts, SocketCounts,
-};
+pub use kernel_counts::{IdleCounts, InterfaceCounts, KernelCounts, PassedCounts, QdiscCounts, SocketCounts};
 pub use metrics::{CATALOGUE, Readings, Sample, Side, Value};
 pub use plan_run::{
     PlanAxis, PlanFile, PlanFlow, PlanHost, PlanJudgement, PlanPlace, PlanPoint, PlanRecord, PlanStart,

@@ -11,9 +11,9 @@ use linerate_model::{FlowRecord, LatencyReport, PortRecord, RunRecord, Tally};
 use linerate_units::Span;
 
 pub use self::sections::{
-    BooksSection, CeilingSection, CpuSection, FlowSection, LatencySection, MssSetting, PacingSetting, PortSection,
-    ProbeSection, ReceiverSection, ResultDocument, RunSection, SenderSection, SettingsSection, UdpSection,
-    WindowSetting,
+    BooksSection, CeilingSection, CpuSection, FlowSection, LatencySection, MssSetting, PacingSetting,
+    PortSection, ProbeSection, ReceiverSection, ResultDocument, RunSection, SenderSection, SettingsSection,
+    UdpSection, WindowSetting,
 };
 use crate::figure::{Figure, caveats, datagrams, imported};
 use crate::intervals;

@@ -1,6 +1,8 @@
 //! What is said about one flow below its figures: the verdict with its evidence, the ceiling, the settings.
 
-use linerate_model::{BookStep, Confidence, Contribution, Finding, FlowRecord, Inquiry, SideSettings, Transport};
+use linerate_model::{
+    BookStep, Confidence, Contribution, Finding, FlowRecord, Inquiry, SideSettings, Transport,
+};
 use linerate_units::{Bitrate, Bytes, Ratio};
 
 use crate::figure::{Figure, imported};
@@ -272,7 +274,9 @@ fn step_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
             let label = if number + part == 0 { "counts" } else { "" };
             let label = view.ink(Ink::Faint, &format!("{label:<INNER$}"));
             let (bytes, off) = if part == 0 { (bytes.as_str(), off.as_str()) } else { ("", "") };
-            lines.push(format!("{indent}{label}{bytes:>counted$}  {off:>residual$}  {line}").trim_end().to_owned());
+            lines.push(
+                format!("{indent}{label}{bytes:>counted$}  {off:>residual$}  {line}").trim_end().to_owned(),
+            );
         }
     }
     lines

@@ -50,21 +50,26 @@ pub fn steps(record: &RunRecord, flow: &FlowRecord) -> Vec<BookStep> {
     steps
 }
 
-/// What an open step means, for a person; `None` where its counts agree.
+/// What the open steps mean, for a person; `None` where all counts agree.
 #[must_use]
-pub fn said(step: &BookStep) -> Option<String> {
+pub fn said(steps: &[BookStep]) -> Option<String> {
+    let open = || steps.iter().filter(|step| step.open);
+    let parts: Vec<String> = open().map(one).collect();
+    let shared = open().any(|step| step.place.is_shared() && step.residual_bytes > 0);
+    let advice =
+        if shared { ": others used these ways, so the path may carry more than was measured" } else { "" };
+    (!parts.is_empty()).then(|| format!("{}{advice}", parts.join("; ")))
+}
+
+fn one(step: &BookStep) -> String {
     let off = Bytes::new(step.residual_bytes.unsigned_abs());
     let (host, counter, place) = (&step.host, &step.counter, step.place.name());
-    let text = match (step.residual_bytes > 0, step.place.is_shared()) {
-        _ if !step.open => return None,
-        (true, true) => format!("{off} on {counter} of {host} are not this test's ({place}): {}", step.because),
-        (false, true) => {
-            format!("{counter} of {host} counted {off} less than passed there ({place}): {}", step.because)
-        }
-        (true, false) => format!("{counter} of {host} counted {off} too many ({place}): {}", step.because),
-        (false, false) => format!("{off} are missing at {counter} of {host} ({place}): {}", step.because),
-    };
-    Some(text)
+    match (step.residual_bytes > 0, step.place.is_shared()) {
+        (true, true) => format!("{off} on {counter} of {host} are not this test's ({place})"),
+        (false, true) => format!("{counter} of {host} counted {off} less than passed there ({place})"),
+        (true, false) => format!("{counter} of {host} counted {off} too many ({place})"),
+        (false, false) => format!("{off} are missing at {counter} of {host} ({place})"),
+    }
 }
 
 /// Which way through an interface.
@@ -84,8 +89,7 @@ struct Way<'a> {
 impl<'a> Way<'a> {
     fn of(record: &'a RunRecord, flow: &'a FlowRecord) -> Self {
         let both = record.start.as_ref().is_some_and(|start| start.spec.traffic.bidir);
-        let beside: Vec<&FlowRecord> =
-            if both { record.flows.iter().collect() } else { vec![flow] };
+        let beside: Vec<&FlowRecord> = if both { record.flows.iter().collect() } else { vec![flow] };
         let stations = [0, 1].map(|host| Station::new(record, &beside, host));
         Self { record, flow, stations }
     }
@@ -134,7 +138,7 @@ impl<'a> Way<'a> {
         let socket = socket(tally)?;
         let (written, queued) = (tally.total_bytes.get(), tally.queued_bytes.unwrap_or_default().get());
         let edge = u64::from(self.flow.plan.streams);
-        let range = Range { least: written.saturating_sub(queued), most: written + edge };
+        let range = Range { least: written.saturating_sub(queued), most: written.saturating_add(edge) };
         let first = socket.sent_bytes.get().saturating_sub(socket.resent_bytes.get());
         let because = format!("the program wrote {}", tally.total_bytes);
         let at = (Place::SenderSocket, self.station(Side::Sender).name(), "the connections".to_owned());
@@ -149,7 +153,8 @@ impl<'a> Way<'a> {
         // Cut off, it may leave bytes unread.
         let cut = !tally.complete || self.flow.books.is_some_and(|books| books.never_sent_bytes.get() > 0);
         let unread = if cut { socket.received_bytes.get().saturating_sub(read) } else { 0 };
-        let range = Range { least: read, most: read + unread + u64::from(self.flow.plan.streams) };
+        let edge = u64::from(self.flow.plan.streams);
+        let range = Range { least: read, most: read.saturating_add(unread).saturating_add(edge) };
         let because = format!("the program read {}", tally.total_bytes);
         let at = (Place::ReceiverSocket, self.station(Side::Receiver).name(), "the connections".to_owned());
         Some(self.step(at, socket.received_bytes.get(), range, because))
@@ -163,7 +168,12 @@ impl<'a> Way<'a> {
         let (range, because) = load.explained(Frames::Each { check: 0, least: 0 });
         let counter = format!("{} on {}", qdisc.kind, interface.name);
         let thrown = thrown_away(qdisc.dropped, "by it");
-        Some(self.step((Place::SenderQdisc, station.name(), counter), qdisc.bytes.get(), range, because + &thrown))
+        Some(self.step(
+            (Place::SenderQdisc, station.name(), counter),
+            qdisc.bytes.get(),
+            range,
+            because + &thrown,
+        ))
     }
 
     fn interface(&self, side: Side, heading: Heading, place: Place) -> Option<BookStep> {
@@ -171,7 +181,8 @@ impl<'a> Way<'a> {
         let interface = station.interface()?;
         let load = station.load(heading, self.flow)?;
         let passed = if heading == Heading::Out { interface.sent } else { interface.received };
-        let (range, because) = load.explained(Frames::Counted { packets: passed.packets, check: station.check() });
+        let (range, because) =
+            load.explained(Frames::Counted { packets: passed.packets, check: station.check() });
         let because = because + &thrown_away(passed.dropped, "at it");
         let at = (place, station.name(), interface.name.clone());
         Some(self.step(at, passed.bytes.get(), range, because))
@@ -188,27 +199,35 @@ impl<'a> Way<'a> {
         Some(self.step(at, passed.bytes.get(), range, because))
     }
 
-    /// The first and the last port of the way through an emulated network.
+    /// The port of an emulated network that leads from or to the server: a client does not know the name of its node.
     fn ports(&self) -> Vec<BookStep> {
-        let (from, to) = (self.station(Side::Sender), self.station(Side::Receiver));
-        let (head, tail) = (format!("{}>", from.name()), format!(">{}", to.name()));
-        let beside = |flows: &[u16]| flows.contains(&self.flow.plan.flow);
-        let mut steps = Vec::new();
-        for port in self.record.ports.iter().filter(|port| beside(&port.flows)) {
-            let first = port.port.starts_with(&head);
-            if !first && !port.port.ends_with(&tail) {
-                continue;
-            }
-            let (station, heading) = if first { (from, Heading::Out) } else { (to, Heading::In) };
-            let Some(load) = station.load(heading, self.flow) else { continue };
+        let Some(node) = self.record.start.as_ref().map(|start| node(&start.target)) else {
+            return Vec::new();
+        };
+        let upload = self.flow.plan.direction == linerate_model::Direction::Upload;
+        let heading = if upload { Heading::In } else { Heading::Out };
+        let (station, beside) = (&self.stations[1], |flows: &[u16]| flows.contains(&self.flow.plan.flow));
+        let Some(load) = station.load(heading, self.flow) else { return Vec::new() };
+        let leads = |port: &str| {
+            port.split_once('>').is_some_and(|(from, to)| if upload { to == node } else { from == node })
+        };
+        let ports = self.record.ports.iter().filter(|port| beside(&port.flows) && leads(&port.port));
+        let step = |port| {
             let (counted, dropped) = place::port_counts(port);
             let (mut range, because) = load.explained(Frames::Each { check: 4, least: 64 });
             range.least = range.least.saturating_sub(dropped.saturating_mul(load.full_frame()));
             let because = because + &thrown_away(dropped, "at it");
-            let at = (Place::Port, station.name(), format!("port {}", port.port));
-            steps.push(self.step(at, counted, range, because));
-        }
-        steps
+            self.step((Place::Port, station.name(), format!("port {}", port.port)), counted, range, because)
+        };
+        ports.map(step).collect()
+    }
+}
+
+/// The node that was typed, without its port.
+fn node(target: &str) -> &str {
+    match target.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => target,
     }
 }
 

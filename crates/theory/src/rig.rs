@@ -38,7 +38,8 @@ pub fn limited(record: &RunRecord, flow: &FlowRecord) -> Option<RigLimit> {
     let (host, limit) = lowest?;
     let share = Ratio::new(rate.bps() / limit.bps())?;
     let ends = [sender, receiver].into_iter().flatten();
-    let unknown = ends.filter(|end| self::limit(end, flow, settings).is_none()).map(|end| end.name.clone()).next();
+    let unknown =
+        ends.filter(|end| self::limit(end, flow, settings).is_none()).map(|end| end.name.clone()).next();
     (share.get() >= NEAR).then(|| RigLimit { host: host.name.clone(), limit, share, unknown })
 }
 

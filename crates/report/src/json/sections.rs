@@ -1,9 +1,9 @@
 //! The parts of the result document. Field names are public: they carry their units and keep their meaning.
 
 use linerate_model::{
-    BookStep, Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, GroupPlace, GroupStart, HostInfo, Inquiry,
-    Outcome, PortSample, ProbeTransport, Sample, SideSettings, SizeCurve, SizePoint, Steady, TestSpec,
-    Transport, Uncertainty, World,
+    BookStep, Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, GroupPlace, GroupStart,
+    HostInfo, Inquiry, Outcome, PortSample, ProbeTransport, Sample, SideSettings, SizeCurve, SizePoint,
+    Steady, TestSpec, Transport, Uncertainty, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;

@@ -68,6 +68,17 @@ pub(super) struct Others {
     pub(super) bytes: u64,
 }
 
+/// Counts come from another host, and may be absurd.
+fn total<const N: usize>(counts: [u64; N]) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
+/// The bytes of a flow's headers, where its segments have their share of all packets.
+fn share(header: u64, packets: u64, own: u64, all: u64) -> u64 {
+    let share = u128::from(packets) * u128::from(own) / u128::from(all.max(1));
+    header.saturating_mul(u64::try_from(share).unwrap_or(u64::MAX))
+}
+
 /// What passes in one direction.
 #[derive(Debug, Clone)]
 pub(super) struct Load {
@@ -82,7 +93,11 @@ impl Load {
     pub(super) fn with(mut self, mut other: Self) -> Self {
         self.parts.append(&mut other.parts);
         self.probes = match (self.probes, other.probes) {
-            (Some(a), Some(b)) => Some(Probes { sent: a.sent + b.sent, lost: a.lost + b.lost, frame: a.frame }),
+            (Some(a), Some(b)) => Some(Probes {
+                sent: a.sent.saturating_add(b.sent),
+                lost: a.lost.saturating_add(b.lost),
+                frame: a.frame,
+            }),
             (a, b) => a.or(b),
         };
         // One interface has been looked at twice.
@@ -96,7 +111,7 @@ impl Load {
 
     /// The longest frame of its flows, bytes.
     pub(super) fn full_frame(&self) -> u64 {
-        self.parts.iter().map(|part| part.segment + part.header + 4).max().unwrap_or_default()
+        self.parts.iter().map(|part| part.segment.saturating_add(part.header + 4)).max().unwrap_or_default()
     }
 
     /// The least and the most bytes that it explains, and of what they are, in words.
@@ -104,29 +119,39 @@ impl Load {
         let (segments, bare) = (self.sum(|part| part.segments), self.sum(|part| part.bare));
         let probes = self.probes.map_or(0, |probes| probes.sent);
         let headers = match frames {
-            Frames::Counted { packets, .. } => packets.saturating_sub(bare + probes).min(segments),
+            Frames::Counted { packets, .. } => {
+                packets.saturating_sub(bare.saturating_add(probes)).min(segments)
+            }
             Frames::Each { .. } => segments,
         };
-        // Where flows differ in their headers, each has its share of the bundles.
-        let bytes_of_headers = self.sum(|part| {
-            (u128::from(part.header) * u128::from(headers) * u128::from(part.segments)
-                / u128::from(segments.max(1))) as u64
-        });
         let (check, least_frame) = match frames {
             Frames::Counted { check, .. } => (check, 0),
             Frames::Each { check, least } => (check, least),
         };
-        let bare_bytes = self.sum(|part| part.bare * (part.header + if least_frame > 0 { check } else { 0 }).max(least_frame));
-        let checks = check * (headers + probes);
-        let certain = if least_frame > 0 { checks } else { 0 };
-        let possible = if least_frame > 0 { checks } else { checks + check * bare };
-        let edge = self.streams * STREAM_FRAMES * EDGE_FRAME_BYTES;
-        let fixed = bytes_of_headers + bare_bytes;
-        let probed = self.probes.map_or((0, 0), |p| (p.sent.saturating_sub(p.lost) * p.frame, p.sent * p.frame));
-        let others = self.others.map_or(0, |others| others.bytes);
-        let least = (self.sum(|part| part.payload.least) + fixed + certain + probed.0).saturating_sub(edge);
-        let most = self.sum(|part| part.payload.most) + fixed + possible + probed.1 + bare * SACK_BYTES + others
-            + 2 * edge + EDGE_FRAMES * EDGE_FRAME_BYTES;
+        // Where the check sequence is certain, every frame has one; a card may count it or not.
+        let with_check = if least_frame > 0 { check } else { 0 };
+        let bytes_of_headers = self.sum(|part| share(part.header, headers, part.segments, segments));
+        let bare_bytes =
+            self.sum(|part| part.bare.saturating_mul((part.header + with_check).max(least_frame)));
+        let checks = with_check.saturating_mul(headers.saturating_add(probes));
+        let maybe = (check - with_check).saturating_mul(total([headers, probes, bare]));
+        let edge = self.streams.saturating_mul(STREAM_FRAMES * EDGE_FRAME_BYTES);
+        let (answered, probed) = self.probes.map_or((0, 0), |probes| {
+            let of = |count: u64| count.saturating_mul(probes.frame);
+            (of(probes.sent.saturating_sub(probes.lost)), of(probes.sent))
+        });
+        let fixed = total([bytes_of_headers, bare_bytes, checks]);
+        let least = total([self.sum(|part| part.payload.least), fixed, answered]).saturating_sub(edge);
+        let most = total([
+            self.sum(|part| part.payload.most),
+            fixed,
+            maybe,
+            probed,
+            bare.saturating_mul(SACK_BYTES),
+            self.others.map_or(0, |others| others.bytes),
+            edge.saturating_mul(2),
+            EDGE_FRAMES * EDGE_FRAME_BYTES,
+        ]);
         (Range { least, most }, self.words(headers, bytes_of_headers, bare))
     }
 

@@ -6,6 +6,8 @@ use linerate_model::{
     SocketCounts, Tally, Transport,
 };
 
+use linerate_units::Bytes;
+
 use super::load::{Load, Others, Part, Probes};
 use super::{Heading, Range};
 use crate::framing::{ETHERNET_HEADER_BYTES, FCS_BYTES, Headers, IpVersion};
@@ -116,7 +118,7 @@ impl<'a> Station<'a> {
         let interface = self.interface()?;
         let idle = interface.idle.filter(|idle| idle.over.as_ns() > 0)?;
         let bytes = if heading == Heading::Out { idle.sent_bytes } else { idle.received_bytes };
-        let beside = bytes.get().saturating_sub(self.probed_idle * (PROBE_BYTES + header));
+        let beside = bytes.get().saturating_sub(self.probed_idle.saturating_mul(PROBE_BYTES + header));
         let times = interface.over.as_secs_f64() / idle.over.as_secs_f64();
         Some(Others { bytes: (beside as f64 * times * UNEVEN) as u64 })
     }
@@ -160,9 +162,9 @@ fn received(counts: &SocketCounts, peer: Option<&SocketCounts>, segment: u64) ->
     let least = counts.received_bytes.get();
     let again = peer.map_or(0, |peer| {
         let doubled = counts.data_segments_in.saturating_sub(peer.data_segments_out);
-        peer.resent_bytes.get() + doubled * segment
+        peer.resent_bytes.get().saturating_add(doubled.saturating_mul(segment))
     });
-    Range { least, most: least + again }
+    Range { least, most: least.saturating_add(again) }
 }
 
 fn datagrams(own: &Tally, other: Option<&Tally>, side: Side, heading: Heading, header: u64) -> Option<Part> {
@@ -174,7 +176,10 @@ fn datagrams(own: &Tally, other: Option<&Tally>, side: Side, heading: Heading, h
     let bytes = own.total_bytes.get();
     let (most, segments) = match other.filter(|_| side == Side::Receiver) {
         // What this host dropped had come.
-        Some(sent) => (sent.total_bytes.get().max(bytes), udp.packets + udp.socket_drops.unwrap_or_default()),
+        Some(sent) => {
+            let dropped = udp.socket_drops.unwrap_or_default();
+            (sent.total_bytes.get().max(bytes), udp.packets.saturating_add(dropped))
+        }
         None => (bytes, udp.packets),
     };
     let segment = bytes / udp.packets.max(1);
@@ -184,6 +189,7 @@ fn datagrams(own: &Tally, other: Option<&Tally>, side: Side, heading: Heading, h
 /// Bytes that a port sent, and packets that it threw away.
 pub(super) fn port_counts(port: &PortRecord) -> (u64, u64) {
     let readings = || port.samples.iter().map(|sample| &sample.readings);
-    let bytes = readings().filter_map(|found| found.get(port::BYTES)).map(|bytes| bytes.get()).sum();
-    (bytes, readings().filter_map(|found| found.get(port::DROPPED)).sum())
+    let bytes = readings().filter_map(|found| found.get(port::BYTES)).map(Bytes::get);
+    let dropped = readings().filter_map(|found| found.get(port::DROPPED));
+    (bytes.fold(0, u64::saturating_add), dropped.fold(0, u64::saturating_add))
 }
