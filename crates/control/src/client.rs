@@ -237,7 +237,7 @@ impl<'g> Client<'g> {
     }
 
     fn prober(&self, phase: ProbePhase, length: Option<Span>) -> Option<Prober> {
-        if self.spec.traffic.no_latency {
+        if self.spec.traffic.no_latency || self.spec.host.unwatched {
             return None;
         }
         let options = SocketOptions {

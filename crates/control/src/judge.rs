@@ -29,6 +29,10 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
         }
         return;
     }
+    if log.record().start.as_ref().is_some_and(|start| start.spec.host.unwatched) {
+        // Counts and rates only: whoever asked wants to know what the rest costs.
+        return reconcile_counts(flow, log);
+    }
     let steady = log.record().flow(flow).and_then(steady);
     if let Some(steady) = steady {
         log.note(Body::Steady { flow, steady });

@@ -40,6 +40,8 @@ pub struct FlowHandle {
     /// What the connections had counted before the flow.
     counted: Option<SocketCounts>,
     epoch: Mono,
+    /// CPU time of this process before the flow.
+    cpu_before: Duration,
 }
 
 /// How far a flow has come.
@@ -96,10 +98,13 @@ pub fn start(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHand
         retransmitted: retransmits(&flow.sockets),
         counted: connections(&flow),
         epoch,
+        cpu_before: clock::process_cpu(),
         flow,
     };
     let (flow, log) = (Arc::clone(&handle.flow), Arc::clone(&handle.log));
-    handle.sampler = Some(spawn("sampler".to_owned(), move || sampler::run(&flow, &log))?);
+    if !flow.setup.unwatched {
+        handle.sampler = Some(spawn("sampler".to_owned(), move || sampler::run(&flow, &log))?);
+    }
     for (pump, job) in prepared.jobs.into_iter().enumerate() {
         let flow = Arc::clone(&handle.flow);
         handle.pumps.push(spawn(format!("pump {pump}"), move || pump::run(&flow, pump, job))?);
@@ -224,7 +229,10 @@ impl FlowHandle {
         tally.readings.put(metrics::flow::BYTES, tally.bytes);
         tally.readings.put(metrics::flow::BITRATE, tally.bitrate);
         tally.kernel = self.kernel();
-        tally.cpu_seconds = sampled.cpu.as_secs_f64();
+        // Without a sampler it is the time from the start of the threads to their end.
+        let whole = || clock::process_cpu().saturating_sub(self.cpu_before);
+        let cpu = if self.flow.setup.unwatched { whole() } else { sampled.cpu };
+        tally.cpu_seconds = cpu.as_secs_f64();
         tally.host_busy = sampled.host_busy;
         let mut settings = std::mem::take(&mut self.settings);
         // The kernel may use longer segments once it has seen the peer's window.
