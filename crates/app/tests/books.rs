@@ -16,7 +16,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Two hosts at 100 Mb/s.
 fn network() -> Lab {
-    Lab::up("pair", &["rate=100M"])
+    Lab::up("pair", &["link.a.rate=100M", "link.b.rate=100M"])
 }
 
 fn server(lab: &Lab) -> Server {
@@ -104,7 +104,7 @@ fn a_second_sender_is_named_where_its_bytes_pass() {
 #[ignore = "needs root and network namespaces"]
 fn what_goes_back_for_each_size_of_a_read_is_counted_on_an_asymmetric_link() {
     let _alone = alone();
-    let lab = Lab::up("pair", &["rate=200M", "link.b.from.b.rate=5M"]);
+    let lab = Lab::up("pair", &["link.a.rate=200M", "link.b.rate=200M", "link.b.from.b.rate=5M"]);
     let server = server(&lab);
     let document = measure(&lab, &server, &["--upload", "--investigate=reads"]);
     let inquiry = &flow(&document, "upload")["inquiries"][0];

@@ -20,7 +20,7 @@ use place::Station;
 pub const OPEN: f64 = 0.001;
 
 /// What is in reach of a count: the least and the most that explain it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Range {
     least: u64,
     most: u64,

@@ -27,8 +27,8 @@ pub(super) enum Frames {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     pub(super) payload: Range,
-    /// Segments with payload.
-    pub(super) segments: u64,
+    /// Segments with payload, at least and at most.
+    pub(super) segments: Range,
     /// Segments without.
     pub(super) bare: u64,
     /// Bytes before the payload, the Ethernet header included.
@@ -39,7 +39,7 @@ pub(super) struct Part {
 
 impl Default for Part {
     fn default() -> Self {
-        Self { payload: Range { least: 0, most: 0 }, segments: 0, bare: 0, header: 0, segment: 0 }
+        Self { payload: Range::default(), segments: Range::default(), bare: 0, header: 0, segment: 0 }
     }
 }
 
@@ -116,7 +116,7 @@ impl Load {
 
     /// The least and the most bytes that it explains, and of what they are, in words.
     pub(super) fn explained(&self, frames: Frames) -> (Range, String) {
-        let (segments, bare) = (self.sum(|part| part.segments), self.sum(|part| part.bare));
+        let (segments, bare) = (self.sum(|part| part.segments.most), self.sum(|part| part.bare));
         let probes = self.probes.map_or(0, |probes| probes.sent);
         let headers = match frames {
             Frames::Counted { packets, .. } => {
@@ -130,7 +130,7 @@ impl Load {
         };
         // Where the check sequence is certain, every frame has one; a card may count it or not.
         let with_check = if least_frame > 0 { check } else { 0 };
-        let bytes_of_headers = self.sum(|part| share(part.header, headers, part.segments, segments));
+        let bytes_of_headers = self.sum(|part| share(part.header, headers, part.segments.most, segments));
         let bare_bytes =
             self.sum(|part| part.bare.saturating_mul((part.header + with_check).max(least_frame)));
         let checks = with_check.saturating_mul(headers.saturating_add(probes));
@@ -141,7 +141,17 @@ impl Load {
             (of(probes.sent.saturating_sub(probes.lost)), of(probes.sent))
         });
         let fixed = total([bytes_of_headers, bare_bytes, checks]);
-        let least = total([self.sum(|part| part.payload.least), fixed, answered]).saturating_sub(edge);
+        // Of a port it is not known how many segments came, but for the least and the most.
+        let fewer = match frames {
+            Frames::Counted { .. } => 0,
+            Frames::Each { .. } => self.sum(|part| {
+                let missing = part.segments.most.saturating_sub(part.segments.least);
+                missing.saturating_mul(part.header + with_check)
+            }),
+        };
+        let least = total([self.sum(|part| part.payload.least), fixed, answered])
+            .saturating_sub(fewer)
+            .saturating_sub(edge);
         let most = total([
             self.sum(|part| part.payload.most),
             fixed,

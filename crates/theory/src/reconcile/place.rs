@@ -98,14 +98,14 @@ impl<'a> Station<'a> {
         Some(match heading {
             Heading::Out => Part {
                 payload: sent(counts, own),
-                segments: counts.data_segments_out,
+                segments: exactly(counts.data_segments_out),
                 bare: counts.bare_segments_out(),
                 header,
                 segment,
             },
             Heading::In => Part {
                 payload: received(counts, peer, segment),
-                segments: counts.data_segments_in,
+                segments: came(counts, peer, segment),
                 bare: counts.bare_segments_in(),
                 header,
                 segment,
@@ -157,6 +157,18 @@ fn sent(counts: &SocketCounts, own: &Tally) -> Range {
     Range { least, most }
 }
 
+const fn exactly(count: u64) -> Range {
+    Range { least: count, most: count }
+}
+
+/// Segments that came. A bundle that a program handed to the kernel (TAP) counts as one at the receiver, so it is no
+/// fewer than the payload takes, and no more than were sent.
+fn came(counts: &SocketCounts, peer: Option<&SocketCounts>, segment: u64) -> Range {
+    let filled = counts.received_bytes.get() / segment.max(1);
+    let least = counts.data_segments_in.max(filled);
+    Range { least, most: peer.map_or(least, |peer| peer.data_segments_out.max(least)) }
+}
+
 /// What came in order, and as much again as was sent again or doubled on the way.
 fn received(counts: &SocketCounts, peer: Option<&SocketCounts>, segment: u64) -> Range {
     let least = counts.received_bytes.get();
@@ -183,6 +195,7 @@ fn datagrams(own: &Tally, other: Option<&Tally>, side: Side, heading: Heading, h
         None => (bytes, udp.packets),
     };
     let segment = bytes / udp.packets.max(1);
+    let segments = exactly(segments);
     Some(Part { payload: Range { least: bytes, most }, segments, bare: 0, header, segment })
 }
 

@@ -260,6 +260,20 @@ fn a_queue_and_a_port_count_the_headers_of_every_segment() {
 }
 
 #[test]
+fn a_receiver_that_counts_bundles_as_one_does_not_open_the_books_of_a_port() {
+    let with = |on_port: u64| {
+        let mut run = balanced();
+        let socket = kernel(&mut run.receiver).socket.as_mut().unwrap();
+        (socket.data_segments_in, socket.segments_in) = (BUNDLES, BUNDLES);
+        run.ports = vec![("s>b", on_port)];
+        run.open()
+    };
+    let each = PAYLOAD + SEGMENTS * (HEADER + 4);
+    assert_eq!(with(each), []);
+    assert_eq!(with(each + 1_000_000).first().map(|found| found.0), Some("port"));
+}
+
+#[test]
 fn what_was_sent_again_may_arrive_or_not() {
     let mut run = balanced();
     let again = 1_448_000;
