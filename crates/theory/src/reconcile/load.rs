@@ -24,7 +24,7 @@ pub(super) enum Frames {
 }
 
 /// One flow, or the dialogue, in one direction.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Part {
     pub(super) payload: Range,
     /// Segments with payload, at least and at most.
@@ -35,12 +35,6 @@ pub(super) struct Part {
     pub(super) header: u64,
     /// Payload of a full segment.
     pub(super) segment: u64,
-}
-
-impl Default for Part {
-    fn default() -> Self {
-        Self { payload: Range::default(), segments: Range::default(), bare: 0, header: 0, segment: 0 }
-    }
 }
 
 impl Part {
