@@ -16,6 +16,7 @@ mod report;
 mod sampling;
 mod spread;
 mod tools;
+mod watching;
 
 pub(crate) use tools::listening_port;
 
@@ -94,9 +95,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let wanted_alone = alone::ALONE.iter().filter(|alone| wish.wants(alone.name));
     let wanted_trials = lab::TRIALS.iter().filter(|trial| trial.names().any(|name| wish.wants(name)));
     let wanted_page = page::NAMES.iter().any(|name| wish.wants(name)).then_some("report");
+    let watching = watching::NAMES.iter().any(|name| wish.wants(name)).then_some(watching::NAMES[0]);
     let outcomes = wanted_duels
         .map(|duel| (duel.name, duel.run(&bench)))
         .chain(wanted_alone.map(|alone| (alone.name, alone.run(&bench))))
+        .chain(watching.map(|name| (name, watching::run(&bench))))
         .chain(wanted_trials.map(|trial| (trial.name(), trial.run(&bench))))
         .chain(wanted_page.map(|name| (name, page::run(&bench))));
     for (name, outcome) in outcomes {
@@ -128,7 +131,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 fn names() -> impl Iterator<Item = &'static str> {
     let duels = duel::DUELS.iter().map(|duel| duel.name);
     let alone = alone::ALONE.iter().map(|alone| alone.name);
-    duels.chain(alone).chain(lab::TRIALS.iter().flat_map(lab::Trial::names)).chain(page::NAMES)
+    duels
+        .chain(alone)
+        .chain(watching::NAMES)
+        .chain(lab::TRIALS.iter().flat_map(lab::Trial::names))
+        .chain(page::NAMES)
 }
 
 /// What became of one measurement.

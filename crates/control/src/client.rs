@@ -224,6 +224,7 @@ impl<'g> Client<'g> {
                             );
                             log.warn(None, CaveatKind::Neighbour, text);
                         }
+                        self.dialogue.idle_begins();
                         return Ok(());
                     }
                     _ => {}
@@ -236,7 +237,7 @@ impl<'g> Client<'g> {
     }
 
     fn prober(&self, phase: ProbePhase, length: Option<Span>, course: Option<Rule>) -> Option<Prober> {
-        if self.spec.traffic.no_latency {
+        if self.spec.traffic.no_latency || self.spec.host.unwatched {
             return None;
         }
         let options = SocketOptions {

@@ -13,6 +13,7 @@ use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
 use crate::ControlError;
+use crate::interface_watch::InterfaceWatch;
 use crate::setup::{LAST_BYTES, LAST_DATAGRAMS};
 
 /// How often a running flow's progress is looked at and told.
@@ -35,6 +36,7 @@ pub(crate) struct Dialogue<S> {
     start: Start,
     next_progress: Timestamp,
     extra_caveats: Vec<Caveat>,
+    interface: InterfaceWatch,
     news: Vec<Happening>,
     closed: bool,
 }
@@ -89,6 +91,7 @@ impl<S: Session> Dialogue<S> {
         stream.set_nonblocking(true).map_err(local)?;
         stream.set_nodelay(true).map_err(local)?;
         Ok(Self {
+            interface: InterfaceWatch::of(&stream),
             session,
             stream,
             epoch,
@@ -115,6 +118,16 @@ impl<S: Session> Dialogue<S> {
         &self.session
     }
 
+    /// From here on nothing of this run passes but probes and the dialogue: what else does is others'.
+    pub(crate) fn idle_begins(&mut self) {
+        self.interface.idle_begins(&self.stream);
+    }
+
+    /// Data connections are opened from here on.
+    pub(crate) fn idle_ends(&mut self) {
+        self.interface.idle_ends(&self.stream);
+    }
+
     /// Feeds the session and does what it asks at once.
     pub(crate) fn input(&mut self, input: Input<'_>) -> Result<(), ControlError> {
         let now = self.now();
@@ -126,6 +139,9 @@ impl<S: Session> Dialogue<S> {
     /// Threads and sockets of the flows of a phase. Receivers read from now on: the first byte must not wait for a
     /// thread, because its arrival is the time origin of the result. Senders wait until the session starts them.
     pub(crate) fn arm(&mut self, flows: Vec<(FlowSetup, Sockets)>) -> Result<(), ControlError> {
+        if self.flows.is_empty() && !flows.is_empty() {
+            self.interface.phase_begins(&self.stream);
+        }
         let (receivers, senders): (Vec<_>, Vec<_>) =
             flows.into_iter().partition(|(setup, _)| setup.side == Side::Receiver);
         self.start = Start { peer_sends: !receivers.is_empty(), ..Start::default() };
@@ -372,6 +388,10 @@ impl<S: Session> Dialogue<S> {
         let mut report = flow.handle.finish();
         let samples = std::mem::take(&mut report.samples);
         report.caveats.extend(self.extra_caveats.iter().cloned());
+        if let Some((interface, dialogue)) = self.interface.counted(&self.stream) {
+            let kernel = report.tally.kernel.get_or_insert_default();
+            (kernel.interface, kernel.dialogue) = (Some(interface), dialogue);
+        }
         let ended = Box::new(last_word(number, side, report));
         if !rest.is_empty() {
             self.news.push(Happening::Samples { flow: number, samples: rest });

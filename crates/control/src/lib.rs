@@ -15,6 +15,7 @@ mod flow_log;
 mod host;
 mod host_settings;
 mod inquiry;
+mod interface_watch;
 mod judge;
 mod log;
 mod plan_log;

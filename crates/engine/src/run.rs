@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use linerate_model::{Caveat, Sample, SideSettings, Tally, metrics};
+use linerate_model::{Caveat, KernelCounts, Sample, SideSettings, SocketCounts, Tally, Transport, metrics};
 use linerate_proto::stand_in::{FlowCounts, Stop};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, clock, queues, sockopt, tcp_info};
@@ -20,6 +20,7 @@ use crate::pump::{self, PumpEnd, StreamEnd};
 use crate::sampler::{self, SampleLog, Sampled};
 use crate::settings::segment;
 use crate::setup::{FlowSetup, Sockets};
+use crate::socket_counts::socket_counts;
 use crate::tally;
 
 /// How long a receiver of datagrams reads on after a regular stop: the queues of the path empty into it.
@@ -36,7 +37,11 @@ pub struct FlowHandle {
     caveats: Vec<Caveat>,
     /// Segments that each stream had sent again before the flow (its handshake).
     retransmitted: Vec<u64>,
+    /// What the connections had counted before the flow.
+    counted: Option<SocketCounts>,
     epoch: Mono,
+    /// CPU time of this process before the flow.
+    cpu_before: Duration,
 }
 
 /// How far a flow has come.
@@ -102,11 +107,15 @@ pub fn arm(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHandle
         settings: SideSettings { receive_merging: merging, ..prepared.settings },
         caveats: prepared.caveats,
         retransmitted: retransmits(&flow.sockets),
+        counted: connections(&flow),
         epoch,
+        cpu_before: clock::process_cpu(),
         flow,
     };
     let (flow, log) = (Arc::clone(&handle.flow), Arc::clone(&handle.log));
-    handle.sampler = Some(spawn("sampler".to_owned(), move || sampler::run(&flow, &log))?);
+    if !flow.setup.unwatched {
+        handle.sampler = Some(spawn("sampler".to_owned(), move || sampler::run(&flow, &log))?);
+    }
     for (pump, job) in prepared.jobs.into_iter().enumerate() {
         let flow = Arc::clone(&handle.flow);
         handle.pumps.push(spawn(format!("pump {pump}"), move || pump::run(&flow, pump, job))?);
@@ -125,6 +134,12 @@ fn spawn<T: Send + 'static>(
 fn retransmits(sockets: &Sockets) -> Vec<u64> {
     let of = |socket| tcp_info(&socket).ok()?.total_retrans.map(u64::from);
     sockets.iter().map(of).collect::<Option<_>>().unwrap_or_default()
+}
+
+/// What the connections have counted; absent for datagrams and for MPTCP.
+fn connections(flow: &Flow) -> Option<SocketCounts> {
+    let Sockets::Tcp(streams) = &flow.sockets else { return None };
+    if flow.setup.transport == Transport::Mptcp { None } else { socket_counts(streams) }
 }
 
 impl FlowHandle {
@@ -235,7 +250,11 @@ impl FlowHandle {
         // The pumps know the bytes of the measured part to the read, the sampler to its wake-up.
         tally.readings.put(metrics::flow::BYTES, tally.bytes);
         tally.readings.put(metrics::flow::BITRATE, tally.bitrate);
-        tally.cpu_seconds = sampled.cpu.as_secs_f64();
+        tally.kernel = self.kernel();
+        // Without a sampler it is the time from the start of the threads to their end.
+        let whole = || clock::process_cpu().saturating_sub(self.cpu_before);
+        let cpu = if self.flow.setup.unwatched { whole() } else { sampled.cpu };
+        tally.cpu_seconds = cpu.as_secs_f64();
         tally.host_busy = sampled.host_busy;
         let mut settings = std::mem::take(&mut self.settings);
         // The kernel may use longer segments once it has seen the peer's window.
@@ -291,6 +310,12 @@ impl FlowHandle {
                 let _ = sockopt::set_linger_abort(stream);
             }
         }
+    }
+
+    /// What the connections counted in this flow.
+    fn kernel(&self) -> Option<Box<KernelCounts>> {
+        let socket = connections(&self.flow)?.since(self.counted.as_ref()?);
+        Some(Box::new(KernelCounts { socket: Some(socket), ..KernelCounts::default() }))
     }
 
     /// Segments that each stream of a sender has sent again in this flow.

@@ -36,6 +36,8 @@ pub struct FlowSetup {
     pub affinity: Option<u32>,
     /// Interval of the samples.
     pub tick: Span,
+    /// Whether nothing is sampled: no samples, no readings, no caveats that need them.
+    pub unwatched: bool,
     /// Interface whose drops and errors are watched.
     pub interface: Option<String>,
     /// Where the header of a datagram has its fields.
@@ -92,6 +94,7 @@ impl FlowSetup {
             socket: SocketKnobs::default(),
             affinity: None,
             tick: Span::from_ms(100),
+            unwatched: false,
             interface: None,
             stamp: linerate_proto::native::STAMP,
             tag: [0; 8],

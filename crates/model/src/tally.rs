@@ -3,6 +3,7 @@
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::kernel_counts::KernelCounts;
 use crate::metrics::Readings;
 
 /// What one side counted over a whole flow.
@@ -46,6 +47,9 @@ pub struct Tally {
     pub host_busy: Option<Ratio>,
     /// Readings over the whole window (counters as differences, gauges at the end).
     pub readings: Readings,
+    /// What this host's kernel counted below the program; absent where it was not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Box<KernelCounts>>,
     /// Streams, when there are not more than 128.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamTally>,

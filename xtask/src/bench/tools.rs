@@ -120,6 +120,19 @@ impl Tool {
         Ok(Server { process, port, data_port })
     }
 
+    /// Starts our server for one run, by a command that something may be put in front of, and waits until it is ready. It
+    /// ends by itself.
+    pub(super) fn serve_once(
+        bench: &Bench,
+        wrap: impl FnOnce(Vec<String>) -> Vec<String>,
+    ) -> Result<Server, String> {
+        let words = ["serve", "--port", "0", "--json", "--one-off"].map(str::to_owned);
+        let command = wrap([&Self::Linerate.program(bench)[..], &words].concat());
+        let mut process = Process::start(bench, &command)?;
+        let port = process.find_line(PATIENCE, listening_port)?;
+        Ok(Server { process, port, data_port: port })
+    }
+
     /// The client's command for a transfer of this length, an upload unless `options` say otherwise.
     pub(super) fn client(
         self,

@@ -72,6 +72,7 @@ impl Client<'_> {
         log: &mut Log<'_>,
         merge: &mut Merge,
     ) -> Result<(), ControlError> {
+        self.dialogue.idle_ends();
         self.dialogue.input(Input::Measure(orders.to_vec()))?;
         let mut prober = None;
         let mut planned = None;
