@@ -102,7 +102,8 @@ fn insert(values: &mut Vec<(Name, Value)>, name: Name, value: Value) {
 /// The name as the catalogue has it, so that a long log does not hold it once for each value.
 fn known(name: &str) -> Option<&'static str> {
     static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-        let mut names: Vec<&'static str> = CATALOGUE.iter().copied().flatten().map(|entry| entry.name).collect();
+        let mut names: Vec<&'static str> =
+            CATALOGUE.iter().copied().flatten().map(|entry| entry.name).collect();
         names.sort_unstable();
         names
     });
@@ -316,7 +317,10 @@ mod tests {
         one.put(flow::BYTES, Bytes::new(1));
         let mut other = one.clone();
         other.put(flow::BYTES, Bytes::new(2));
-        assert_eq!((one.get(flow::BYTES), other.get(flow::BYTES)), (Some(Bytes::new(1)), Some(Bytes::new(2))));
+        assert_eq!(
+            (one.get(flow::BYTES), other.get(flow::BYTES)),
+            (Some(Bytes::new(1)), Some(Bytes::new(2)))
+        );
         assert_ne!(one, other);
     }
 }
