@@ -264,7 +264,7 @@ impl<'de> Deserialize<'de> for Value {
 
 #[cfg(feature = "schema")]
 impl schemars::JsonSchema for Readings {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
+    fn schema_name() -> Cow<'static, str> {
         "Readings".into()
     }
 
