@@ -1,8 +1,9 @@
 //! `cargo xtask bench`: linerate beside the installed peers, interleaved, and its lab beside theory, on this machine, in
 //! this hour.
 //!
-//! A comparison is a number of pairs, ours and theirs in turn, so that a drift of the machine meets both. Every figure
-//! is a median with its extremes; a ratio is the median over the pairs, not the ratio of medians. Whether a bar is
+//! A comparison is a number of pairs, ours and theirs in turn, so that a drift of the machine meets both; who is first
+//! changes from pair to pair. Every figure is a median with its extremes; a ratio is the median over the pairs, not the
+//! ratio of medians. With enough pairs it has an interval, and only a difference outside of it is one. Whether a bar is
 //! reached is printed and does not change the exit code, since noise may decide it.
 
 mod alone;
@@ -11,6 +12,7 @@ mod figure;
 mod lab;
 mod machine;
 mod page;
+mod pairs;
 mod place;
 mod report;
 mod sampling;

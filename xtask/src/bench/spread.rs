@@ -13,6 +13,11 @@ impl Spread {
         sound.then_some(Self(readings))
     }
 
+    /// In the order in which they were taken.
+    pub(super) fn readings(&self) -> &[f64] {
+        &self.0
+    }
+
     fn sorted(&self) -> Vec<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

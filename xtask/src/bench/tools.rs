@@ -190,12 +190,13 @@ pub(super) fn transfer(
     client: Tool,
     server: Tool,
     options: &[&str],
+    length: Duration,
 ) -> Result<Transfer, String> {
     let server = server.serve(bench, place)?;
-    let command = client.client(bench, place, &server, bench.transfer, options);
+    let command = client.client(bench, place, &server, length, options);
     let before = busy_seconds()?;
     let process = Process::start(bench, &command)?;
-    let output = process.finish(bench.transfer + PATIENCE, |_| ())?;
+    let output = process.finish(length + PATIENCE, |_| ())?;
     let busy = busy_seconds()? - before;
     let report = client.report(&output)?;
     Ok(Transfer { report, cpu_seconds_per_gb: busy / (report.bytes / 1e9) })

@@ -8,6 +8,7 @@ pub(crate) mod datagram_recv;
 pub(crate) mod datagram_send;
 pub(crate) mod epoll;
 pub(crate) mod feed;
+mod gather;
 mod low_water;
 mod notes;
 pub(crate) mod payload;
