@@ -68,7 +68,7 @@ mod tests {
         let mut now = gather.since;
         for _ in 0..calls {
             let times = gather.times(u64::MAX);
-            now = now + Duration::from_micros(us * times as u64);
+            now += Duration::from_micros(us * times as u64);
             gather.note(now, (times * BLOCK) as u64);
         }
         gather.times(u64::MAX)
