@@ -32,12 +32,12 @@ const READ_BACK_KNOB: usize = 12;
 /// print, an argument of `check` with its figure, and a quantity that assertions of plans may name.
 const LINK_KNOB: usize = READ_BACK_KNOB + 6;
 /// As a knob that is read back, and: an argument and an answer of `envelope`, an argument of `check`, a judgement of `doctor`,
-/// a statistic of that name, the name of a bundled plan, and a method of plans with its tables.
-const CALCULATED_KNOB: usize = 21;
+/// a statistic of that name, the name of a bundled plan, and two methods of plans with their tables.
+const CALCULATED_KNOB: usize = 22;
 /// Catalogue entry, probe, and one rule that uses it.
 const METRIC: usize = 3;
-/// The same, a column of the table that a person watches, and a line of a chart.
-const SHOWN_METRIC: usize = 5;
+/// The same, a column of the table that a person watches, one of a method's table of seconds, and a line of a chart.
+const SHOWN_METRIC: usize = 6;
 
 /// The hits of one name, by room, then by file.
 type Walk = BTreeMap<String, BTreeMap<String, Vec<usize>>>;

@@ -47,6 +47,7 @@ fn task(flow: u16, link: Link, client: bool) -> FlowTask {
         },
         bytes: Some(Bytes::new(SENT[usize::from(flow)])),
         time: None,
+        together: false,
         omit: Span::ZERO,
         offered: None,
         burst: None,
