@@ -25,7 +25,7 @@ fn server(lab: &Lab) -> Server {
 
 fn measure(lab: &Lab, server: &Server, args: &[&str]) -> Value {
     let port = server.port.to_string();
-    let head = ["test", "b", "-p", &port, "--json", "-t", "3", "-C", "cubic"];
+    let head = ["test", "b", "-p", &port, "--json", "-t", "3"];
     let done = Process::start(lab.linerate("a", &[&head[..], args].concat())).finish(PATIENCE);
     assert_eq!(done.code, Some(0), "{done:?}");
     done.json()

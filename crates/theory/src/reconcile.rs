@@ -213,11 +213,17 @@ impl<'a> Way<'a> {
         };
         let ports = self.record.ports.iter().filter(|port| beside(&port.flows) && leads(&port.port));
         let step = |port| {
-            let (counted, dropped) = place::port_counts(port);
+            let counts = place::port_counts(port);
             let (mut range, because) = load.explained(Frames::Each { check: 4, least: 64 });
-            range.least = range.least.saturating_sub(dropped.saturating_mul(load.full_frame()));
-            let because = because + &thrown_away(dropped, "at it");
-            self.step((Place::Port, station.name(), format!("port {}", port.port)), counted, range, because)
+            let missing = counts.dropped.saturating_mul(load.full_frame()).saturating_add(counts.interval);
+            range.least = range.least.saturating_sub(missing);
+            let because = because + &thrown_away(counts.dropped, "at it");
+            self.step(
+                (Place::Port, station.name(), format!("port {}", port.port)),
+                counts.bytes,
+                range,
+                because,
+            )
         };
         ports.map(step).collect()
     }

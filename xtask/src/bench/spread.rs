@@ -72,7 +72,8 @@ pub(super) fn shift(differences: &[f64]) -> Option<Shift> {
     let middle = Spread::of(means.clone())?.median();
     let n = count as f64;
     let cut = n * (n + 1.0) / 4.0 - QUANTILE * (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
-    let cut = cut.floor().max(0.0) as usize;
+    // The interval is from that mean in order to the one as far from the end, counted from 1.
+    let cut = (cut.floor() - 1.0).max(0.0) as usize;
     let interval = (count >= 6).then(|| (means[cut], means[means.len() - 1 - cut]));
     Some(Shift { middle, interval })
 }

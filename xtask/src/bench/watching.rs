@@ -16,9 +16,9 @@ pub(super) const NAMES: [&str; 3] =
     ["diagnosis-cost", "diagnosis-cost-instructions", "diagnosis-cost-cycles"];
 
 /// Pairs of a whole look: intervals need six.
-const PAIRS: usize = 20;
-/// Both halves of a pair should meet the same minute.
-const LONGEST: Duration = Duration::from_secs(2);
+const PAIRS: usize = 12;
+/// Both halves of a pair should meet the same minute, and start and judging be little beside the load.
+const LONGEST: Duration = Duration::from_secs(5);
 /// What is counted, user and kernel apart, because some systems allow the first only.
 const EVENTS: &str = "instructions:u,instructions:k,cycles:u,cycles:k";
 

@@ -199,10 +199,24 @@ fn datagrams(own: &Tally, other: Option<&Tally>, side: Side, heading: Heading, h
     Some(Part { payload: Range { least: bytes, most }, segments, bare: 0, header, segment })
 }
 
-/// Bytes that a port sent, and packets that it threw away.
-pub(super) fn port_counts(port: &PortRecord) -> (u64, u64) {
+/// What a port counted beside the flows.
+pub(super) struct PortCounts {
+    /// Bytes sent.
+    pub(super) bytes: u64,
+    /// Packets thrown away.
+    pub(super) dropped: u64,
+    /// Most bytes of one interval: so many are missing where the last one was not over when the port was asked.
+    pub(super) interval: u64,
+}
+
+/// Sums over its intervals.
+pub(super) fn port_counts(port: &PortRecord) -> PortCounts {
     let readings = || port.samples.iter().map(|sample| &sample.readings);
-    let bytes = readings().filter_map(|found| found.get(port::BYTES)).map(Bytes::get);
+    let bytes = || readings().filter_map(|found| found.get(port::BYTES)).map(Bytes::get);
     let dropped = readings().filter_map(|found| found.get(port::DROPPED));
-    (bytes.fold(0, u64::saturating_add), dropped.fold(0, u64::saturating_add))
+    PortCounts {
+        bytes: bytes().fold(0, u64::saturating_add),
+        dropped: dropped.fold(0, u64::saturating_add),
+        interval: bytes().max().unwrap_or_default(),
+    }
 }
