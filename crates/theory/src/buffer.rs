@@ -155,17 +155,26 @@ fn mean_window(before: Option<f64>, after: Option<f64>) -> Option<f64> {
     (!jumped).then_some(f64::midpoint(before, after))
 }
 
-impl Row {
-    /// The queue by the better witness that there is.
-    fn seen(&self) -> Option<f64> {
-        self.probed_bytes.or(self.queue_bytes)
-    }
+/// By which witness queues are told: one for a whole series. The round trip of the sender's kernel has the queue of its own
+/// host in it, so it does not fill the gaps of probes.
+#[derive(Debug, Clone, Copy)]
+struct Witness {
+    probes: bool,
 }
 
-/// The largest queue that was seen in these intervals: by probes where there were any.
-fn largest_of(rows: &[Row]) -> Option<f64> {
-    let probed = rows.iter().filter_map(|row| row.probed_bytes).max_by(f64::total_cmp);
-    probed.or_else(|| rows.iter().filter_map(|row| row.queue_bytes).max_by(f64::total_cmp))
+impl Witness {
+    fn of(rows: &[Row]) -> Self {
+        Self { probes: rows.iter().any(|row| row.probed_bytes.is_some()) }
+    }
+
+    fn queue(self, row: &Row) -> Option<f64> {
+        if self.probes { row.probed_bytes } else { row.queue_bytes }
+    }
+
+    /// The largest queue that was seen in these intervals.
+    fn largest<'r>(self, rows: impl IntoIterator<Item = &'r Row>) -> Option<f64> {
+        rows.into_iter().filter_map(|row| self.queue(row)).max_by(f64::total_cmp)
+    }
 }
 
 /// A loss with the queue and the load just before it.
@@ -181,8 +190,9 @@ struct Loss {
 #[must_use]
 pub fn study(series: &[Reading], path: &Path) -> Option<Finding> {
     let rows = rows(series, path);
-    let largest = largest_of(&rows)?;
-    let losses: Vec<Loss> = losses(&rows, path).collect();
+    let witness = Witness::of(&rows);
+    let largest = witness.largest(&rows)?;
+    let losses: Vec<Loss> = losses(&rows, path, witness).collect();
     let full: Vec<&Loss> =
         losses.iter().filter(|loss| loss.load >= FULL && loss.queue > STANDING * largest).collect();
     if !full.is_empty() {
@@ -195,7 +205,7 @@ pub fn study(series: &[Reading], path: &Path) -> Option<Finding> {
         });
     }
     // A queue stood at a full line: so much at least fits.
-    let stood = rows.iter().filter(|row| row.load >= FULL).filter_map(Row::seen).max_by(f64::total_cmp);
+    let stood = witness.largest(rows.iter().filter(|row| row.load >= FULL));
     match (stood, losses.is_empty()) {
         (Some(bytes), _) => Some(Finding::LowerBound { bytes, other_losses: losses.len() }),
         (None, true) => Some(Finding::LowerBound { bytes: largest, other_losses: 0 }),
@@ -212,7 +222,7 @@ const REPAIR_ROUND_TRIPS: f64 = 4.0;
 
 /// Every interval in which a repair began. It begins a round trip after the drop, of a packet that had gone through the
 /// full queue: that queue stood up to two of these before.
-fn losses<'r>(rows: &'r [Row], path: &Path) -> impl Iterator<Item = Loss> + 'r {
+fn losses<'r>(rows: &'r [Row], path: &Path, witness: Witness) -> impl Iterator<Item = Loss> + 'r {
     let repair_s = REPAIR_ROUND_TRIPS * path.base_rtt_s;
     let is_short = move |row: &Row| row.reading.span_s < repair_s;
     let repairs = move |row: &Row| row.reading.retransmits > 0 && is_short(row);
@@ -226,7 +236,7 @@ fn losses<'r>(rows: &'r [Row], path: &Path) -> impl Iterator<Item = Loss> + 'r {
         let to = if rows.get(at + 1).is_some_and(is_short) { at + 1 } else { at };
         let load = rows[from..=to].iter().map(|row| row.load).max_by(f64::total_cmp)?;
         // Where the window jumped and nobody told a round trip, no queue was seen.
-        Some(Loss { queue: largest_of(&rows[from..=at]).unwrap_or(0.0), load })
+        Some(Loss { queue: witness.largest(&rows[from..=at]).unwrap_or(0.0), load })
     };
     (0..rows.len()).filter_map(of)
 }

@@ -165,6 +165,24 @@ fn probes_are_believed_before_the_kernels_mean() {
     assert!((bytes / 2e6 - 1.0).abs() < 0.01, "without probes the kernel is all there is: {bytes}");
 }
 
+/// A host that is as fast as the line has its own queue, which its kernel's round trip holds and that of probes from its driver
+/// does not: an interval without probes says nothing then.
+#[test]
+fn the_hosts_own_queue_does_not_fill_the_gaps_of_probes() {
+    let path = Path { others_bps: 0.0, base_rtt_s: 0.05, probe_base_s: Some(0.05), ..path() };
+    let mut series = [Reading {
+        span_s: 0.1,
+        goodput_bps: ALONE,
+        rtt_s: Some(0.110),
+        probe_rtt_s: Some(0.051),
+        ..Reading::default()
+    }; 20];
+    series[7].probe_rtt_s = None;
+    // 1 ms at 10 Gb/s, and not 60 ms.
+    let Some(Finding::LowerBound { bytes, .. }) = study(&series, &path) else { panic!() };
+    assert!((bytes - 1.25e6).abs() < 1.0, "{bytes}");
+}
+
 /// A queue that overflows in slow start: what is acknowledged stands still behind the first gap, though the line is full, and
 /// the probe that met the full queue was sent two round trips before the repair shows.
 #[test]
