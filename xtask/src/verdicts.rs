@@ -1,8 +1,8 @@
 //! `cargo xtask verdicts`: causes that are planted in emulated networks, and what the verdicts call them.
 //!
-//! Each case is a network with a cause and the same network without it (`cases/`). Trials run one after another: two
-//! on a small machine would disturb each other. A trial whose measurement says of itself that it was disturbed (V26)
-//! is repeated, at most twice, and each trial carries the machine's load average.
+//! Each case is a network with a cause and the same network without it (`cases/`). Trials run one after another, or some
+//! at a time (`--jobs`) where they leave a small machine mostly idle. A trial whose measurement says of itself that it was
+//! disturbed (V26) is repeated, at most twice, and each trial carries the machine's load average.
 
 mod case;
 mod cases;
@@ -10,6 +10,8 @@ mod matrix;
 mod trial;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use linerate_sock::clock;
 
@@ -28,28 +30,26 @@ const REPEATS: u32 = 2;
 struct Wish {
     only: Vec<String>,
     seeds: u32,
+    jobs: usize,
     json: Option<PathBuf>,
     program: Option<PathBuf>,
 }
 
 impl Wish {
     fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut wish = Self { only: Vec::new(), seeds: SEEDS, json: None, program: None };
+        let mut wish = Self { only: Vec::new(), seeds: SEEDS, jobs: 1, json: None, program: None };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().cloned().ok_or(format!("{argument} needs a value"));
             match argument.as_str() {
                 "--only" => wish.only = value()?.split(',').map(str::to_owned).collect(),
-                "--seeds" => {
-                    let seeds = value()?;
-                    let number = seeds.parse().ok().filter(|number| *number > 0);
-                    wish.seeds = number.ok_or(format!("--seeds takes a number from 1, got {seeds:?}"))?;
-                }
+                "--seeds" => wish.seeds = number(argument, &value()?)?,
+                "--jobs" => wish.jobs = number(argument, &value()?)? as usize,
                 "--json" => wish.json = Some(value()?.into()),
                 "--program" => wish.program = Some(value()?.into()),
                 other => {
                     return Err(format!(
-                        "takes --only V04,V10, --seeds N, --json FILE and --program FILE, got {other:?}"
+                        "takes --only V04,V10, --seeds N, --jobs N, --json FILE and --program FILE, got {other:?}"
                     ));
                 }
             }
@@ -67,6 +67,15 @@ impl Wish {
         self.only.is_empty() || self.only.iter().any(|rule| rule == case.rule)
     }
 }
+
+/// The number that an option takes.
+fn number(option: &str, value: &str) -> Result<u32, String> {
+    let number = value.parse().ok().filter(|number| *number > 0);
+    number.ok_or(format!("{option} takes a number from 1, got {value:?}"))
+}
+
+/// A trial that is to be run: its row, and its seed.
+type Job<'c> = (usize, &'c Case, bool, u32);
 
 /// Plants every wanted cause, prints the matrix, and fails below the bars.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
@@ -106,30 +115,56 @@ impl Stage {
     }
 
     fn matrix(&self, wish: &Wish) -> Result<Matrix, String> {
-        let mut rows = Vec::new();
+        let (mut rows, mut light, mut heavy) = (Vec::new(), Vec::new(), Vec::new());
         for case in cases::all().filter(|case| wish.wants(case)) {
             for planted in [true, false] {
-                let mut row = Row::new(case, planted);
-                for seed in 1..=if case.random { wish.seeds } else { 1 } {
-                    row.trials.push(self.trial(case, planted, seed));
-                    if self.keeper.stopped() {
-                        return Err("interrupted".to_owned());
-                    }
-                }
-                println!("{}", row.line());
-                row.doubts().for_each(|line| println!("{line}"));
-                rows.push(row);
+                let jobs = if case.alone { &mut heavy } else { &mut light };
+                let seeds = 1..=if case.random { wish.seeds } else { 1 };
+                jobs.extend(seeds.clone().map(|seed| (rows.len(), case, planted, seed)));
+                rows.push((Row::new(case, planted), seeds.count()));
             }
         }
-        Ok(Matrix { rows })
+        let rows = Mutex::new(rows);
+        self.work(&light, wish.jobs, &rows);
+        self.work(&heavy, 1, &rows);
+        if self.keeper.stopped() {
+            return Err("interrupted".to_owned());
+        }
+        let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(Matrix { rows: rows.into_iter().map(|(row, _)| row).collect() })
     }
 
-    fn trial(&self, case: &Case, planted: bool, seed: u32) -> Trial {
+    /// Runs the jobs, so many at a time, and prints each row that is complete.
+    fn work(&self, jobs: &[Job<'_>], at_once: usize, rows: &Mutex<Vec<(Row, usize)>>) {
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for worker in 0..at_once {
+                let next = &next;
+                scope.spawn(move || {
+                    while let Some(&(number, case, planted, seed)) =
+                        jobs.get(next.fetch_add(1, Ordering::Relaxed))
+                        && !self.keeper.stopped()
+                    {
+                        let trial = self.trial(worker, case, planted, seed);
+                        let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+                        let Some((row, wanted)) = rows.get_mut(number) else { continue };
+                        row.trials.push(trial);
+                        if row.trials.len() == *wanted {
+                            println!("{}", row.line());
+                            row.doubts().for_each(|line| println!("{line}"));
+                        }
+                    }
+                });
+            }
+        });
+    }
+
+    fn trial(&self, worker: usize, case: &Case, planted: bool, seed: u32) -> Trial {
         let plant = if planted { &case.planted } else { &case.control };
         let start = clock::now();
         let mut trial = Trial { seed, answer: Err(String::new()), load: load(), repeats: 0, seconds: 0.0 };
         loop {
-            trial.answer = self.run(case, plant, seed);
+            trial.answer = self.run(worker, case, plant, seed);
             let disturbed = trial.answer.as_ref().is_ok_and(|answer| answer.disturbed);
             let wanted = plant.right.contains(&"V26");
             if !disturbed || wanted || trial.repeats == REPEATS {
@@ -169,7 +204,13 @@ mod tests {
         assert!(rules.iter().all(|rule| ["V04", "V13"].contains(rule)) && rules.len() >= 2, "{rules:?}");
         assert_eq!((some.seeds, wish(&[]).unwrap().seeds), (3, SEEDS));
         assert!(wish(&["--only", "V98"]).unwrap_err().contains("V04"));
-        assert!(wish(&["--seeds", "0"]).is_err() && wish(&["--json"]).is_err() && wish(&["fast"]).is_err());
+        assert_eq!((wish(&["--jobs", "3"]).unwrap().jobs, wish(&[]).unwrap().jobs), (3, 1));
+        assert!(
+            wish(&["--seeds", "0"]).is_err()
+                && wish(&["--jobs", "-1"]).is_err()
+                && wish(&["--json"]).is_err()
+                && wish(&["fast"]).is_err()
+        );
     }
 
     /// The quick form: causes that a busy machine does not disturb, one seed.

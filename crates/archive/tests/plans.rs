@@ -44,6 +44,7 @@ fn a_plan_is_listed_and_its_parts_only_when_asked_for() {
         topology: None,
         flows: Vec::new(),
         axes: Vec::new(),
+        method: None,
         search: None,
         points: Vec::new(),
         repeats: 1,

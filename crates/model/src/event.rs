@@ -7,6 +7,7 @@ use crate::caveat::{Caveat, CaveatKind};
 use crate::finding::{Ceiling, Finding};
 use crate::host::HostInfo;
 use crate::inquiry::Inquiry;
+use crate::method::MethodTable;
 use crate::metrics::{Sample, Side};
 use crate::plan_run::{PlanJudgement, PlanPlace, PlanStart, PointSummary, SearchEnd, TrialEnd};
 use crate::port::PortSample;
@@ -192,6 +193,8 @@ pub enum Body {
     SearchEnded(SearchEnd),
     /// What the trials of a point amount to.
     PointSummed(PointSummary),
+    /// What a plan amounts to in the terms of its method.
+    MethodTable(MethodTable),
     /// An assertion of a plan was judged.
     Judged(PlanJudgement),
     /// A result is weakened.

@@ -12,6 +12,7 @@ mod event;
 mod finding;
 mod host;
 mod inquiry;
+mod method;
 pub mod metrics;
 mod plan_run;
 mod port;
@@ -29,6 +30,7 @@ pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Out
 pub use finding::{Cause, Ceiling, Confidence, Finding};
 pub use host::{HostInfo, LinkInfo, LinkKind};
 pub use inquiry::Inquiry;
+pub use method::{MethodCell, MethodColumn, MethodRow, MethodTable};
 pub use metrics::{CATALOGUE, Readings, Sample, Side, Value};
 pub use plan_run::{
     PlanAxis, PlanFile, PlanFlow, PlanHost, PlanJudgement, PlanPlace, PlanPoint, PlanRecord, PlanStart,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::caveat::Caveat;
 use crate::event::{Body, Event, Outcome, World};
+use crate::method::MethodTable;
 use crate::spec::Direction;
 
 /// The beginning of a plan.
@@ -45,6 +46,9 @@ pub struct PlanStart {
     pub flows: Vec<PlanFlow>,
     /// What is swept; the last axis varies fastest.
     pub axes: Vec<PlanAxis>,
+    /// The method that it follows, by its name in plans; absent when it follows none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
     /// What is searched at every point, as the claim that must hold; absent when nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
@@ -303,6 +307,8 @@ pub struct PlanRecord {
     pub found: Vec<SearchEnd>,
     /// What the points come to.
     pub summaries: Vec<PointSummary>,
+    /// What they come to in the terms of the plan's method.
+    pub tables: Vec<MethodTable>,
     /// What became of the assertions.
     pub judgements: Vec<PlanJudgement>,
     /// What weakens all of it.
@@ -342,12 +348,13 @@ impl PlanRecord {
             Body::PlanResumed => {
                 self.resumed += 1;
                 // What was summed up is not the last word any more.
-                (self.summaries, self.judgements) = (Vec::new(), Vec::new());
+                (self.summaries, self.judgements, self.tables) = (Vec::new(), Vec::new(), Vec::new());
                 (self.outcome, self.reason) = (None, None);
             }
             Body::TrialEnded(trial) => self.trials.push(trial.clone()),
             Body::SearchEnded(found) => self.found.push(found.clone()),
             Body::PointSummed(summary) => self.summaries.push(summary.clone()),
+            Body::MethodTable(table) => self.tables.push(table.clone()),
             Body::Judged(judgement) => self.judgements.push(judgement.clone()),
             Body::Caveat { flow: None, caveat } => self.caveats.push(caveat.clone()),
             Body::RunEnded { outcome, reason } => {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use linerate_document::{Content, Mistakes, Place, Table, Value, hint};
 
 use crate::kind::{Kind, Setting};
+use crate::method::METHODS;
 
 /// One key of a table.
 #[derive(Debug)]
@@ -39,6 +40,12 @@ const VALUES: &str = r#"{"type":"array","items":{"type":["string","number","bool
 pub(crate) const HEAD: &[Key] = &[
     key("name", Kind::Name, "the file's name", "Name of the plan."),
     key("about", Kind::Text, "nothing", "What it is for, in one line."),
+    key(
+        "method",
+        Kind::Choice(METHODS),
+        "none",
+        "The method that the plan follows: its results are also told in that method's terms.",
+    ),
     key(
         "include",
         Kind::Texts,

@@ -60,6 +60,7 @@ impl Plan {
                 })
                 .collect(),
             axes: self.axes.iter().map(told_axis).collect(),
+            method: self.method.map(|method| method.name().to_owned()),
             search: self.search.as_ref().map(|search| search.text.clone()),
             points: (0..self.grid.len()).map(point).collect::<Result<_, _>>()?,
             repeats: self.least_repeats(),

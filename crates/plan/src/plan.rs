@@ -8,6 +8,7 @@ use crate::assertion::Assertion;
 use crate::axis::Axis;
 use crate::error::Source;
 use crate::kind::Setting;
+use crate::method::Method;
 use crate::search::Search;
 use crate::sweep::Grid;
 
@@ -18,6 +19,8 @@ pub struct Plan {
     pub name: String,
     /// What it is for, one line.
     pub about: String,
+    /// The method that it follows, which says in its own terms what the points amount to.
+    pub method: Option<Method>,
     /// What else the file says of itself, as the tester's name or the device.
     pub notes: BTreeMap<String, String>,
     /// The files that it was read from, the plan itself first.

@@ -15,6 +15,7 @@ use crate::include::{self, Surroundings};
 use crate::keys::{Fields, HEAD, HOST, LAB, SETTINGS, TABLES};
 use crate::kind::Setting;
 use crate::knobs::knob;
+use crate::method::Method;
 use crate::plan::{Host, Lab, Order, Plan};
 use crate::sweep::Grid;
 
@@ -70,6 +71,7 @@ impl<'r> Reader<'r> {
                 _ => None,
             },
             most_repeats: head.whole("most_repeats").unwrap_or(30) as u32,
+            method: head.text("method").as_deref().and_then(Method::named),
             order: match head.text("order").as_deref() {
                 Some("sequential") => Order::Sequential,
                 Some("shuffled") => Order::Shuffled,

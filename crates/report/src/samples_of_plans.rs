@@ -48,6 +48,7 @@ fn start(name: &str, axes: Vec<PlanAxis>, hosts: &[&str], flows: Vec<PlanFlow>) 
         topology: Some("long-line".into()),
         flows,
         axes,
+        method: None,
         search: None,
         points: points.map(|(number, values)| PlanPoint { id: id(number), values }).collect(),
         repeats: 7,

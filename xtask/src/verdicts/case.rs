@@ -22,6 +22,8 @@ pub(super) struct Case {
     pub(super) control: Plant,
     /// Whether chance decides something (loss, jitter, marks, ports, the machine's own load): then there are several seeds.
     pub(super) random: bool,
+    /// Whether it keeps a small machine busy, so that nothing else may be measured beside it.
+    pub(super) alone: bool,
     /// Where the name is looked for.
     pub(super) look: Look,
 }
@@ -77,6 +79,7 @@ pub(super) const PAIR: Case = Case {
     planted: PLAIN,
     control: PLAIN,
     random: false,
+    alone: false,
     look: Look::Verdict,
 };
 

@@ -46,12 +46,14 @@ pub(super) struct Answer {
 struct Lab<'a> {
     stage: &'a Stage,
     name: String,
+    /// Of its state and archive: those who work at the same time do not share one.
+    folder: PathBuf,
 }
 
 impl Stage {
     /// Plants, measures, and takes everything away.
-    pub(super) fn run(&self, case: &Case, plant: &Plant, seed: u32) -> Result<Answer, String> {
-        let lab = Lab::up(self, case, plant, seed)?;
+    pub(super) fn run(&self, worker: usize, case: &Case, plant: &Plant, seed: u32) -> Result<Answer, String> {
+        let lab = Lab::up(self, worker, case, plant, seed)?;
         let by = plant.deeds.iter().find_map(|deed| match deed {
             Deed::Serve(by) => Some(*by),
             _ => None,
@@ -78,9 +80,11 @@ impl Stage {
 }
 
 impl<'a> Lab<'a> {
-    fn up(stage: &'a Stage, case: &Case, plant: &Plant, seed: u32) -> Result<Self, String> {
+    fn up(stage: &'a Stage, worker: usize, case: &Case, plant: &Plant, seed: u32) -> Result<Self, String> {
+        let folder = stage.folder.join(worker.to_string());
+        std::fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
         // The guard exists before the lab: a failure half-way removes what is there.
-        let lab = Self { stage, name: format!("verdicts-{}", std::process::id()) };
+        let lab = Self { stage, name: format!("verdicts-{}-{worker}", std::process::id()), folder };
         let seed = format!("seed={seed}");
         let mut words = vec!["up", case.topology, "--name", &lab.name, "--json"];
         for change in case.set.iter().chain(plant.set).copied().chain([seed.as_str()]) {
@@ -92,7 +96,7 @@ impl<'a> Lab<'a> {
 
     /// `linerate lab` with arguments, on this lab's state.
     fn lab(&self, words: &[&str]) -> Vec<String> {
-        let own = |key: &str, file: &str| format!("{key}={}", self.stage.folder.join(file).display());
+        let own = |key: &str, file: &str| format!("{key}={}", self.folder.join(file).display());
         // `env` becomes the command it starts.
         let head = ["env".to_owned(), own("LINERATE_RUN", "run"), own("LINERATE_ARCHIVE", "archive.sqlite")];
         let program = [self.stage.linerate.display().to_string(), "lab".to_owned()];

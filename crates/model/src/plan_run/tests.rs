@@ -33,6 +33,7 @@ fn start() -> PlanStart {
                 values: vec![value("5", Some(5.0))],
             },
         ],
+        method: None,
         search: None,
         points: vec![PlanPoint { id: "00000000000000ff".to_owned(), values: vec![1, 0] }],
         repeats: 1,

@@ -36,6 +36,7 @@ fn plan(order: &str, rates: [&[f64]; 4]) -> PlanRecord {
         topology: None,
         flows: Vec::new(),
         axes: vec![axis("window", ["64K", "1M"]), axis("streams", ["1", "5"])],
+        method: None,
         search: None,
         points: POINTS.iter().map(point).collect(),
         repeats: 6,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::{
-    Caveat, Outcome, PlanJudgement, PlanRecord, PlanStart, PointSummary, SearchEnd, TrialEnd,
+    Caveat, MethodTable, Outcome, PlanJudgement, PlanRecord, PlanStart, PointSummary, SearchEnd, TrialEnd,
 };
 use serde::Serialize;
 
@@ -31,6 +31,9 @@ pub struct PlanDocument {
     pub plan: Option<PlanStart>,
     /// The points, in the order of the plan, with what their trials amount to.
     pub points: Vec<PointSection>,
+    /// What they amount to in the terms of the plan's method.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<MethodTable>,
     /// Every assertion at every point, flow and direction that it is about.
     pub assertions: Vec<PlanJudgement>,
     /// Every trial, in the order of time, with its runs in the archive.
@@ -102,6 +105,7 @@ pub fn document(record: &PlanRecord) -> PlanDocument {
         resumed: record.resumed,
         plan: record.start.clone(),
         points: points.collect(),
+        tables: record.tables.clone(),
         assertions: record.judgements.clone(),
         trials: record.trials.clone(),
         caveats: record.caveats.clone(),

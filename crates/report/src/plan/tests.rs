@@ -40,6 +40,7 @@ fn start() -> PlanStart {
         topology: Some("gigabit-switch-4".to_owned()),
         flows: vec![flow("ab", "a", "b"), flow("cd", "c", "d")],
         axes: vec![axis("mss", &[1460.0, 8960.0])],
+        method: None,
         search: None,
         points: vec![point("000000000000000a", &[0]), point("000000000000000b", &[1])],
         repeats: 2,

@@ -10,6 +10,7 @@ pub(super) const CASES: &[Case] = &[
         name: "a link that is stated ten times too slow",
         planted: PLAIN.args(&["--link", "100M"]).right(&["V00"]),
         control: PLAIN.args(&["--link", "1G"]).right(&["V02"]),
+        alone: true,
         ..PAIR
     },
     Case {

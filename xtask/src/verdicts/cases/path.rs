@@ -137,6 +137,7 @@ pub(super) const CASES: &[Case] = &[
         planted: PLAIN.set(&["link.b.jitter=10ms"]).args(&["-t", "2.5"]).right(&["V12"]),
         control: PLAIN.args(&["-t", "3", "-O", "1"]).right(&["V02"]),
         random: true,
+        alone: true,
         ..PAIR
     },
     Case {
@@ -151,6 +152,7 @@ pub(super) const CASES: &[Case] = &[
             .right(&["V11"]),
         control: PLAIN.right(&["V02"]),
         random: true,
+        alone: true,
         ..PAIR
     },
 ];

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use linerate_archive::Store;
 use linerate_control::{Coordinator, HostRef, PlanLog, Rig, Trouble as HostTrouble};
-use linerate_model::{Body, Caveat, CaveatKind, Outcome, PlanRecord, RunRecord, TrialEnd, World};
-use linerate_plan::{Conductor, Figures, Opening, Point, Task, TrialFigures, counts, judgements};
+use linerate_model::{
+    Body, Caveat, CaveatKind, MethodTable, Outcome, PlanRecord, RunRecord, TrialEnd, World,
+};
+use linerate_plan::{Conductor, Figures, Opening, Point, Task, TrialFigures, counts, judgements, tables};
 use linerate_sock::clock;
 use linerate_units::Span;
 
@@ -38,6 +40,7 @@ enum Place {
 
 /// A plan under way.
 pub(super) struct Drive<'a> {
+    args: &'a RunArgs,
     pub(super) prepared: &'a Prepared,
     pub(super) signals: &'a Signals,
     pub(super) sinks: &'a Sinks,
@@ -61,6 +64,7 @@ pub(super) fn drive(args: &RunArgs, prepared: &Prepared, signals: &Signals) -> R
     let _claim = Claim::lay(&record.run)?;
     let sinks = Sinks::open(args);
     let mut drive = Drive {
+        args,
         prepared,
         signals,
         sinks: &sinks,
@@ -181,6 +185,9 @@ impl Drive<'_> {
             false => judgements(&self.prepared.plan, &summaries, &self.prepared.others),
         };
         summaries.into_iter().for_each(|summary| log.note(Body::PointSummed(summary)));
+        for table in self.tables(log.record()) {
+            log.note(Body::MethodTable(table));
+        }
         judged.into_iter().for_each(|judgement| log.note(Body::Judged(judgement)));
         let (outcome, reason) = match (stopped, trouble, missing) {
             (true, ..) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
@@ -190,6 +197,13 @@ impl Drive<'_> {
         };
         log.note(Body::RunEnded { outcome, reason });
         Ok(())
+    }
+
+    /// What all of it comes to in the terms of the plan's method.
+    fn tables(&self, record: &PlanRecord) -> Vec<MethodTable> {
+        let archive = super::super::archived::archive(&self.args.archive).ok();
+        let find = |run: &str| Some(RunRecord::fold(&archive.as_ref()?.events(run).ok()?));
+        tables(&self.prepared.plan, record, &find)
     }
 
     fn is_stopped(&self) -> bool {

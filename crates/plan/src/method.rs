@@ -1,0 +1,74 @@
+//! Methods that plans follow, and what their points amount to in the terms of each.
+
+use linerate_model::{MethodTable, PlanRecord, RunRecord};
+
+use crate::plan::Plan;
+
+/// A method with terms of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// TCP throughput testing: RFC 6349.
+    Rfc6349,
+    /// Benchmarking of devices: RFC 2544.
+    Rfc2544,
+    /// The buffer of a bottleneck, from its round-trip times and drops.
+    SwitchBuffer,
+    /// Throughput against the window, beside what window and round trip allow.
+    Window,
+    /// Throughput and latency against the size of a block or a message.
+    BlockSize,
+}
+
+/// The names of all methods, as plans write them.
+pub(crate) const METHODS: &[&str] = &["rfc6349", "rfc2544", "switch-buffer", "window", "block-size"];
+
+impl Method {
+    /// All of them, in the order of [`METHODS`].
+    const ALL: [Self; 5] = [Self::Rfc6349, Self::Rfc2544, Self::SwitchBuffer, Self::Window, Self::BlockSize];
+
+    /// Its name in a plan.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rfc6349 => "rfc6349",
+            Self::Rfc2544 => "rfc2544",
+            Self::SwitchBuffer => "switch-buffer",
+            Self::Window => "window",
+            Self::BlockSize => "block-size",
+        }
+    }
+
+    /// The method of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.name() == name)
+    }
+}
+
+/// What a plan amounts to in the terms of its method: nothing where it follows none.
+///
+/// `record` has the summaries of all points already, `runs` finds a run of a trial by its name.
+#[must_use]
+pub fn tables(
+    plan: &Plan,
+    _record: &PlanRecord,
+    _runs: &dyn Fn(&str) -> Option<RunRecord>,
+) -> Vec<MethodTable> {
+    match plan.method {
+        None
+        | Some(
+            Method::Rfc6349 | Method::Rfc2544 | Method::SwitchBuffer | Method::Window | Method::BlockSize,
+        ) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_is_found_by_the_name_that_plans_write() {
+        assert_eq!(Method::ALL.map(Method::name), METHODS);
+        assert!(METHODS.iter().all(|name| Method::named(name).is_some_and(|found| found.name() == *name)));
+        assert_eq!(Method::named("rfc9999"), None);
+    }
+}
