@@ -238,7 +238,8 @@ impl Bench {
                 assert_eq!(all.len(), 1, "{quantity} at {point}");
                 all[0]
             };
-            assert_eq!(list(&summary("goodput")["values"]).len(), REPEATS, "{point}");
+            // A rate is absent where a busy machine stood still for so short a time; what arrived is not.
+            assert_eq!(list(&summary("delivered")["values"]).len(), REPEATS, "{point}");
             let segments = list(&summary("segment")["values"]);
             let expected = (mtu - HEADERS) as f64;
             let is_expected = |value: &Value| value.as_f64() == Some(expected);

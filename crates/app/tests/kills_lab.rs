@@ -12,9 +12,7 @@ use std::time::Duration;
 
 use linerate_sock::clock;
 use serde_json::Value;
-use support::{
-    Done, Folder, Lot, PATIENCE, Process, files_below, kill, linerate, pause, wish, world,
-};
+use support::{Done, Folder, Lot, PATIENCE, Process, files_below, kill, linerate, pause, wish, world};
 
 /// Settings of hosts, and a key for which the network is made anew.
 const PLAN: &str = "name = \"lab-kills\"\npause = 0\n\
@@ -161,7 +159,7 @@ impl Bench {
                 list(&all[0]["values"]).iter().filter_map(Value::as_f64).collect::<Vec<_>>()
             };
             // Less the headers of IPv4 and TCP with timestamps.
-            assert_eq!((of("segment"), of("goodput").len()), (vec![mtu - 52.0], 1), "{point}");
+            assert_eq!((of("segment"), of("delivered").len()), (vec![mtu - 52.0], 1), "{point}");
         }
     }
 }

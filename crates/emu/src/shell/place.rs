@@ -161,7 +161,9 @@ impl LabHandle {
         self.folder().join(NAMES)
     }
 
-    pub(super) fn folder(&self) -> PathBuf {
+    /// Its folder, which goes with it and all that is in it.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
         folder_of(&self.run_dir, &self.name)
     }
 
