@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use linerate_sock::clock;
 use serde_json::Value;
-use support::{Done, Lot, PATIENCE, Process, Rigged, eventually, kill, pause, wish};
+use support::{Done, Lot, PATIENCE, Process, Rigged, elements, eventually, kill, pause, wish};
 
 /// Every point sets both hosts: an offload, buffers and a discipline hold in all of them, the MTU differs.
 const PLAN: &str = "name = \"kills\"\npause = 0\nrepeats = 2\n\
@@ -91,10 +91,6 @@ impl Undisturbed {
     }
 }
 
-fn list(of: &Value) -> &[Value] {
-    of.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
 /// Two hosts with agents, an archive, and what both were before.
 struct Bench {
     rigged: Rigged,
@@ -129,7 +125,7 @@ impl Bench {
     fn plans(&self) -> usize {
         let done = self.done(&["history", "--json"]);
         assert_eq!(done.code, Some(0), "{done:?}");
-        list(&done.json()["runs"]).len()
+        elements(&done.json()["runs"]).len()
     }
 
     /// The plan begins, or goes on where there is one.
@@ -229,24 +225,24 @@ impl Bench {
         assert_eq!(self.plans(), 1);
         let document = self.done(&["show", "--json"]).json();
         assert_eq!(document["outcome"], "completed", "{document}");
-        let points = list(&document["points"]);
+        let points = elements(&document["points"]);
         assert_eq!(points.len(), MTUS.len(), "{document}");
         for (point, mtu) in points.iter().zip(MTUS) {
             let summary = |quantity: &str| {
                 let all: Vec<&Value> =
-                    list(&point["summaries"]).iter().filter(|one| one["quantity"] == quantity).collect();
+                    elements(&point["summaries"]).iter().filter(|one| one["quantity"] == quantity).collect();
                 assert_eq!(all.len(), 1, "{quantity} at {point}");
                 all[0]
             };
             // A rate is absent where a busy machine stood still for so short a time; what arrived is not.
-            assert_eq!(list(&summary("delivered")["values"]).len(), REPEATS, "{point}");
-            let segments = list(&summary("segment")["values"]);
+            assert_eq!(elements(&summary("delivered")["values"]).len(), REPEATS, "{point}");
+            let segments = elements(&summary("segment")["values"]);
             let expected = (mtu - HEADERS) as f64;
             let is_expected = |value: &Value| value.as_f64() == Some(expected);
             assert!(segments.len() == REPEATS && segments.iter().all(is_expected), "MTU {mtu}: {point}");
         }
-        let trials = list(&document["trials"]);
-        let whole = |trial: &&Value| list(&trial["runs"]).iter().all(|run| run["outcome"] == "completed");
+        let trials = elements(&document["trials"]);
+        let whole = |trial: &&Value| elements(&trial["runs"]).iter().all(|run| run["outcome"] == "completed");
         let places: Vec<String> = trials
             .iter()
             .filter(whole)
@@ -256,13 +252,13 @@ impl Bench {
         assert_eq!((places.len(), each.len()), (6, 6), "{places:?}");
         let runs: Vec<&str> = trials
             .iter()
-            .flat_map(|trial| list(&trial["runs"]))
+            .flat_map(|trial| elements(&trial["runs"]))
             .map(|run| run["run"].as_str().unwrap())
             .collect();
         assert_eq!(runs.iter().collect::<BTreeSet<_>>().len(), runs.len(), "{runs:?}");
         let archived = self.done(&["history", "--all", "--json"]).json();
         let archived: BTreeSet<&str> =
-            list(&archived["runs"]).iter().filter_map(|run| run["id"].as_str()).collect();
+            elements(&archived["runs"]).iter().filter_map(|run| run["id"].as_str()).collect();
         assert!(runs.iter().all(|run| archived.contains(run)), "{runs:?} in {archived:?}");
     }
 }

@@ -7,12 +7,11 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 use std::time::Duration;
 
 use linerate_sock::clock;
 use serde_json::Value;
-use support::{Done, Folder, Lot, PATIENCE, Process, files_below, kill, linerate, pause, wish, world};
+use support::{Bench, Lot, PATIENCE, Process, elements, files_below, kill, pause, wish, world};
 
 /// Settings of hosts, and a key for which the network is made anew.
 const PLAN: &str = "name = \"lab-kills\"\npause = 0\n\
@@ -35,40 +34,16 @@ const VICTIMS: [&[&str]; 6] = [
     &["coordinator", "switch", "agent"],
 ];
 
-/// A plan in a folder that also has the archive and what labs keep.
-struct Bench {
-    folder: Folder,
-}
-
 impl Bench {
-    fn new() -> Self {
-        let folder = Folder::new();
-        std::fs::write(folder.file("plan.toml"), PLAN).unwrap();
-        Self { folder }
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = linerate();
-        command.env("LINERATE_ARCHIVE", self.folder.file("archive.sqlite"));
-        command.env("LINERATE_RUN", self.folder.file("run")).args(args);
-        command
-    }
-
-    fn done(&self, args: &[&str]) -> Done {
-        Process::start(self.command(args)).finish(PATIENCE)
-    }
-
     fn plans(&self) -> usize {
         let done = self.done(&["history", "--json"]);
         assert_eq!(done.code, Some(0), "{done:?}");
-        list(&done.json()["runs"]).len()
+        elements(&done.json()["runs"]).len()
     }
 
     fn begin_or_go_on(&self) -> Process {
-        let plan = self.folder.file("plan.toml");
-        let resume = (self.plans() > 0).then_some("--resume");
-        let args: Vec<&str> = ["run", &plan, "--world", "lab", "--json"].into_iter().chain(resume).collect();
-        Process::start(self.command(&args))
+        let resume: &[&str] = if self.plans() > 0 { &["--resume"] } else { &[] };
+        Process::start(self.run_command(&[&["--json"], resume].concat()))
     }
 
     /// The processes that were started with this bench's folder, by their command lines.
@@ -145,18 +120,18 @@ impl Bench {
 
     fn is_whole(&self) {
         assert_eq!(self.plans(), 1);
-        let document = self.done(&["show", "--json"]).json();
+        let document = self.shown();
         assert_eq!(document["outcome"], "completed", "{document}");
-        let points = list(&document["points"]);
+        let points = elements(&document["points"]);
         assert_eq!(points.len(), POINTS, "{document}");
         for point in points {
-            let axis = list(&point["values"]).iter().find(|value| value["axis"] == "mtu").unwrap();
+            let axis = elements(&point["values"]).iter().find(|value| value["axis"] == "mtu").unwrap();
             let mtu: f64 = axis["label"].as_str().unwrap().parse().unwrap();
             let of = |quantity: &str| {
                 let all: Vec<&Value> =
-                    list(&point["summaries"]).iter().filter(|one| one["quantity"] == quantity).collect();
+                    elements(&point["summaries"]).iter().filter(|one| one["quantity"] == quantity).collect();
                 assert_eq!(all.len(), 1, "{quantity} at {point}");
-                list(&all[0]["values"]).iter().filter_map(Value::as_f64).collect::<Vec<_>>()
+                elements(&all[0]["values"]).iter().filter_map(Value::as_f64).collect::<Vec<_>>()
             };
             // Less the headers of IPv4 and TCP with timestamps.
             assert_eq!((of("segment"), of("delivered").len()), (vec![mtu - 52.0], 1), "{point}");
@@ -164,27 +139,17 @@ impl Bench {
     }
 }
 
-impl Drop for Bench {
-    fn drop(&mut self) {
-        let _ = self.command(&["lab", "down", "--all"]).output();
-    }
-}
-
-fn list(of: &Value) -> &[Value] {
-    of.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn whoever_is_killed_and_whenever_nothing_is_left_of_the_network_and_the_plan_goes_on() {
-    let sample = Bench::new();
+    let sample = Bench::new(PLAN);
     let undisturbed = sample.begin_or_go_on().finish(PATIENCE);
     assert_eq!(undisturbed.code, Some(0), "{undisturbed:?}");
     sample.is_whole();
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     for seed in wish(6) {
         let mut lot = Lot::new(seed);
-        let bench = Bench::new();
+        let bench = Bench::new(PLAN);
         for _ in 0..MOST_KILLS {
             let (victims, time) = (lot.of(&VICTIMS), lot.time(undisturbed.took.mul_f64(1.05)));
             eprintln!("seed {seed}: {} after {time:.0?}", victims.join(" "));

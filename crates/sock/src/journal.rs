@@ -182,11 +182,25 @@ mod tests {
     fn the_lock_of_a_removed_file_holds_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let old = Lock::take(&path).unwrap().unwrap();
-        fs::remove_file(&path).unwrap();
-        let new = Lock::take(&path).unwrap().unwrap();
-        drop(old);
-        assert!(is_taken(&path), "the old lock is not the new one");
-        drop(new);
+        for round in 0..20 {
+            let old = Lock::take(&path).unwrap().unwrap();
+            std::thread::scope(|scope| {
+                // It has the file open, in most rounds, when that is removed, and gets the lock of what is no file.
+                let next = scope.spawn(|| {
+                    loop {
+                        if let Some(lock) = Lock::take(&path).unwrap() {
+                            return lock;
+                        }
+                    }
+                });
+                clock::sleep_until(clock::now() + Duration::from_millis(3));
+                fs::remove_file(&path).unwrap();
+                drop(old);
+                let new = next.join().unwrap();
+                assert!(is_taken(&path), "round {round}");
+                fs::remove_file(&path).unwrap();
+                drop(new);
+            });
+        }
     }
 }

@@ -105,8 +105,12 @@ impl LabWorld {
                 .map(|(lab, status, tie)| (lab, status, Some(tie))),
         };
         let (handle, status, tie) = started.map_err(|trouble| {
-            // A switch that was killed while it made the network has left a part of it.
+            // A switch that was killed while it made the network has left a part of it, and an empty file of complaints.
             let _ = self.place.sweep();
+            let lab = self.place.lab(self.name.clone());
+            if std::fs::metadata(lab.log()).is_ok_and(|about| about.len() == 0) {
+                lab.forget();
+            }
             Trouble::failed(trouble.into_text())
         })?;
         Ok(Up { agents: Vec::new(), lab: lab.clone(), handle, status, secret, token, tie })
