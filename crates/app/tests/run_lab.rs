@@ -1,5 +1,5 @@
 //! `linerate run --world lab`: an emulated network is brought up for a plan, and nothing is left of it.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
+#![expect(clippy::panic, reason = "a test that cannot be prepared fails")]
 
 mod support;
 
