@@ -3,7 +3,8 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::{
-    Draft, any_core_is_full, confidence, hosts_have_room, impossible, rate_was_asked_for, windows_are_open,
+    Draft, any_core_is_full, confidence, congestion, hosts_have_room, impossible, rate_was_asked_for,
+    windows_are_open,
 };
 use crate::ethernet::StandardRate;
 use crate::evidence::{Evidence, Transport};
@@ -87,7 +88,11 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
     // Without a link to compare with, a queue and hosts at ease show that the rate is a link's and no coincidence.
     let coincidence =
         known.is_none() && !(queue_was_seen(evidence) && hosts_have_room(evidence, BUSY_THREAD));
-    if !slower || !undisturbed || coincidence {
+    // Losses without a queue that hold a flow as far down as the loss laws say are no full link.
+    let lossy = evidence.tcp.retransmits.is_some_and(|count| count > 0.0)
+        && !queue_was_seen(evidence)
+        && congestion::follows_the_law(evidence);
+    if !slower || !undisturbed || coincidence || lossy {
         return None;
     }
     let ceiling = ladder::link_goodput_bps(evidence, found.bps)?;
@@ -141,6 +146,22 @@ mod tests {
         evidence.outcome.goodput_bps = Some(rate);
         evidence.outcome.intervals_bps = vec![rate; 90];
         evidence
+    }
+
+    #[test]
+    fn losses_without_a_queue_that_happen_to_leave_the_rate_of_a_link_are_no_link() {
+        let mut evidence = at(9.41e6);
+        evidence.outcome.intervals_bps = vec![9.41e6; 30];
+        assert_eq!(rule(&evidence).map(|finding| finding.rule).as_deref(), Some("V02"));
+        (evidence.rtt.loaded_p50_s, evidence.rtt.mean_s) = (Some(0.02), Some(0.02));
+        (evidence.rtt.min_s, evidence.rtt.idle_p50_s) = (Some(0.02), Some(0.02));
+        evidence.tcp.congestion = Some("reno".to_owned());
+        // Mathis: 1448 x 8 / 0.02 x sqrt(1.5 / p) is 9.4 Mb/s at p = 0.0057.
+        let sent = 8125.0;
+        (evidence.tcp.segments_sent, evidence.tcp.retransmits) = (Some(sent), Some(0.0057 * sent));
+        assert_eq!(rule(&evidence), None);
+        evidence.rtt.loaded_p50_s = Some(0.08);
+        assert!(rule(&evidence).is_some(), "a queue was seen");
     }
 
     #[test]

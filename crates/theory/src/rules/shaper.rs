@@ -58,7 +58,11 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
     let constant = evidence.is_constant(if certain { UNEVEN } else { CONSTANT }) == Some(true)
         || (evidence.queue_stands() && evidence.is_constant_by_sixths(CONSTANT) == Some(true));
     // Reads excuse what a slow flow varies; a share of a line that others use too varies over longer times.
-    let steady = standard(evidence).is_some() || evidence.is_constant_by_sixths(UNEVEN) != Some(false);
+    // So does a share whose losses are the path's, over as many reads as it takes to see it.
+    let lossless = evidence.loss().is_none_or(|loss| loss <= 0.0);
+    let steady = standard(evidence).is_some()
+        || (evidence.is_constant_by_sixths(UNEVEN) != Some(false)
+            && (lossless || evidence.is_surely_constant(CONSTANT) == Some(true)));
     let queued = link_full::queue_was_seen(evidence);
     let little_loss = evidence.loss().is_none_or(|loss| loss <= OVERFLOW);
     let at_ease = hosts_have_room(evidence, BUSY_THREAD);
@@ -141,6 +145,21 @@ mod tests {
         evidence.outcome.intervals_bps = [vec![13e6; 30], vec![16e6; 30], vec![14e6; 30]].concat();
         assert_eq!(evidence.is_constant(CONSTANT), Some(true), "a read of 64 KiB excuses it");
         assert_eq!(rule(&evidence), None);
+    }
+
+    #[test]
+    fn a_share_that_loses_packets_must_be_constant_over_many_reads() {
+        // 17 Mb/s for three seconds beside others: whole reads of 64 KiB hide that it sways by a sixth.
+        let mut evidence = shaped(17e6);
+        evidence.outcome.interval_s = Some(0.1);
+        evidence.outcome.intervals_bps = (0..30).map(|i| if i % 10 < 5 { 15.5e6 } else { 17.5e6 }).collect();
+        evidence.tcp.retransmits = Some(4.0);
+        assert!(!holds(&evidence));
+        evidence.tcp.retransmits = Some(0.0);
+        assert!(holds(&evidence), "nothing was lost");
+        evidence.tcp.retransmits = Some(4.0);
+        evidence.outcome.intervals_bps = vec![17e6; 80];
+        assert!(holds(&evidence), "it is constant for long");
     }
 
     #[test]
