@@ -6,7 +6,8 @@ use std::process::Command;
 
 use linerate_sock::netns;
 
-use super::{eventually, linerate, unique};
+use super::net::{exec, ip};
+use super::{eventually, unique};
 
 /// The namespace; removed on drop. Any port is free there, and its counters count nobody else's packets.
 pub(crate) struct Island {
@@ -24,17 +25,9 @@ impl Island {
         island
     }
 
-    /// A program there, with the environment that [`linerate`] has. It is the child itself: signals reach it.
+    /// A program there. It is the child itself: signals reach it.
     pub(crate) fn exec(&self, program: &str, args: &[&str]) -> Command {
-        let mut command = Command::new("ip");
-        for (name, value) in linerate().get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        command.args(["netns", "exec", &self.name, program]).args(args);
-        command
+        exec(&self.name, program, args)
     }
 
     /// Runs `work` there. Sockets and threads that it makes stay there.
@@ -69,9 +62,4 @@ fn listens(port: u16) -> bool {
             here && state == LISTEN && found == format!("{port:04X}")
         })
     })
-}
-
-fn ip(args: &[&str]) {
-    let output = Command::new("ip").args(args).output().unwrap();
-    assert!(output.status.success(), "ip {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
