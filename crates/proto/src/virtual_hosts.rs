@@ -11,8 +11,7 @@ use linerate_model::{Side, SideSettings};
 use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, Input, Link, LinkOptions, Opened, Output, Reason, StandIn, Stop,
-    Transport,
+    Cpu, FlowCounts, FlowId, FlowTask, Input, Link, LinkOptions, Opened, Output, Reason, StandIn, Transport,
 };
 use engine::Flow;
 use wire::{Wire, address, opened};
