@@ -1,8 +1,9 @@
 //! `cargo xtask bench`: linerate beside the installed peers, interleaved, and its lab beside theory, on this machine, in
 //! this hour.
 //!
-//! A comparison is a number of pairs, ours and theirs in turn, so that a drift of the machine meets both. Every figure
-//! is a median with its extremes; a ratio is the median over the pairs, not the ratio of medians. Whether a bar is
+//! A comparison is a number of pairs, ours and theirs in turn, so that a drift of the machine meets both; who is first
+//! changes from pair to pair. Every figure is a median with its extremes; a ratio is the median over the pairs, not the
+//! ratio of medians. With enough pairs it has an interval, and only a difference outside of it is one. Whether a bar is
 //! reached is printed and does not change the exit code, since noise may decide it.
 
 mod alone;
@@ -11,11 +12,13 @@ mod figure;
 mod lab;
 mod machine;
 mod page;
+mod pairs;
 mod place;
 mod report;
 mod sampling;
 mod spread;
 mod tools;
+mod watching;
 
 pub(crate) use tools::listening_port;
 
@@ -94,9 +97,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let wanted_alone = alone::ALONE.iter().filter(|alone| wish.wants(alone.name));
     let wanted_trials = lab::TRIALS.iter().filter(|trial| trial.names().any(|name| wish.wants(name)));
     let wanted_page = page::NAMES.iter().any(|name| wish.wants(name)).then_some("report");
+    let watching = watching::NAMES.iter().any(|name| wish.wants(name)).then_some(watching::NAMES[0]);
     let outcomes = wanted_duels
         .map(|duel| (duel.name, duel.run(&bench)))
         .chain(wanted_alone.map(|alone| (alone.name, alone.run(&bench))))
+        .chain(watching.map(|name| (name, watching::run(&bench))))
         .chain(wanted_trials.map(|trial| (trial.name(), trial.run(&bench))))
         .chain(wanted_page.map(|name| (name, page::run(&bench))));
     for (name, outcome) in outcomes {
@@ -128,7 +133,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 fn names() -> impl Iterator<Item = &'static str> {
     let duels = duel::DUELS.iter().map(|duel| duel.name);
     let alone = alone::ALONE.iter().map(|alone| alone.name);
-    duels.chain(alone).chain(lab::TRIALS.iter().flat_map(lab::Trial::names)).chain(page::NAMES)
+    duels
+        .chain(alone)
+        .chain(watching::NAMES)
+        .chain(lab::TRIALS.iter().flat_map(lab::Trial::names))
+        .chain(page::NAMES)
 }
 
 /// What became of one measurement.

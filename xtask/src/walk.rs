@@ -32,8 +32,8 @@ const READ_BACK_KNOB: usize = 12;
 /// print, an argument of `check` with its figure, and a quantity that assertions of plans may name.
 const LINK_KNOB: usize = READ_BACK_KNOB + 6;
 /// As a knob that is read back, and: an argument and an answer of `envelope`, an argument of `check`, a judgement of `doctor`,
-/// a statistic of that name, and the name of a bundled plan.
-const CALCULATED_KNOB: usize = 19;
+/// a statistic of that name, the name of a bundled plan, and a method of plans with its tables.
+const CALCULATED_KNOB: usize = 21;
 /// Catalogue entry, probe, and one rule that uses it.
 const METRIC: usize = 3;
 /// The same, a column of the table that a person watches, and a line of a chart.

@@ -157,6 +157,15 @@ pub(crate) struct ServeArgs {
     pub(crate) archive: ArchiveArgs,
 }
 
+/// What further runs are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Investigation {
+    /// What the verdict leaves open
+    Open,
+    /// What goes back for reads of 1 KiB to 1 MiB
+    Reads,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
     /// The server: a name or an address, with or without :PORT
@@ -171,9 +180,9 @@ pub(crate) struct TestArgs {
     /// The token of the agent is in this file
     #[arg(long, value_name = "FILE", requires = "from", help_heading = "Other hosts")]
     pub(crate) agent_token_file: Option<PathBuf>,
-    /// When the verdict leaves something open, make further short runs that can tell: UDP above and below the rate, a paced run, many connections, packets of different sizes
-    #[arg(long, conflicts_with = "from", help_heading = "Other runs")]
-    pub(crate) investigate: bool,
+    /// When the verdict leaves something open, make further short runs that can tell: UDP above and below the rate, a paced run, many connections, packets of different sizes, reads of different sizes; with =reads the last alone, in any case
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "open", conflicts_with = "from", help_heading = "Other runs")]
+    pub(crate) investigate: Option<Investigation>,
     #[command(flatten)]
     pub(crate) spec: TestSpec,
     #[command(flatten)]
@@ -333,6 +342,9 @@ pub(crate) struct ExportArgs {
     /// The format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) format: FormatName,
+    /// With --format svg: only this chart, counted from 1, instead of all below each other
+    #[arg(long, value_name = "N")]
+    pub(crate) chart: Option<usize>,
     /// Write to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -370,6 +382,6 @@ pub(crate) enum FormatName {
     Html,
     /// What the terminal shows
     Text,
-    /// The curves of a series over message sizes
+    /// The charts as a picture
     Svg,
 }

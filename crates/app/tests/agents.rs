@@ -172,7 +172,15 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
         spec.traffic.upload = true;
         spec.traffic.no_latency = true;
         spec.traffic.rate = Bitrate::from_bps(5e6);
-        FlowJob { from, to: Target::Host(to), spec, start_after: Span::ZERO, background: false, plan: None }
+        FlowJob {
+            from,
+            to: Target::Host(to),
+            spec,
+            start_after: Span::ZERO,
+            after: None,
+            background: false,
+            plan: None,
+        }
     };
     let flows = vec![flow(0, 1, 600), flow(2, 3, 600), flow(4, 5, 3)];
     let group = Group { name: Some("three pairs".to_owned()), started_at: String::new(), flows };
@@ -240,6 +248,7 @@ fn two_pairs_of_four_hosts_start_together() {
         to: Target::Host(to),
         spec: spec.clone(),
         start_after: Span::ZERO,
+        after: None,
         background: false,
         plan: None,
     };

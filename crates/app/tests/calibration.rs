@@ -99,6 +99,48 @@ fn a_result_near_the_limit_of_either_end_says_so_with_the_figures() {
     assert!(!caveats(&result).contains(&"rig_limited".to_owned()), "{result}");
 }
 
+/// A run of ours in the place of iperf3 at both ends, 20 Mb/s up; what each end archived.
+fn stand_ins(calibration: &str) -> [Value; 2] {
+    let folder = Folder::new();
+    let archives = ["server.sqlite", "client.sqlite"].map(|name| folder.file(name));
+    let tool = |archive: &str, args: &[&str]| {
+        let mut command = linerate();
+        command.arg("iperf3").args(args).env("LINERATE_ARCHIVE", archive);
+        on(calibration, command)
+    };
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let server = Process::start(tool(&archives[0], &["-s", "-1", "-p", &port, "--forceflush"]));
+    support::eventually("the server listens", || server.stdout().contains("listening").then_some(()));
+    let up = ["-c", "127.0.0.1", "-p", &port, "-t", "3", "-b", "20M", "-l", "8K"];
+    let done = Process::start(tool(&archives[1], &up)).finish(PATIENCE);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(server.finish(PATIENCE).code, Some(0));
+    archives.map(|archive| {
+        let mut command = linerate();
+        command.args(["export", "latest", "--format", "json", "--archive", &archive]);
+        Process::start(command).finish(PATIENCE).json()
+    })
+}
+
+#[test]
+fn runs_with_other_tools_have_the_limits_and_the_uncertainty_of_the_end_that_is_ours() {
+    let folder = Folder::new();
+    let file = folder.file("calibration.json");
+    write(&file, &limit(21e6));
+    for (end, result) in ["server", "client"].into_iter().zip(stand_ins(&file)) {
+        let found = flow(&result, "upload");
+        let said = found["caveats"].as_array().unwrap().clone();
+        let said = said.iter().find(|caveat| caveat["kind"] == "rig_limited");
+        assert!(said.is_some(), "{end}: {found:#}");
+        let text = said.unwrap()["text"].as_str().unwrap();
+        assert!(text.contains("21.00 Mb/s") && text.contains("nothing is known of"), "{end}: {text}");
+        let known = &found["uncertainty"];
+        assert!(known["expanded_bps"].as_f64().unwrap() > 0.0, "{end}: {found:#}");
+        // A sender knows what was acknowledged, and says that it is no receiver's count.
+        assert_eq!(known.to_string().contains("the only known side"), end == "client", "{known:#}");
+    }
+}
+
 #[test]
 fn limits_of_another_kernel_are_not_used_and_the_result_says_so() {
     let folder = Folder::new();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use linerate_control::{Coordinator, FlowJob, Group, HostRef, Log, Rig, SETTINGS, Target, Trouble};
+use linerate_control::{Coordinator, FlowEnd, FlowJob, Group, HostRef, Log, Rig, SETTINGS, Target, Trouble};
 use linerate_model::{Outcome, TestSpec};
 use linerate_proto::agent::Token;
 use linerate_sock::host_setting::HostSetting;
@@ -62,6 +62,10 @@ fn said(troubles: &[Trouble]) -> String {
 
 /// A run of a little from `a` to `b`; how it ended.
 fn measure(coordinator: &mut Coordinator) -> Result<Outcome, Vec<Trouble>> {
+    measured(coordinator).map(|end| end.outcome)
+}
+
+fn measured(coordinator: &mut Coordinator) -> Result<FlowEnd, Vec<Trouble>> {
     let mut spec = TestSpec::default();
     spec.traffic.duration = Some(Span::from_ms(300));
     (spec.traffic.upload, spec.traffic.no_latency) = (true, true);
@@ -71,12 +75,13 @@ fn measure(coordinator: &mut Coordinator) -> Result<Outcome, Vec<Trouble>> {
         to: Target::Host(1),
         spec,
         start_after: Span::ZERO,
+        after: None,
         background: false,
         plan: None,
     };
     let group = Group { name: Some("point".to_owned()), started_at: String::new(), flows: vec![flow] };
     let mut logs = [Log::new("run".to_owned(), Vec::new())];
-    Ok(coordinator.run_group(&group, &mut logs, &NO_STOP, &mut |_| ())?.remove(0).outcome)
+    Ok(coordinator.run_group(&group, &mut logs, &NO_STOP, &mut |_| ())?.remove(0))
 }
 
 #[test]
@@ -297,13 +302,49 @@ fn an_agent_that_dies_between_two_runs_is_missed_before_the_next_one() {
     agent.finish(PATIENCE);
     rigged.start("b");
     netns::enter_fd(&std::fs::File::open(format!("/run/netns/{}", rigged.net.a)).unwrap()).unwrap();
-    let troubles = said(&measure(&mut coordinator).unwrap_err());
-    assert!(troubles.contains("b: its connection was lost"), "{troubles}");
+    let end = measured(&mut coordinator).unwrap();
+    let reason = end.reason.unwrap();
+    assert!(end.outcome == Outcome::Failed && reason.contains("b: its connection was lost"), "{reason}");
     coordinator.apply_settings(&[(1, settings(&[("mtu", "3000")]))], &NO_STOP).unwrap();
     assert_eq!(measure(&mut coordinator).unwrap(), Outcome::Completed);
     coordinator.finish();
     netns::enter_fd(&net).unwrap();
     assert_eq!(rigged.state(), before);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_host_that_is_gone_fails_its_own_runs_and_the_others_are_set_until_it_is_back() {
+    let mut rigged = Rigged::new();
+    let before = rigged.state();
+    let net = netns::of_this_thread().unwrap();
+    let mut coordinator = rigged.inside("a", || Coordinator::connect(rig(), &NO_STOP).unwrap());
+    netns::enter_fd(&std::fs::File::open(format!("/run/netns/{}", rigged.net.a)).unwrap()).unwrap();
+    let point = |mtu: &str| [(0, settings(&[("mtu", mtu)])), (1, settings(&[("mtu", mtu)]))];
+    let (told, troubles) = coordinator.apply_where_possible(&point("3000"), &NO_STOP).unwrap();
+    assert_eq!((told.len(), troubles), (2, Vec::new()));
+    let agent = rigged.agents.remove("b").unwrap();
+    agent.signal("KILL");
+    agent.finish(PATIENCE);
+    let (told, troubles) = coordinator.apply_where_possible(&point("2000"), &NO_STOP).unwrap();
+    let hosts: Vec<usize> = told.iter().map(|host| host.host).collect();
+    assert!(hosts == [0] && said(&troubles).starts_with("b: "), "{told:?} {troubles:?}");
+    assert_eq!(told[0].in_force[0].now, "2000");
+    let end = measured(&mut coordinator).unwrap();
+    assert_eq!(end.outcome, Outcome::Failed);
+    assert!(end.reason.as_ref().unwrap().starts_with("b: "), "{end:?}");
+    // It is back: it puts back what its journal names, and takes part.
+    rigged.start("b");
+    let (told, troubles) = coordinator.apply_where_possible(&point("2500"), &NO_STOP).unwrap();
+    assert_eq!((told.len(), troubles), (2, Vec::new()));
+    assert_eq!(measure(&mut coordinator).unwrap(), Outcome::Completed);
+    // A stop ends it all, and everything is put back.
+    let stopped = coordinator.apply_where_possible(&point("2600"), &AtomicBool::new(true)).unwrap_err();
+    assert!(said(&stopped).contains("signal"), "{stopped:?}");
+    netns::enter_fd(&net).unwrap();
+    assert_eq!(rigged.state(), before);
+    coordinator.finish();
+    assert!(rigged.is_clean());
 }
 
 /// The other process of the tests that kill a coordinator: this program, with one test.

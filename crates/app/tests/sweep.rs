@@ -89,7 +89,7 @@ fn a_series_is_kept_shown_and_exported_in_every_format() {
     let done = Process::start(sweep(server.port, &args)).finish(PATIENCE);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.stdout.contains("1048576") && !done.stdout.contains("⠤"), "{}", done.stdout);
-    assert!(std::fs::read_to_string(&picture).unwrap().contains("message size (bytes)"));
+    assert!(std::fs::read_to_string(&picture).unwrap().contains("message size"));
     assert!(std::fs::read_to_string(&report).unwrap().contains("| bytes | trials |"));
     let run = |args: &[&str]| {
         let mut command = linerate();
@@ -103,6 +103,15 @@ fn a_series_is_kept_shown_and_exported_in_every_format() {
     assert_eq!(csv.lines().count(), 6, "{csv}");
     assert!(csv.starts_with("run,flow,message_bytes,trials,repeats,best_one_way_ns,"), "{csv}");
     assert!(run(&["export", "--format", "svg"]).starts_with("<svg"));
+    assert!(run(&["export", "--format", "svg", "--chart", "1"]).contains("over message size"));
+    for (wrong, says) in
+        [(&["--format", "svg", "--chart", "9"][..], "1 is "), (&["--chart", "1"], "--format svg")]
+    {
+        let mut command = linerate();
+        command.arg("export").args(wrong).args(["--archive", &archive]);
+        let done = Process::start(command).finish(PATIENCE);
+        assert!(done.code == Some(2) && done.stderr.contains(says), "{wrong:?}: {done:?}");
+    }
     let log = run(&["export"]);
     assert_eq!(log.matches(r#""kind":"size""#).count(), 5, "{log}");
     assert_eq!(log.matches(r#""kind":"curve""#).count(), 1, "{log}");

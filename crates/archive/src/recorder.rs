@@ -1,6 +1,8 @@
 //! The sink between a running measurement and its archive.
 
-use linerate_model::{Body, Event};
+use std::collections::BTreeSet;
+
+use linerate_model::{Body, Event, GroupPlace};
 use linerate_units::{Span, Timestamp};
 
 use crate::{ArchiveError, Store};
@@ -8,11 +10,14 @@ use crate::{ArchiveError, Store};
 /// Appends events as they happen, in short transactions.
 ///
 /// Events that nobody wants to lose (the start, the end of a flow, a verdict, the end) are committed at once; the
-/// others wait up to half a second of run time, so that a commit is rare beside a measurement.
+/// others wait up to half a second of run time, so that a commit is rare beside a measurement. Of a run that is part of
+/// a plan all wait so long, at most until the plan's log says that its trial is over: a short trial is one commit.
 #[derive(Debug)]
 pub struct Recorder<S: Store> {
     store: S,
     waiting: Vec<Event>,
+    /// Runs under way that are parts of plans.
+    parts: BTreeSet<String>,
     /// When the waiting events are committed, on the clock of the events.
     due: Timestamp,
     failing: bool,
@@ -32,7 +37,14 @@ impl<S: Store> Recorder<S> {
     /// A recorder that writes into `store`.
     #[must_use]
     pub const fn new(store: S) -> Self {
-        Self { store, waiting: Vec::new(), due: Timestamp::START, failing: false, dropped: 0 }
+        Self {
+            store,
+            waiting: Vec::new(),
+            parts: BTreeSet::new(),
+            due: Timestamp::START,
+            failing: false,
+            dropped: 0,
+        }
     }
 
     /// Takes an event in; commits when it is time.
@@ -50,7 +62,7 @@ impl<S: Store> Recorder<S> {
         } else {
             self.dropped += 1;
         }
-        let urgent = is_urgent(&event.body);
+        let urgent = self.is_urgent(event);
         let full = self.waiting.len() >= BATCH && !self.failing;
         if !urgent && !full && event.at < self.due {
             return Ok(());
@@ -81,6 +93,22 @@ impl<S: Store> Recorder<S> {
         }
     }
 
+    fn is_urgent(&mut self, event: &Event) -> bool {
+        match &event.body {
+            Body::Grouped(GroupPlace { plan: Some(_), .. }) => {
+                self.parts.insert(event.run.clone());
+                false
+            }
+            // Its plan has the last word on it.
+            Body::RunEnded { .. } if self.parts.remove(&event.run) => false,
+            Body::RunStarted(_) | Body::FlowEnded { .. } | Body::Verdict { .. } | Body::RunEnded { .. } => {
+                !self.parts.contains(&event.run)
+            }
+            Body::PlanStarted(_) | Body::PlanResumed | Body::TrialEnded(_) => true,
+            _ => false,
+        }
+    }
+
     /// The archive that is written into.
     pub const fn store(&self) -> &S {
         &self.store
@@ -94,24 +122,11 @@ impl<S: Store> Drop for Recorder<S> {
     }
 }
 
-const fn is_urgent(body: &Body) -> bool {
-    matches!(
-        body,
-        Body::RunStarted(_)
-            | Body::FlowEnded { .. }
-            | Body::Verdict { .. }
-            | Body::RunEnded { .. }
-            | Body::PlanStarted(_)
-            | Body::PlanResumed
-            | Body::TrialEnded(_)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Filter, RunHead};
-    use linerate_model::Outcome;
+    use linerate_model::{Outcome, PlanPlace, RunStart, TestSpec, TrialEnd, World};
     use linerate_units::Bytes;
     use std::path::PathBuf;
 
@@ -184,6 +199,49 @@ mod tests {
             recorder.on(&progress(800)).unwrap();
         }
         assert_eq!(recorder.store().batches, [4, 2, 256]);
+    }
+
+    #[test]
+    fn a_short_trial_of_a_plan_is_one_commit_and_a_long_one_is_written_as_it_goes() {
+        let place = PlanPlace { run: "plan".into(), point: "p".into(), repeat: 0, flow: "a-b".into() };
+        let grouped =
+            GroupPlace { group: "g".into(), start_after: Span::ZERO, background: false, plan: Some(place) };
+        let at = |body: Body, at_ms: u64| Event { body, ..progress(at_ms) };
+        let started = || {
+            Body::RunStarted(RunStart {
+                schema: String::new(),
+                started_at: String::new(),
+                world: World::Lab,
+                linerate: String::new(),
+                target: String::new(),
+                spec: TestSpec::default(),
+            })
+        };
+        let trial = TrialEnd {
+            point: String::new(),
+            repeat: 0,
+            content: String::new(),
+            step: None,
+            runs: Vec::new(),
+        };
+        let trial = Event { run: "plan".into(), ..at(Body::TrialEnded(trial), 90_000) };
+        let mut recorder = Recorder::new(Notes::default());
+        recorder.on(&at(Body::Grouped(grouped.clone()), 0)).unwrap();
+        recorder.on(&at(started(), 0)).unwrap();
+        recorder.on(&ended(30)).unwrap();
+        assert_eq!(recorder.store().batches, [0; 0]);
+        recorder.on(&trial).unwrap();
+        assert_eq!(recorder.store().batches, [4]);
+        // The next trial has a time of its own.
+        recorder.on(&at(Body::Grouped(grouped), 0)).unwrap();
+        recorder.on(&at(started(), 0)).unwrap();
+        recorder.on(&progress(500)).unwrap();
+        assert_eq!(recorder.store().batches, [4, 3]);
+        // A run of nobody's plan is safe when it has ended.
+        recorder.on(&ended(600)).unwrap();
+        recorder.on(&trial).unwrap();
+        recorder.on(&Event { run: "alone".into(), ..ended(1) }).unwrap();
+        assert_eq!(recorder.store().batches, [4, 3, 2, 1]);
     }
 
     #[test]

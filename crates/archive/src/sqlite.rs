@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_model::{Body, Event, GroupPlace, RunRecord};
+use linerate_model::{Body, Event, GroupPlace, RunRecord, Sample};
 use linerate_units::{Bitrate, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, named_params, params};
+use serde::Deserialize;
 
 use crate::ArchiveError;
 use crate::derive::{self, serialised_name};
@@ -89,9 +90,14 @@ impl SqliteArchive {
     }
 
     fn number(&self, run: &str) -> Result<i64, ArchiveError> {
-        let id = self.find(run)?;
+        self.number_of(&self.find(run)?)
+    }
+
+    /// That of a run with its whole name.
+    fn number_of(&self, id: &str) -> Result<i64, ArchiveError> {
         self.with(|connection| {
-            connection.query_row("SELECT number FROM run WHERE id = ?1", [id], |row| row.get(0))
+            let mut statement = connection.prepare_cached("SELECT number FROM run WHERE id = ?1")?;
+            statement.query_row([id], |row| row.get(0))
         })
     }
 
@@ -156,7 +162,7 @@ impl Store for SqliteArchive {
         })?;
         // The log is safe by now. What derives from it can wait for whoever reads, so its failure is none of the run's.
         for ended in events.iter().filter(|event| matches!(event.body, Body::RunEnded { .. })) {
-            let _ = self.number(&ended.run).and_then(|number| self.derive(number));
+            let _ = self.number_of(&ended.run).and_then(|number| self.derive(number));
         }
         Ok(())
     }
@@ -294,10 +300,28 @@ fn insert(transaction: &Transaction<'_>, event: &Event, body: &str) -> rusqlite:
 
 fn read_event(row: &Row<'_>) -> rusqlite::Result<Event> {
     let seq = row.get::<_, i64>(1)? as u64;
-    let body: String = row.get(4)?;
-    let body = serde_json::from_str(&body).unwrap_or_else(|error| Body::unreadable(seq, &error));
+    let text = row.get_ref(4)?.as_str()?;
+    let body = sample(text).map_or_else(|| serde_json::from_str(text), Ok);
+    let body = body.unwrap_or_else(|error| Body::unreadable(seq, &error));
     let at = Timestamp::from_ns(row.get::<_, i64>(2)? as u64);
     Ok(Event { run: row.get(0)?, host: row.get(3)?, seq, at, body })
+}
+
+/// A sample as it stands in a log, which long ones are made of: reading one without asking first what it is takes less
+/// than half the time. Absent where it is something else, or wrong.
+fn sample(text: &str) -> Option<Body> {
+    #[derive(Deserialize)]
+    struct Told<'t> {
+        kind: &'t str,
+        flow: u16,
+        sample: Sample,
+    }
+
+    if !text.starts_with(r#"{"kind":"sample""#) {
+        return None;
+    }
+    let Told { kind, flow, sample } = serde_json::from_str(text).ok()?;
+    (kind == "sample").then_some(Body::Sample { flow, sample })
 }
 
 fn read_head(row: &Row<'_>) -> rusqlite::Result<(i64, bool, RunHead)> {
@@ -368,5 +392,25 @@ mod tests {
         event.at = Timestamp::from_ns(u64::MAX);
         archive.append(std::slice::from_ref(&event)).unwrap();
         assert_eq!(archive.events("r").unwrap(), [event]);
+    }
+
+    /// Whatever is not a sample in every respect is left to the reader of everything.
+    #[test]
+    fn a_sample_is_read_as_every_other_body() {
+        let readings = r#""readings":{"flow.bytes":18446744073709551615,"host.busy":0.1,"new.thing":-2}"#;
+        let times = r#""side":"sender","start_ns":5,"end_ns":9"#;
+        let whole = format!(r#"{{"kind":"sample","flow":3,"sample":{{{times},"outside":true,{readings}}}}}"#);
+        assert_eq!(sample(&whole), serde_json::from_str(&whole).ok());
+        assert!(sample(&whole).is_some());
+        let others = [
+            r#"{"kind":"run_ended","outcome":"failed"}"#.to_owned(),
+            whole.replace("\"sample\",", "\"sampler\","),
+            whole.replace("\"flow\":3", "\"flow\":65536"),
+            whole.replace("\"flow\":3,", "\"flow\":3,\"kind\":\"sample\","),
+            whole.replace("\"end_ns\":9,", ""),
+        ];
+        for text in others {
+            assert_eq!(sample(&text), None, "{text}");
+        }
     }
 }

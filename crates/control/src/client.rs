@@ -26,7 +26,7 @@ use crate::dialogue::{Dialogue, Happening};
 use crate::error::ControlError;
 use crate::host::host_info;
 use crate::log::Log;
-use crate::probe::{Prober, Task};
+use crate::probe::{Prober, Rule, Task};
 use crate::setup::{drain, idle_time, socket_options};
 use crate::witness::{self, Witness};
 
@@ -224,6 +224,7 @@ impl<'g> Client<'g> {
                             );
                             log.warn(None, CaveatKind::Neighbour, text);
                         }
+                        self.dialogue.idle_begins();
                         return Ok(());
                     }
                     _ => {}
@@ -235,8 +236,8 @@ impl<'g> Client<'g> {
         }
     }
 
-    fn prober(&self, phase: ProbePhase, length: Option<Span>) -> Option<Prober> {
-        if self.spec.traffic.no_latency {
+    fn prober(&self, phase: ProbePhase, length: Option<Span>, course: Option<Rule>) -> Option<Prober> {
+        if self.spec.traffic.no_latency || self.spec.host.unwatched {
             return None;
         }
         let options = SocketOptions {
@@ -246,11 +247,13 @@ impl<'g> Client<'g> {
             ..SocketOptions::default()
         };
         let over = self.probes_over;
-        Prober::start(Task { server: self.server, options, cookie: self.cookie, phase, length, over })
+        Prober::start(Task { server: self.server, options, cookie: self.cookie, phase, length, over, course })
     }
 
     fn idle_latency(&mut self, stop: &AtomicBool, log: &mut Log<'_>) -> Result<(), ControlError> {
-        let Some(prober) = self.prober(ProbePhase::Idle, Some(idle_time(&self.spec))) else { return Ok(()) };
+        let Some(prober) = self.prober(ProbePhase::Idle, Some(idle_time(&self.spec)), None) else {
+            return Ok(());
+        };
         while !prober.finished() {
             self.dialogue.turn(clock::now() + Span::from_ms(20).as_duration(), &[])?;
             if stop.load(Ordering::Relaxed) {

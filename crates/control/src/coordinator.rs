@@ -4,27 +4,36 @@
 //! holds a place in the queue of each, has the runs of a group prepared, and starts them by each host's own clock. What
 //! the agents tell is written to a log for each run, in the order in which it comes.
 
+mod ahead;
 mod check;
 mod clocks;
 mod group;
 mod host;
+mod lead;
 mod opening;
 mod progress;
 mod rig;
 mod settings;
 
 pub use group::{FlowEnd, FlowStart, Told};
-pub use rig::{FlowJob, Group, HostRef, Rig, Standing, Target, Trouble};
+pub use rig::{After, FlowJob, Group, HostRef, Rig, Standing, Target, Trouble};
 pub use settings::HostSettings;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use linerate_proto::agent::About;
+use linerate_proto::agent::{About, Input};
 use linerate_sock::{Mono, clock};
 
 use crate::error::ControlError;
 use crate::log::Log;
+use ahead::Ahead;
 use host::Host;
+use lead::Lead;
+
+/// Places in queues are kept for groups that follow each other so closely; then those who wait there get theirs.
+const KEEP: Duration = Duration::from_secs(1);
 
 /// The hosts of a rig, connected.
 ///
@@ -33,6 +42,15 @@ pub struct Coordinator {
     rig: Rig,
     hosts: Vec<Host>,
     epoch: Mono,
+    lead: Lead,
+    /// Since when places are held.
+    held_since: Option<Mono>,
+    /// They are held because settings are in force.
+    settings_hold: bool,
+    /// Hosts that are not as the settings want them, and why: nothing is measured there.
+    unfit: BTreeMap<usize, String>,
+    /// What is prepared of the next group.
+    ahead: Option<Ahead>,
 }
 
 impl Coordinator {
@@ -43,7 +61,16 @@ impl Coordinator {
     pub fn connect(rig: Rig, stop: &AtomicBool) -> Result<Self, Vec<Trouble>> {
         let epoch = clock::now();
         let hosts: Vec<Host> = rig.hosts.iter().map(|_| Host::default()).collect();
-        let mut coordinator = Self { rig, hosts, epoch };
+        let mut coordinator = Self {
+            rig,
+            hosts,
+            epoch,
+            lead: Lead::default(),
+            held_since: None,
+            settings_hold: false,
+            unfit: BTreeMap::new(),
+            ahead: None,
+        };
         let mut troubles = coordinator.reach(&(0..coordinator.hosts.len()).collect::<Vec<_>>(), stop);
         troubles.extend(check::one_server_one_name(&coordinator.rig, &coordinator.standings()));
         if troubles.is_empty() { Ok(coordinator) } else { Err(troubles) }
@@ -63,7 +90,8 @@ impl Coordinator {
     }
 
     /// Carries a group out: each run to its log, `logs` in the order of the group's flows. A host that dies fails its own
-    /// runs, and the others go on. `on` hears every event with its time on this host's clock, in the order of arrival.
+    /// runs, as does one on which the settings in force cannot be, and the others go on. Places in queues stay held for
+    /// a next group, until [`Coordinator::give_places_back`]. `on` hears every event with its time on this host's clock, in the order of arrival.
     ///
     /// # Errors
     /// What [`Coordinator::check`] finds; nothing was measured and no log was written.
@@ -74,23 +102,93 @@ impl Coordinator {
         stop: &AtomicBool,
         on: &mut dyn FnMut(&Told<'_>),
     ) -> Result<Vec<FlowEnd>, Vec<Trouble>> {
+        self.run_before(group, None, logs, stop, on)
+    }
+
+    /// As [`Coordinator::run_group`], when it is known which group will follow at once: that one is prepared when the last
+    /// byte of this one has arrived, unless it measures something before its start. Another group than that one may
+    /// follow all the same, at the price of new connections.
+    ///
+    /// # Errors
+    /// As [`Coordinator::run_group`].
+    pub fn run_before(
+        &mut self,
+        group: &Group,
+        next: Option<&Group>,
+        logs: &mut [Log<'_>],
+        stop: &AtomicBool,
+        on: &mut dyn FnMut(&Told<'_>),
+    ) -> Result<Vec<FlowEnd>, Vec<Trouble>> {
         if logs.len() != group.flows.len() {
             let what = format!("{} logs for {} flows", logs.len(), group.flows.len());
             return Err(vec![Trouble { host: String::new(), what }]);
         }
+        if self.ahead.as_ref().is_some_and(|ahead| !ahead.is_of(group)) {
+            self.abandon();
+        }
         let gone: Vec<usize> = group.hosts().into_iter().filter(|at| !self.is_there(*at)).collect();
+        if let Some(ahead) = &mut self.ahead {
+            gone.iter().for_each(|at| ahead.forget(*at));
+        }
         // Who is still not there fails its own runs.
         let _ = self.reach(&gone, stop);
-        let mut troubles = self.lost_settings(&group.hosts());
-        troubles.extend(self.check(group));
+        self.note_lost_settings();
+        let troubles = self.check(group);
         if !troubles.is_empty() {
             return Err(troubles);
         }
-        Ok(group::carry_out(self, group, logs, stop, on))
+        self.take_turns(group);
+        // Who waits in the queues gets its turn between two groups: then nothing is prepared over it.
+        let next = next.filter(|_| !self.is_turn_of_others());
+        let ends = group::carry_out(self, group, next, logs, stop, on);
+        self.held_since = self.held_since.or_else(|| Some(clock::now()));
+        Ok(ends)
+    }
+
+    /// Gives the places in the queues back, so that others are measured before the next group; not while settings hold.
+    pub fn give_places_back(&mut self) {
+        if self.settings_hold {
+            return;
+        }
+        self.abandon();
+        for host in self.hosts.iter_mut().filter(|host| host.ticket().is_some()) {
+            // Who cannot be told has lost its place with the connection.
+            let _ = host.ask(Input::Release);
+            host.keep(None);
+        }
+        self.held_since = None;
+    }
+
+    fn is_turn_of_others(&self) -> bool {
+        self.held_since.is_some_and(|since| (since + KEEP).has_passed())
+    }
+
+    /// What was prepared of a group that does not follow after all ends with its connections.
+    fn abandon(&mut self) {
+        let Some(ahead) = self.ahead.take() else { return };
+        for at in ahead.hosts() {
+            if let Some(host) = self.hosts.get_mut(at) {
+                host.finish();
+            }
+        }
+    }
+
+    /// Places that were kept long enough go back, and so do some without the others: all coordinators ask for theirs in
+    /// one order, and wait while they hold none that comes later in it.
+    fn take_turns(&mut self, group: &Group) {
+        if self.ahead.is_some() {
+            return;
+        }
+        let lacks =
+            |at: &usize| self.hosts.get(*at).is_some_and(|host| host.connected() && host.ticket().is_none());
+        if self.is_turn_of_others() || group.hosts().iter().any(lacks) {
+            self.give_places_back();
+        }
     }
 
     /// Has every host put back what was set for this coordinator, and says goodbye.
     pub fn finish(mut self) {
+        self.abandon();
         drop(self.restore_settings());
         self.hosts.iter_mut().for_each(Host::finish);
     }

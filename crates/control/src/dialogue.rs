@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, start};
+use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, arm};
 use linerate_model::{Caveat, Sample, Side, SideSettings, Transport};
 use linerate_proto::{Ended, Input, Output, PeerError, Progress, Session};
 use linerate_sock::poll::{Interest, poll_few};
@@ -13,6 +13,7 @@ use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
 use crate::ControlError;
+use crate::interface_watch::InterfaceWatch;
 use crate::setup::{LAST_BYTES, LAST_DATAGRAMS};
 
 /// How often a running flow's progress is looked at and told.
@@ -31,10 +32,11 @@ pub(crate) struct Dialogue<S> {
     epoch: Mono,
     client: bool,
     unsent: Vec<u8>,
-    prepared: Vec<(FlowSetup, Sockets)>,
     flows: BTreeMap<u16, Flow>,
+    start: Start,
     next_progress: Timestamp,
     extra_caveats: Vec<Caveat>,
+    interface: InterfaceWatch,
     news: Vec<Happening>,
     closed: bool,
 }
@@ -46,6 +48,19 @@ struct Flow {
     transport: Transport,
     told_done: bool,
     bytes_seen: u64,
+}
+
+/// When the flows of a phase begin.
+#[derive(Debug, Default)]
+struct Start {
+    /// When senders of this end shall begin; absent for as soon as the session says so.
+    planned: Option<Mono>,
+    /// When the session said so, and the other end was told.
+    said: Option<Mono>,
+    /// Whether the other end sends.
+    peer_sends: bool,
+    /// The latest beginning among flows that have ended already.
+    ended: Option<Mono>,
 }
 
 /// What the owner of a dialogue has to know or to do.
@@ -76,13 +91,14 @@ impl<S: Session> Dialogue<S> {
         stream.set_nonblocking(true).map_err(local)?;
         stream.set_nodelay(true).map_err(local)?;
         Ok(Self {
+            interface: InterfaceWatch::of(&stream),
             session,
             stream,
             epoch,
             client,
             unsent: Vec::new(),
-            prepared: Vec::new(),
             flows: BTreeMap::new(),
+            start: Start::default(),
             next_progress: Timestamp::START,
             extra_caveats: Vec::new(),
             news: Vec::new(),
@@ -98,22 +114,67 @@ impl<S: Session> Dialogue<S> {
         &self.stream
     }
 
+    pub(crate) fn session(&self) -> &S {
+        &self.session
+    }
+
+    /// From here on nothing of this run passes but probes and the dialogue: what else does is others'.
+    pub(crate) fn idle_begins(&mut self) {
+        self.interface.idle_begins(&self.stream);
+    }
+
+    /// Data connections are opened from here on.
+    pub(crate) fn idle_ends(&mut self) {
+        self.interface.idle_ends(&self.stream);
+    }
+
     /// Feeds the session and does what it asks at once.
     pub(crate) fn input(&mut self, input: Input<'_>) -> Result<(), ControlError> {
         let now = self.now();
         let result = self.session.input(now, input);
-        self.obey()?;
+        self.obey();
         Ok(result?)
     }
 
-    /// Sockets of the flows that start when the session says so. Receivers read from now on: the first byte must not
-    /// wait for a thread, because its arrival is the time origin of the result.
-    pub(crate) fn prepare(&mut self, flows: Vec<(FlowSetup, Sockets)>) -> Result<(), ControlError> {
-        let (receivers, senders) = flows.into_iter().partition(|(setup, _)| setup.side == Side::Receiver);
-        self.prepared = receivers;
-        self.start()?;
-        self.prepared = senders;
+    /// Threads and sockets of the flows of a phase. Receivers read from now on: the first byte must not wait for a
+    /// thread, because its arrival is the time origin of the result. Senders wait until the session starts them.
+    pub(crate) fn arm(&mut self, flows: Vec<(FlowSetup, Sockets)>) -> Result<(), ControlError> {
+        if self.flows.is_empty() && !flows.is_empty() {
+            self.interface.phase_begins(&self.stream);
+        }
+        let (receivers, senders): (Vec<_>, Vec<_>) =
+            flows.into_iter().partition(|(setup, _)| setup.side == Side::Receiver);
+        self.start = Start { peer_sends: !receivers.is_empty(), ..Start::default() };
+        for (setup, sockets) in receivers.into_iter().chain(senders) {
+            let (number, side, transport) = (setup.flow, setup.side, setup.transport);
+            let handle = arm(setup, sockets, self.epoch)?;
+            if side == Side::Receiver {
+                handle.begin_at(Mono::default());
+            }
+            self.flows.insert(number, Flow { handle, side, transport, told_done: false, bytes_seen: 0 });
+        }
+        Ok(())
+    }
+
+    /// Everything is open here. Senders begin at `planned`, or as soon as the other end is open too.
+    pub(crate) fn begin(&mut self, planned: Option<Mono>) -> Result<(), ControlError> {
+        self.start.planned = planned;
         self.input(Input::FlowsOpen)
+    }
+
+    /// Whether the session has started the flows, which may still wait for their instant.
+    pub(crate) fn is_started(&self) -> bool {
+        self.start.said.is_some()
+    }
+
+    /// When everything had begun that this end can know of: all its data threads that send, and where the other end
+    /// sends, the word to it. Absent before that.
+    pub(crate) fn began(&self) -> Option<Mono> {
+        let said = self.start.said?;
+        let own = self.flows.values().filter(|flow| flow.side == Side::Sender);
+        let own = own.map(|flow| flow.handle.began()).collect::<Option<Vec<Mono>>>()?;
+        let told = self.start.peer_sends.then_some(said);
+        own.into_iter().chain(told).chain(self.start.ended).max()
     }
 
     /// Adds to what this end's last word will say of every flow that ends from now on.
@@ -126,12 +187,12 @@ impl<S: Session> Dialogue<S> {
         &self.extra_caveats
     }
 
-    fn obey(&mut self) -> Result<(), ControlError> {
+    fn obey(&mut self) {
         while let Some(output) = self.session.output() {
             match output {
                 Output::Send(bytes) => self.unsent.extend_from_slice(&bytes),
                 Output::Start => {
-                    self.start()?;
+                    self.start();
                     self.news.push(Happening::Session(Output::Start));
                 }
                 Output::StopWriting => self.flows.values().for_each(|flow| flow.handle.stop_writing()),
@@ -141,19 +202,19 @@ impl<S: Session> Dialogue<S> {
             }
         }
         self.flush();
-        Ok(())
     }
 
-    fn start(&mut self) -> Result<(), ControlError> {
-        for (setup, sockets) in std::mem::take(&mut self.prepared) {
-            let (number, side, transport) = (setup.flow, setup.side, setup.transport);
-            let handle = start(setup, sockets, self.epoch)?;
+    /// The session has started the flows; the other end has its word already.
+    fn start(&mut self) {
+        self.flush();
+        let at = self.start.planned.unwrap_or_default();
+        self.flows.values().for_each(|flow| flow.handle.begin_at(at));
+        self.start.said = Some(clock::now());
+        for (number, Flow { handle, side, .. }) in &self.flows {
             let settings = Box::new(handle.settings().clone());
-            self.news.push(Happening::Started { flow: number, side, settings });
-            self.flows.insert(number, Flow { handle, side, transport, told_done: false, bytes_seen: 0 });
+            self.news.push(Happening::Started { flow: *number, side: *side, settings });
         }
         self.next_progress = self.now() + PROGRESS;
-        Ok(())
     }
 
     /// The drain is over. The sender resets, having noted what is in its queue; a receiver that reset first would
@@ -181,7 +242,7 @@ impl<S: Session> Dialogue<S> {
         until: Mono,
         others: &[BorrowedFd<'_>],
     ) -> Result<Vec<Happening>, ControlError> {
-        self.obey()?;
+        self.obey();
         if self.news.is_empty() {
             self.wait(until, others)?;
         }
@@ -190,7 +251,7 @@ impl<S: Session> Dialogue<S> {
             self.input(Input::Tick)?;
         }
         self.look_at_flows()?;
-        self.obey()?;
+        self.obey();
         Ok(std::mem::take(&mut self.news))
     }
 
@@ -200,7 +261,7 @@ impl<S: Session> Dialogue<S> {
         if let Some(session) = self.session.deadline() {
             deadline = deadline.min(at(session));
         }
-        if !self.flows.is_empty() {
+        if self.is_started() && !self.flows.is_empty() {
             deadline = deadline.min(at(self.next_progress));
         }
         let interest = if self.unsent.is_empty() { Interest::READ } else { Interest::BOTH };
@@ -256,7 +317,7 @@ impl<S: Session> Dialogue<S> {
     }
 
     fn look_at_flows(&mut self) -> Result<(), ControlError> {
-        let tell = !self.flows.is_empty() && self.now() >= self.next_progress;
+        let tell = self.is_started() && !self.flows.is_empty() && self.now() >= self.next_progress;
         if tell {
             self.next_progress = self.now() + PROGRESS;
         }
@@ -320,10 +381,17 @@ impl<S: Session> Dialogue<S> {
     fn end(&mut self, number: u16) -> Result<(), ControlError> {
         let Some(flow) = self.flows.remove(&number) else { return Ok(()) };
         let side = flow.side;
+        if side == Side::Sender {
+            self.start.ended = self.start.ended.max(flow.handle.began());
+        }
         let rest = flow.handle.new_samples();
         let mut report = flow.handle.finish();
         let samples = std::mem::take(&mut report.samples);
         report.caveats.extend(self.extra_caveats.iter().cloned());
+        if let Some((interface, dialogue)) = self.interface.counted(&self.stream) {
+            let kernel = report.tally.kernel.get_or_insert_default();
+            (kernel.interface, kernel.dialogue) = (Some(interface), dialogue);
+        }
         let ended = Box::new(last_word(number, side, report));
         if !rest.is_empty() {
             self.news.push(Happening::Samples { flow: number, samples: rest });
@@ -344,6 +412,10 @@ impl<S: Session> Dialogue<S> {
             flow.handle.abort();
         }
         for (number, flow) in std::mem::take(&mut self.flows) {
+            // What never began has nothing to report.
+            if !self.is_started() {
+                continue;
+            }
             let rest = flow.handle.new_samples();
             if !rest.is_empty() {
                 news.push(Happening::Samples { flow: number, samples: rest });
@@ -351,7 +423,6 @@ impl<S: Session> Dialogue<S> {
             let side = flow.side;
             news.push(Happening::Ended(Box::new(last_word(number, side, flow.handle.finish()))));
         }
-        self.prepared.clear();
         news
     }
 

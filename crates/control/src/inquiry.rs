@@ -6,7 +6,7 @@ use linerate_model::{
     Body, CaveatKind, Direction, Finding, Inquiry, Outcome, RunRecord, TestSpec, Variation,
 };
 use linerate_theory::inquiry::{Conclusion, Question, Reply, Topic, Trial, questions};
-use linerate_theory::{Evidence, diagnose};
+use linerate_theory::{Evidence, diagnose, inquiry};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::client::{Request, measure_then};
@@ -25,8 +25,8 @@ pub struct FollowUp<'a> {
     pub started_at: String,
 }
 
-/// As [`crate::measure`], and then the further runs that the result leaves questions for; the verdict is the one after
-/// them. `open` gives each of them its log and learns why it is made; `None` makes no more of them.
+/// As [`crate::measure`], and then the further runs that the result leaves questions for, or those of `wanted` alone; the
+/// verdict is the one after them. `open` gives each of them its log and learns why it is made; `None` makes no more of them.
 ///
 /// Each is an ordinary run of the same client, and the server admits it as any other.
 ///
@@ -35,12 +35,13 @@ pub struct FollowUp<'a> {
 pub fn investigate<'f>(
     request: &Request<'_>,
     log: &mut Log<'_>,
+    wanted: Option<Topic>,
     open: &mut dyn FnMut(&Question) -> Option<FollowUp<'f>>,
 ) -> Result<Outcome, ControlError> {
     measure_then(request, log, &mut |log| {
         let flows: Vec<u16> = log.record().flows.iter().map(|flow| flow.plan.flow).collect();
         for flow in flows {
-            ask_all(request, flow, log, open);
+            ask_all(request, flow, log, wanted, open);
         }
     })
 }
@@ -50,11 +51,17 @@ fn ask_all<'f>(
     request: &Request<'_>,
     flow: u16,
     log: &mut Log<'_>,
+    wanted: Option<Topic>,
     open: &mut dyn FnMut(&Question) -> Option<FollowUp<'f>>,
 ) {
     let Some(evidence) = judge::evidence(log.record(), flow) else { return };
     let Some(direction) = log.record().flow(flow).map(|flow| flow.plan.direction) else { return };
-    for question in questions(&evidence, &diagnose(&evidence)) {
+    let diagnosis = diagnose(&evidence);
+    let asked = match wanted {
+        Some(topic) => inquiry::wanted(topic, &evidence, &diagnosis).into_iter().collect(),
+        None => questions(&evidence, &diagnosis),
+    };
+    for question in asked {
         if request.stop.load(Ordering::Relaxed) {
             return;
         }
@@ -144,7 +151,7 @@ fn spec_of(first: &TestSpec, direction: Direction, trial: &Trial) -> TestSpec {
         duration: Span::from_secs_f64(trial.seconds).unwrap_or(Span::from_secs(1)),
         each: trial.offered_bps.and_then(|rate| Bitrate::from_bps(rate / f64::from(trial.streams))),
         pace: trial.pace_bps.and_then(Bitrate::from_bps),
-        datagram: trial.length_bytes.map(|bytes| Bytes::new(bytes as u64)),
+        length: trial.length_bytes.map(|bytes| Bytes::new(bytes as u64)),
         latency: trial.latency,
     })
 }

@@ -7,10 +7,10 @@ mod doubts;
 mod gather;
 mod known;
 
-use linerate_model::{Body, FlowRecord, RunRecord, Side, Steady, TestSpec};
+use linerate_model::{Body, CaveatKind, FlowRecord, RunRecord, Side, Steady, TestSpec};
 use linerate_proto::FlowOrder;
 use linerate_theory::stats::until;
-use linerate_theory::{diagnose, ramp};
+use linerate_theory::{diagnose, ramp, reconcile};
 use linerate_units::{Bitrate, Ratio, Span};
 
 pub use gather::evidence;
@@ -29,10 +29,15 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
         }
         return;
     }
+    if log.record().start.as_ref().is_some_and(|start| start.spec.host.unwatched) {
+        // Counts and rates only: whoever asked wants to know what the rest costs.
+        return reconcile_counts(flow, log);
+    }
     let steady = log.record().flow(flow).and_then(steady);
     if let Some(steady) = steady {
         log.note(Body::Steady { flow, steady });
     }
+    reconcile_counts(flow, log);
     let uncertainty = log.record().flow(flow).and_then(|found| known::uncertainty(log.record(), found));
     if let Some(uncertainty) = uncertainty {
         log.note(Body::Uncertainty { flow, uncertainty });
@@ -51,6 +56,20 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
     }
     log.note(Body::Ceilings { flow, ladder: diagnosis.ladder, ceiling: diagnosis.expected });
     log.note(Body::Verdict { flow, verdict: diagnosis.primary, also: diagnosis.also });
+}
+
+/// The books down to the wire; a place whose count is not explained weakens the result.
+fn reconcile_counts(flow: u16, log: &mut Log<'_>) {
+    let steps =
+        log.record().flow(flow).map(|found| reconcile::steps(log.record(), found)).unwrap_or_default();
+    if steps.is_empty() {
+        return;
+    }
+    let said = reconcile::said(&steps);
+    log.note(Body::Reconciled { flow, steps });
+    if let Some(text) = said {
+        log.warn(Some(flow), CaveatKind::BooksOpen, text);
+    }
 }
 
 /// The receiver's intervals inside the window, as bit rates.

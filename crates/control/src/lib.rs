@@ -15,6 +15,7 @@ mod flow_log;
 mod host;
 mod host_settings;
 mod inquiry;
+mod interface_watch;
 mod judge;
 mod log;
 mod plan_log;
@@ -29,8 +30,8 @@ mod witness;
 pub use calibrate::calibrate;
 pub use client::{Request, measure};
 pub use coordinator::{
-    Coordinator, FlowEnd, FlowJob, FlowStart, Group, HostRef, HostSettings, Rig, Standing, Target, Told,
-    Trouble, run_group,
+    After, Coordinator, FlowEnd, FlowJob, FlowStart, Group, HostRef, HostSettings, Rig, Standing, Target,
+    Told, Trouble, run_group,
 };
 pub use error::ControlError;
 pub use host::host_info;

@@ -1,9 +1,11 @@
 //! Latency probes: own flow beside the load, four timestamps, the offset of the clocks estimated in band.
 
+mod course;
 mod digest;
 mod prober;
 mod reflect;
 
+pub(crate) use course::Rule;
 pub(crate) use digest::offset_of;
 pub(crate) use prober::{Prober, Task};
 pub(crate) use reflect::{reflect_over_tcp, reply};

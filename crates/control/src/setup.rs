@@ -75,6 +75,7 @@ pub(crate) fn flow_setup(spec: &TestSpec, order: &FlowOrder, client: bool, cooki
         socket: spec.socket.clone(),
         affinity,
         tick: tick(measured, traffic.interval, timed),
+        unwatched: spec.host.unwatched,
         stamp: native::STAMP,
         tag: native::data_tag(cookie),
         ..FlowSetup::new(order.flow, side(order.direction, client), measured)
@@ -108,7 +109,7 @@ pub(crate) fn expected_time(spec: &TestSpec) -> Span {
 
 /// How long the idle latency is measured: a fifth of the test, at most two seconds.
 pub(crate) fn idle_time(spec: &TestSpec) -> Span {
-    if spec.traffic.no_latency {
+    if spec.traffic.no_latency || spec.host.unwatched {
         return Span::ZERO;
     }
     Span::from_ns(spec.traffic.measured().as_ns() / 5).min(Span::from_secs(2)).max(Span::from_ms(100))

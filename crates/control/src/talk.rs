@@ -52,9 +52,16 @@ impl<D: Dialogue> Talk<D> {
 
     /// Feeds the end and sends what it wants to send.
     pub(crate) fn input(&mut self, input: Input<'_>) -> Result<(), ControlError> {
+        let result = self.feed(input);
+        self.flush();
+        result
+    }
+
+    /// As [`Talk::input`]; what the end wants to send leaves with what is sent next, or with the next look.
+    pub(crate) fn feed(&mut self, input: Input<'_>) -> Result<(), ControlError> {
         let now = self.time_of(clock::now());
         let result = self.end.input(now, input);
-        self.obey();
+        self.gather();
         result?;
         if self.unsent.len() > MOST_UNSENT {
             return Err(ControlError::Local("the other end does not read what it is told".to_owned()));
@@ -63,13 +70,17 @@ impl<D: Dialogue> Talk<D> {
     }
 
     fn obey(&mut self) {
+        self.gather();
+        self.flush();
+    }
+
+    fn gather(&mut self) {
         while let Some(output) = self.end.output() {
             match output {
                 Output::Send(bytes) => self.unsent.extend_from_slice(&bytes),
                 other => self.news.push(other),
             }
         }
-        self.flush();
     }
 
     fn flush(&mut self) {

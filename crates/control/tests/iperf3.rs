@@ -17,7 +17,7 @@ struct Log(Sender<Event>);
 impl Keeper for Log {
     fn open(&self, planned: &Planned) -> Option<Kept> {
         let (name, started_at) = (planned.run.to_string(), String::new());
-        Some(Kept { name, started_at, sinks: vec![Box::new(self.clone())] })
+        Some(Kept { name, started_at, sinks: vec![Box::new(self.clone())], calibration: None })
     }
 }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, SockError, clock};
 
+use crate::gate::Gate;
+
 /// The longest that a pump waits before it looks at what it shall do.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 /// The same where the dialogue of another tool waits for the end of the pumps.
@@ -22,6 +24,8 @@ pub(crate) struct Control {
     writing: AtomicUsize,
     running: AtomicUsize,
     patience: Duration,
+    /// Where the pumps wait until they may begin.
+    pub(crate) gate: Gate,
     /// Rings for the driver: writing is finished, or everything has ended.
     pub(crate) driver: EventFd,
     /// Rings for the sampler: the first byte, the end of writing, the end of everything.
@@ -40,6 +44,7 @@ impl Control {
             writing: AtomicUsize::new(if writing { pumps } else { 0 }),
             running: AtomicUsize::new(pumps),
             patience,
+            gate: Gate::default(),
             driver: EventFd::new()?,
             sampler: EventFd::new()?,
         })
@@ -72,6 +77,7 @@ impl Control {
 
     pub(crate) fn abort(&self) {
         self.abort.store(true, Ordering::Release);
+        self.gate.wake();
         self.sampler.ring();
     }
 

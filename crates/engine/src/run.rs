@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use linerate_model::{Caveat, Sample, SideSettings, Tally, metrics};
+use linerate_model::{Caveat, KernelCounts, Sample, SideSettings, SocketCounts, Tally, Transport, metrics};
 use linerate_proto::stand_in::{FlowCounts, Stop};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, clock, queues, sockopt, tcp_info};
@@ -20,6 +20,7 @@ use crate::pump::{self, PumpEnd, StreamEnd};
 use crate::sampler::{self, SampleLog, Sampled};
 use crate::settings::segment;
 use crate::setup::{FlowSetup, Sockets};
+use crate::socket_counts::socket_counts;
 use crate::tally;
 
 /// How long a receiver of datagrams reads on after a regular stop: the queues of the path empty into it.
@@ -36,7 +37,11 @@ pub struct FlowHandle {
     caveats: Vec<Caveat>,
     /// Segments that each stream had sent again before the flow (its handshake).
     retransmitted: Vec<u64>,
+    /// What the connections had counted before the flow.
+    counted: Option<SocketCounts>,
     epoch: Mono,
+    /// CPU time of this process before the flow.
+    cpu_before: Duration,
 }
 
 /// How far a flow has come.
@@ -80,6 +85,17 @@ pub struct FlowReport {
 /// # Errors
 /// When a socket or thread cannot be had; nothing runs then and the sockets are closed.
 pub fn start(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHandle, EngineError> {
+    let handle = arm(setup, sockets, epoch)?;
+    handle.begin_at(Mono(0));
+    Ok(handle)
+}
+
+/// As [`start`], but for the beginning: the threads are there with all that they need, and wait for
+/// [`FlowHandle::begin_at`].
+///
+/// # Errors
+/// As [`start`].
+pub fn arm(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHandle, EngineError> {
     prepare::check(&setup, &sockets)?;
     let flow = Arc::new(Flow::new(setup, sockets)?);
     let merging = prepare::sockets(&flow)?;
@@ -91,11 +107,15 @@ pub fn start(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHand
         settings: SideSettings { receive_merging: merging, ..prepared.settings },
         caveats: prepared.caveats,
         retransmitted: retransmits(&flow.sockets),
+        counted: connections(&flow),
         epoch,
+        cpu_before: clock::process_cpu(),
         flow,
     };
     let (flow, log) = (Arc::clone(&handle.flow), Arc::clone(&handle.log));
-    handle.sampler = Some(spawn("sampler".to_owned(), move || sampler::run(&flow, &log))?);
+    if !flow.setup.unwatched {
+        handle.sampler = Some(spawn("sampler".to_owned(), move || sampler::run(&flow, &log))?);
+    }
     for (pump, job) in prepared.jobs.into_iter().enumerate() {
         let flow = Arc::clone(&handle.flow);
         handle.pumps.push(spawn(format!("pump {pump}"), move || pump::run(&flow, pump, job))?);
@@ -116,11 +136,28 @@ fn retransmits(sockets: &Sockets) -> Vec<u64> {
     sockets.iter().map(of).collect::<Option<_>>().unwrap_or_default()
 }
 
+/// What the connections have counted; absent for datagrams and for MPTCP.
+fn connections(flow: &Flow) -> Option<SocketCounts> {
+    let Sockets::Tcp(streams) = &flow.sockets else { return None };
+    if flow.setup.transport == Transport::Mptcp { None } else { socket_counts(streams) }
+}
+
 impl FlowHandle {
     /// What the sockets are set to: as asked and as in effect, of the first stream.
     #[must_use]
     pub const fn settings(&self) -> &SideSettings {
         &self.settings
+    }
+
+    /// Lets the data threads begin at `at`, or at once if that has passed. The first word counts.
+    pub fn begin_at(&self, at: Mono) {
+        self.flow.control.gate.open_at(at);
+    }
+
+    /// When the last data thread began; absent while one of them has not.
+    #[must_use]
+    pub fn began(&self) -> Option<Mono> {
+        self.flow.control.gate.all_passed(self.flow.plan.pumps)
     }
 
     /// How far the flow has come.
@@ -213,7 +250,11 @@ impl FlowHandle {
         // The pumps know the bytes of the measured part to the read, the sampler to its wake-up.
         tally.readings.put(metrics::flow::BYTES, tally.bytes);
         tally.readings.put(metrics::flow::BITRATE, tally.bitrate);
-        tally.cpu_seconds = sampled.cpu.as_secs_f64();
+        tally.kernel = self.kernel();
+        // Without a sampler it is the time from the start of the threads to their end.
+        let whole = || clock::process_cpu().saturating_sub(self.cpu_before);
+        let cpu = if self.flow.setup.unwatched { whole() } else { sampled.cpu };
+        tally.cpu_seconds = cpu.as_secs_f64();
         tally.host_busy = sampled.host_busy;
         let mut settings = std::mem::take(&mut self.settings);
         // The kernel may use longer segments once it has seen the peer's window.
@@ -269,6 +310,12 @@ impl FlowHandle {
                 let _ = sockopt::set_linger_abort(stream);
             }
         }
+    }
+
+    /// What the connections counted in this flow.
+    fn kernel(&self) -> Option<Box<KernelCounts>> {
+        let socket = connections(&self.flow)?.since(self.counted.as_ref()?);
+        Some(Box::new(KernelCounts { socket: Some(socket), ..KernelCounts::default() }))
     }
 
     /// Segments that each stream of a sender has sent again in this flow.

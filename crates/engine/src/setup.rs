@@ -36,6 +36,8 @@ pub struct FlowSetup {
     pub affinity: Option<u32>,
     /// Interval of the samples.
     pub tick: Span,
+    /// Whether nothing is sampled: no samples, no readings, no caveats that need them.
+    pub unwatched: bool,
     /// Interface whose drops and errors are watched.
     pub interface: Option<String>,
     /// Where the header of a datagram has its fields.
@@ -55,6 +57,8 @@ pub struct FlowSetup {
     pub note: Option<BlockNote>,
     /// Whether it is counted how long the data were under way.
     pub transit: Transit,
+    /// Whether several blocks over TCP may leave in one call.
+    pub together: bool,
     /// A thread for each stream up to [`FlowSetup::MOST_THREADS`] streams, however few cores there are.
     pub one_pump_each: bool,
     /// The flow is a stand-in's: its sockets are duplicates of links that are used further. They are half-closed and
@@ -92,6 +96,7 @@ impl FlowSetup {
             socket: SocketKnobs::default(),
             affinity: None,
             tick: Span::from_ms(100),
+            unwatched: false,
             interface: None,
             stamp: linerate_proto::native::STAMP,
             tag: [0; 8],
@@ -101,6 +106,7 @@ impl FlowSetup {
             end_mark: EndMark::None,
             note: None,
             transit: Transit::Uncounted,
+            together: false,
             one_pump_each: false,
             lent: false,
         }
@@ -137,6 +143,7 @@ impl FlowSetup {
             end_mark: task.end_mark,
             note: task.note,
             transit: task.transit.clone(),
+            together: task.together,
             one_pump_each: true,
             lent: true,
             ..Self::new(task.flow, task.side, Span::ZERO)

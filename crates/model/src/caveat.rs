@@ -66,6 +66,9 @@ pub enum CaveatKind {
     ForeignPeer,
     /// The rate is near what a host of the run can do at most, so that it may be the host's and not the path's.
     RigLimited,
+    /// Counts on the way to the wire differ by more than 0.1 % of the flow: others used an interface of the run, or a
+    /// count is wrong.
+    BooksOpen,
     /// A host has changed since its limits were measured, so that they say nothing.
     CalibrationStale,
     /// The run was made to answer a question about another one, which the text names: it is short, and paced, sized or

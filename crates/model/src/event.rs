@@ -3,6 +3,7 @@
 use linerate_units::{Bytes, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::book_step::BookStep;
 use crate::caveat::{Caveat, CaveatKind};
 use crate::finding::{Ceiling, Finding};
 use crate::host::HostInfo;
@@ -138,6 +139,13 @@ pub enum Body {
         flow: u16,
         /// What became of the bytes.
         books: Books,
+    },
+    /// Counts on the way to the wire and back are compared; a later one takes the place of an earlier one.
+    Reconciled {
+        /// The flow.
+        flow: u16,
+        /// From the sender's socket to the receiver's, then the way back.
+        steps: Vec<BookStep>,
     },
     /// The steady part was found.
     Steady {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inquiry {
-    /// Which question: `policing`, `pacing`, `ports` or `sizes`.
+    /// Which question: `policing`, `pacing`, `ports`, `sizes` or `reads`.
     pub question: String,
     /// Why it was asked, for a person.
     pub because: String,

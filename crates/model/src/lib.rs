@@ -6,12 +6,14 @@
 //!
 //! This room does no I/O, starts no threads and formats nothing for people.
 
+mod book_step;
 mod calibration;
 mod caveat;
 mod event;
 mod finding;
 mod host;
 mod inquiry;
+mod kernel_counts;
 mod method;
 pub mod metrics;
 mod plan_run;
@@ -24,12 +26,14 @@ mod spec;
 mod tally;
 mod uncertainty;
 
+pub use book_step::{BookStep, Place};
 pub use calibration::{CALIBRATION_SCHEMA, Calibration, CopyRate, LoopbackRate, PacingError, WakeUp};
 pub use caveat::{Caveat, CaveatKind};
 pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart, World};
 pub use finding::{Cause, Ceiling, Confidence, Finding};
 pub use host::{HostInfo, LinkInfo, LinkKind};
 pub use inquiry::Inquiry;
+pub use kernel_counts::{IdleCounts, InterfaceCounts, KernelCounts, PassedCounts, QdiscCounts, SocketCounts};
 pub use method::{MethodCell, MethodColumn, MethodRow, MethodTable};
 pub use metrics::{CATALOGUE, Readings, Sample, Side, Value};
 pub use plan_run::{
@@ -45,6 +49,7 @@ pub use spec::{
     Transport, TrialSequence, Variation, ZeroCopy,
 };
 pub use tally::{
-    Books, Digest, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally, Tally, UdpTally,
+    Books, Digest, LatencyInterval, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally, Tally,
+    UdpTally,
 };
 pub use uncertainty::{Contribution, Uncertainty, UncertaintySource};

@@ -25,7 +25,7 @@ pub struct MethodTable {
 pub struct MethodColumn {
     /// The method's name of it.
     pub name: String,
-    /// What its numbers are measured in: `bit/s`, `bytes`, `ns`, `frames/s` or `1`; absent for words.
+    /// What its numbers are measured in: `bit/s`, `bytes`, `ns`, `frames/s`, `bit m/s`, `%` or `1`; absent for words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
 }

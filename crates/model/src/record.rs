@@ -2,6 +2,7 @@
 
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
+use crate::book_step::BookStep;
 use crate::caveat::Caveat;
 use crate::event::{Body, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart};
 use crate::finding::{Ceiling, Finding};
@@ -67,6 +68,8 @@ pub struct FlowRecord {
     pub receiver: Option<Tally>,
     /// What became of the bytes.
     pub books: Option<Books>,
+    /// The same books down to the wire; empty where nothing below the programs was read.
+    pub steps: Vec<BookStep>,
     /// Latency beside this flow.
     pub loaded: Option<LatencyReport>,
     /// The steady part.
@@ -101,6 +104,7 @@ impl FlowRecord {
             sender: None,
             receiver: None,
             books: None,
+            steps: Vec::new(),
             loaded: None,
             steady: None,
             uncertainty: None,
@@ -269,6 +273,7 @@ impl RunRecord {
                 Side::Receiver => flow.receiver = Some(tally.clone()),
             },
             Body::BooksClosed { books, .. } => flow.books = Some(*books),
+            Body::Reconciled { steps, .. } => flow.steps.clone_from(steps),
             Body::Steady { steady, .. } => flow.steady = Some(*steady),
             Body::Uncertainty { uncertainty, .. } => flow.uncertainty = Some(uncertainty.clone()),
             Body::Ceilings { ladder, ceiling, .. } => {
@@ -295,6 +300,7 @@ fn flow_of(body: &Body) -> Option<u16> {
         | Body::Curve { flow, .. }
         | Body::FlowEnded { flow, .. }
         | Body::BooksClosed { flow, .. }
+        | Body::Reconciled { flow, .. }
         | Body::Steady { flow, .. }
         | Body::Uncertainty { flow, .. }
         | Body::Ceilings { flow, .. }

@@ -1,8 +1,9 @@
 //! What one side counted over a whole flow, and what the probes saw.
 
-use linerate_units::{Bitrate, Bytes, Ratio, Span};
+use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::kernel_counts::KernelCounts;
 use crate::metrics::Readings;
 
 /// What one side counted over a whole flow.
@@ -46,6 +47,9 @@ pub struct Tally {
     pub host_busy: Option<Ratio>,
     /// Readings over the whole window (counters as differences, gauges at the end).
     pub readings: Readings,
+    /// What this host's kernel counted below the program; absent where it was not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Box<KernelCounts>>,
     /// Streams, when there are not more than 128.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamTally>,
@@ -194,6 +198,31 @@ pub struct LatencyReport {
     pub offset_error_ns: Option<u64>,
     /// Whether the kernels stamped the arrivals; otherwise the programs did.
     pub kernel_timestamps: bool,
+    /// The round trips beside the load, interval by interval; those without an answer are absent, and so are all of them
+    /// before the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub course: Vec<LatencyInterval>,
+}
+
+/// The probes that were sent in one interval and came back.
+///
+/// Their round trips begin where the sending host's driver took the probe, as far as its kernel tells: the queue of the
+/// host itself is not in them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LatencyInterval {
+    /// Its start, from the start of the run.
+    pub start_ns: Timestamp,
+    /// Its end.
+    pub end_ns: Timestamp,
+    /// Number of probes.
+    pub count: u64,
+    /// Smallest round trip.
+    pub min_ns: u64,
+    /// Third largest round trip, the smallest of fewer: a late wake-up or two are not in it.
+    pub high_ns: u64,
+    /// Largest round trip.
+    pub max_ns: u64,
 }
 
 /// The steady part of a flow, after its ramp-up.

@@ -4,6 +4,7 @@
 //! parentheses; `0.98 ceiling` is a product. `point(streams = 1).goodput` is the same quantity at the point that differs in
 //! these axes only, `run("name").goodput` that of the same point in another run.
 
+mod flight;
 mod judge;
 mod quantities;
 mod syntax;
@@ -17,7 +18,7 @@ use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span};
 use crate::axis::{Axis, Part};
 
 pub use judge::{Judgement, Outcome, Results, Scope, judge, judge_at};
-pub(crate) use quantities::{BUFFER, BUFFER_KIND, FAIRNESS};
+pub(crate) use quantities::{BUFFER, BUFFER_KIND, BUFFER_LOAD, FAIRNESS};
 pub use quantities::{Dimension, Measured, QUANTITIES, Quantity};
 pub use syntax::Comparison;
 pub(crate) use syntax::Fault;

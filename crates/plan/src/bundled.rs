@@ -11,11 +11,14 @@ pub fn bundled() -> &'static [Bundled] {
 const BUNDLED: &[Bundled] = list! {
     "../../../plans";
     "window-sweep": "goodput and round-trip time against the window, 1 Gb/s and 21 ms",
-    "block-size": "goodput against the bytes of one call, with and without TCP_NODELAY",
+    "block-size": "rate and latency against block and message size: loopback, then the path; ttcp's blocks, then NetPIPE's curve",
     "bufferbloat": "round-trip time beside a full line, with a large buffer and with CoDel",
     "switch-matrix": "window x segment size x streams over a switch, two pairs of hosts at once",
-    "switch-buffer": "two large flows over 50 ms beside 2 Gb/s of UDP, against the buffer of the switch",
-    "nic-roundup": "goodput and processor load of a network card against MTU and block size",
+    "switch-buffer": "two large flows over 50 ms, alone and beside 2 Gb/s of UDP, against the buffer of the switch",
+    "buffer-burst": "the buffer of a switch by the longest burst without a loss, two inputs to one output",
+    "buffer-step": "the buffer of a switch by a step of load above its line, from the plateau of the delay",
+    "nic-roundup": "goodput, processor load, interrupts and block-size curve of a network card against MTU and congestion control",
     "rfc6349": "TCP throughput after RFC 6349 for 1 Gb/s and 21 ms",
-    "rfc2544": "highest rate without loss for each size of frame, after RFC 2544",
+    "rfc2544": "throughput, latency and frame loss rate for each size of frame, after RFC 2544",
+    "rfc2544-bursts": "longest burst without loss for each size of frame, after RFC 2544",
 };

@@ -151,6 +151,16 @@ impl<'p> Conductor<'p> {
         Ok(None)
     }
 
+    /// The trial that follows the next one whatever that brings; absent at the end, and where results decide.
+    #[must_use]
+    pub fn following(&self) -> Option<Task> {
+        if self.plan.search.is_some() || self.plan.until.is_some() {
+            return None;
+        }
+        let mut rest = self.order.get(self.at + 1..)?.iter();
+        rest.find_map(|trial| self.next_repeat(*trial).ok().flatten())
+    }
+
     fn next_repeat(&self, trial: Trial) -> Result<Option<Task>, PointError> {
         let point = self.plan.point(trial.point)?;
         if self.progress.is_done(&point, trial.repeat) {

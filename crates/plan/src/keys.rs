@@ -32,6 +32,7 @@ const PART: &str = r##"{"$ref":"#/$defs/part"}"##;
 const ASSERTIONS: &str =
     r##"{"type":"array","items":{"anyOf":[{"type":"string"},{"$ref":"#/$defs/assertion"}]}}"##;
 const KNOBS: &str = r##"{"$ref":"#/$defs/test"}"##;
+const SERIES: &str = r##"{"$ref":"#/$defs/series"}"##;
 const SCALARS: &str = r#"{"type":"object","additionalProperties":{"type":["string","number","boolean"]}}"#;
 const VALUE: &str = r#"{"type":["string","number","boolean"]}"#;
 const VALUES: &str = r#"{"type":"array","items":{"type":["string","number","boolean"]},"minItems":1}"#;
@@ -73,6 +74,12 @@ pub(crate) const HEAD: &[Key] = &[
         "What `shuffled` draws from: the same seed gives the same order.",
     ),
     key("pause", Kind::Time, "\"1s\"", "Rest between two trials."),
+    key(
+        "distance",
+        Kind::Whole(1, 1_000_000),
+        "unknown",
+        "Length of the path in kilometres: for the shortest round-trip time that light allows, and the land speed.",
+    ),
     key("max_time", Kind::Time, "no limit", "The plan is refused if its estimate is longer."),
     key(
         "zip",
@@ -165,6 +172,12 @@ pub(crate) const FLOW: &[Key] = &[
         "none",
         "Knobs of this flow alone; they hold over those of `[test]`, swept or not.",
     ),
+    key(
+        "series",
+        Kind::Special("table of the knobs of a series", SERIES),
+        "none",
+        "Makes it a series over message sizes, as `linerate sweep` measures one; of the other knobs those of sockets and hosts hold. `{}` has the sizes of NetPIPE.",
+    ),
 ];
 
 /// Keys of `[axis.NAME]`.
@@ -213,6 +226,12 @@ pub(crate) const AXIS: &[Key] = &[
         Kind::Share,
         "\"1%\"",
         "A search ends when what is left is no wider than this share of `to`.",
+    ),
+    key(
+        "descend",
+        Kind::Share,
+        "none",
+        "A search first tries values that are each this share of `to` lower, until two in a row pass: the frame loss rate of RFC 2544 section 26.3.",
     ),
     key("confirm", Kind::Time, "none", "Duration of a last trial at the value that a search has found."),
 ];

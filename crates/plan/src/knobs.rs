@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use linerate_document::hint;
-use linerate_model::TestSpec;
+use linerate_model::{SizeList, Sweep, TestSpec};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -25,6 +25,13 @@ pub(crate) struct Knob {
     pub(crate) help: String,
 }
 
+impl Knob {
+    /// True if it says what is sent, and not how sockets and hosts are set.
+    pub(crate) fn is_traffic(&self) -> bool {
+        self.group == "traffic"
+    }
+}
+
 /// All knobs, in the order of the alphabet.
 pub(crate) fn knobs() -> &'static [Knob] {
     static KNOBS: LazyLock<Vec<Knob>> = LazyLock::new(|| {
@@ -33,6 +40,42 @@ pub(crate) fn knobs() -> &'static [Knob] {
         knobs
     });
     &KNOBS
+}
+
+/// The knobs of a series over message sizes, in the order of the alphabet.
+pub(crate) fn series_knobs() -> &'static [Knob] {
+    static KNOBS: LazyLock<Vec<Knob>> = LazyLock::new(|| {
+        let schema = Value::from(schemars::schema_for!(Sweep));
+        let mut knobs: Vec<Knob> = of_table(&schema, "sweep", &schema).collect();
+        knobs.sort_by(|a, b| a.name.cmp(&b.name));
+        knobs
+    });
+    &KNOBS
+}
+
+/// The series with these knobs set.
+///
+/// # Errors
+/// What is wrong with one of them.
+pub(crate) fn series<'s>(
+    settings: impl IntoIterator<Item = (&'s Knob, &'s Setting)>,
+) -> Result<Sweep, String> {
+    let mut json = serde_json::to_value(Sweep::default()).unwrap_or_default();
+    let Some(table) = json.as_object_mut() else { return Ok(Sweep::default()) };
+    for (knob, setting) in settings {
+        let value = match setting {
+            // Sizes are written as on the command line, and kept as a list.
+            Setting::Text(text) if knob.kind == Kind::Text => {
+                serde_json::to_value(text.parse::<SizeList>()?).ok()
+            }
+            other => other.json(),
+        };
+        match value {
+            Some(value) => table.insert(knob.key.clone(), value),
+            None => table.remove(&knob.key),
+        };
+    }
+    Sweep::deserialize(&json).map_err(|error| error.to_string())
 }
 
 /// The knob of that name.
@@ -64,19 +107,27 @@ fn find(schema: &Value) -> Vec<Knob> {
         let Some(definition) = table["$ref"].as_str().and_then(|name| resolve(schema, name)) else {
             continue;
         };
-        for (key, property) in properties(definition) {
-            let name =
-                ["_bytes", "_bps", "_ns"].iter().find_map(|unit| key.strip_suffix(unit)).unwrap_or(key);
-            knobs.push(Knob {
-                name: name.to_owned(),
-                group: group.clone(),
-                key: key.clone(),
-                kind: kind(schema, property),
-                help: property["description"].as_str().unwrap_or_default().to_owned(),
-            });
-        }
+        knobs.extend(of_table(schema, group, definition));
     }
     knobs
+}
+
+/// The knobs of one table of the specification.
+fn of_table<'s>(
+    schema: &'s Value,
+    group: &'s str,
+    definition: &'s Value,
+) -> impl Iterator<Item = Knob> + use<'s> {
+    properties(definition).map(move |(key, property)| {
+        let name = ["_bytes", "_bps", "_ns"].iter().find_map(|unit| key.strip_suffix(unit)).unwrap_or(key);
+        Knob {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            key: key.clone(),
+            kind: kind(schema, property),
+            help: property["description"].as_str().unwrap_or_default().to_owned(),
+        }
+    })
 }
 
 fn properties(of: &Value) -> impl Iterator<Item = (&String, &Value)> {
@@ -97,6 +148,7 @@ fn kind(schema: &Value, property: &Value) -> Kind {
             Some("Span") => Kind::Time,
             Some("Bitrate") => Kind::Rate,
             Some("Ratio") => Kind::Share,
+            Some("SizeList") => Kind::Text,
             _ => Kind::Words(resolve(schema, reference).map(words).unwrap_or_default()),
         };
     }
@@ -200,6 +252,28 @@ mod tests {
             let unset = spec([(knob.name.as_str(), &Setting::Default)]).unwrap();
             assert_eq!(unset, TestSpec::default(), "{}", knob.name);
         }
+    }
+
+    /// Every knob of a series can be set, and the default takes it away.
+    #[test]
+    fn knobs_of_a_series_arrive_as_those_of_a_test() {
+        for knob in series_knobs() {
+            let setting = match &knob.kind {
+                Kind::Flag => Setting::Flag(true),
+                Kind::Whole(..) => Setting::Whole(5),
+                Kind::Time => Setting::Time(Span::from_ms(7)),
+                Kind::Memory => Setting::Memory(Bytes::new(7)),
+                Kind::Share => Setting::Share("7%".parse().unwrap()),
+                Kind::Words(words) => Setting::Text(words[1].clone()),
+                Kind::Text => Setting::Text("1..4".to_owned()),
+                other => panic!("{}: {other:?}", knob.name),
+            };
+            assert_ne!(series([(knob, &setting)]).unwrap(), Sweep::default(), "{}", knob.name);
+            assert_eq!(series([(knob, &Setting::Default)]).unwrap(), Sweep::default(), "{}", knob.name);
+        }
+        let sizes = series_knobs().iter().find(|knob| knob.name == "sizes").unwrap();
+        let found = series([(sizes, &Setting::Text("64,1..4".to_owned()))]).unwrap().sizes.unwrap();
+        assert_eq!(found.0, [1, 2, 4, 64].map(Bytes::new));
     }
 
     #[test]

@@ -1,5 +1,12 @@
 //! Methods that plans follow, and what their points amount to in the terms of each.
 
+mod block_size;
+mod buffer;
+mod points;
+mod rfc2544;
+mod rfc6349;
+mod window;
+
 use linerate_model::{MethodTable, PlanRecord, RunRecord};
 
 use crate::plan::Plan;
@@ -50,14 +57,16 @@ impl Method {
 #[must_use]
 pub fn tables(
     plan: &Plan,
-    _record: &PlanRecord,
-    _runs: &dyn Fn(&str) -> Option<RunRecord>,
+    record: &PlanRecord,
+    runs: &dyn Fn(&str) -> Option<RunRecord>,
 ) -> Vec<MethodTable> {
     match plan.method {
-        None
-        | Some(
-            Method::Rfc6349 | Method::Rfc2544 | Method::SwitchBuffer | Method::Window | Method::BlockSize,
-        ) => Vec::new(),
+        Some(Method::Rfc6349) => rfc6349::tables(record),
+        Some(Method::Rfc2544) => rfc2544::tables(plan, record, runs),
+        Some(Method::Window) => window::tables(plan, record),
+        Some(Method::BlockSize) => block_size::tables(record, runs),
+        None => Vec::new(),
+        Some(Method::SwitchBuffer) => buffer::tables(plan, record, runs),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::Sweep;
 use linerate_units::{Ratio, Span};
 
 use crate::assertion::Assertion;
@@ -51,6 +52,8 @@ pub struct Plan {
     pub seed: u64,
     /// Rest between two trials.
     pub pause: Span,
+    /// Length of the path in kilometres, where it is known.
+    pub distance_km: Option<u64>,
     /// The longest estimate that is accepted.
     pub max_time: Option<Span>,
     /// What must hold of the results.
@@ -102,6 +105,8 @@ pub struct Flow {
     pub background: bool,
     /// Knobs of this flow alone.
     pub test: BTreeMap<String, Setting>,
+    /// The series over message sizes that it is; absent in a test.
+    pub series: Option<Sweep>,
 }
 
 /// In which order trials are run.

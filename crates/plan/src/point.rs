@@ -12,7 +12,7 @@ use twox_hash::XxHash64;
 use crate::axis::Target;
 use crate::kind::Setting;
 use crate::knobs;
-use crate::plan::{Lab, Plan};
+use crate::plan::{Flow, Lab, Plan};
 
 /// The name of a point. It follows from the axes' names and values alone: reordering axes, values or points, and adding
 /// values, keep it.
@@ -117,14 +117,16 @@ impl Plan {
         let mut tests = Vec::new();
         for (index, flow) in self.flows.iter().enumerate() {
             let layers = self.layers(&choice, index, searched);
-            let spec = resolve(&layers).map_err(|(knob, text)| PointError {
-                flow: flow.name.clone(),
-                knob,
-                text: if self.axes.is_empty() {
-                    text
-                } else {
-                    format!("{text} (at {})", self.label(&choice))
-                },
+            let spec = resolve(&layers).and_then(|spec| as_series(spec, flow)).map_err(|(knob, text)| {
+                PointError {
+                    flow: flow.name.clone(),
+                    knob,
+                    text: if self.axes.is_empty() {
+                        text
+                    } else {
+                        format!("{text} (at {})", self.label(&choice))
+                    },
+                }
             })?;
             tests.push(Test {
                 flow: flow.name.clone(),
@@ -234,6 +236,18 @@ impl Plan {
             }
         }
         Some(lab)
+    }
+}
+
+/// The specification of a flow that is a series: of the test it keeps what sockets and hosts are told.
+fn as_series(spec: TestSpec, flow: &Flow) -> Result<TestSpec, (Option<String>, String)> {
+    let Some(sweep) = &flow.series else { return Ok(spec) };
+    let mut series = TestSpec::of_sweep(sweep.clone(), spec.socket, spec.host);
+    // Its result is that of messages that leave the client.
+    series.traffic.upload = true;
+    match series.check() {
+        Ok(()) => Ok(series),
+        Err(error) => Err((None, error.to_string())),
     }
 }
 

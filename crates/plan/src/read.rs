@@ -3,6 +3,7 @@
 mod assertions;
 mod check;
 mod flows;
+mod series;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,6 +80,7 @@ impl<'r> Reader<'r> {
             },
             seed: head.whole("seed").unwrap_or(1),
             pause: head.span("pause").unwrap_or(Span::from_secs(1)),
+            distance_km: head.whole("distance"),
             max_time: head.span("max_time"),
             assertions: Vec::new(),
             left_out: Vec::new(),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::assertion::{Dimension, QUANTITIES};
 use crate::bundled;
 use crate::keys::{ASSERT, AXIS, FLOW, HEAD, HOST, Key, LAB, SETTINGS};
-use crate::knobs::knobs;
+use crate::knobs::{knobs, series_knobs};
 
 const INTRODUCTION: &str = "# Plan files\n
 What shall be measured between which hosts, in which combinations, how often and in which order, as a TOML file that
@@ -76,6 +76,12 @@ pub fn reference() -> String {
     }
     page.push_str("\n## Knobs of `[test]`\n\nThe knobs of `linerate test`.\n\n| knob | value | meaning |\n|---|---|---|\n");
     for knob in knobs() {
+        let _ = writeln!(page, "| `{}` | {} | {} |", knob.name, knob.kind.describe(), knob.help);
+    }
+    page.push_str(
+        "\n## Knobs of `series`\n\nThe knobs of `linerate sweep`.\n\n| knob | value | meaning |\n|---|---|---|\n",
+    );
+    for knob in series_knobs() {
         let _ = writeln!(page, "| `{}` | {} | {} |", knob.name, knob.kind.describe(), knob.help);
     }
     page.push_str(

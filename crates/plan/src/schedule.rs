@@ -42,6 +42,10 @@ pub struct Estimate {
 /// How long a test takes from its first connection to its result; absent where that depends on the network.
 #[must_use]
 pub fn length(spec: &TestSpec) -> Option<Span> {
+    if let Some(sweep) = &spec.sweep {
+        // Whoever comes behind it waits until it is over for certain.
+        return Some(sweep.longest() + PHASE);
+    }
     let traffic = &spec.traffic;
     // The latency without load takes a fifth of the test, at most two seconds.
     let idle = match traffic.no_latency {
@@ -109,7 +113,8 @@ impl Plan {
             let slots = self.schedule(&point);
             let known = slots.iter().filter_map(|slot| slot.end).max();
             estimate.at_least |= slots.iter().any(|slot| slot.end.is_none());
-            estimate.at_most |= point.tests.iter().any(|test| test.spec.traffic.until.is_some());
+            let ends_early = |spec: &TestSpec| spec.traffic.until.is_some() || spec.sweep.is_some();
+            estimate.at_most |= point.tests.iter().any(|test| ends_early(&test.spec));
             let steps = self.search.as_ref().map_or(1, |search| u64::from(search.trials()));
             let each = known.unwrap_or_default() + TRIAL + self.pause;
             let repeats = u64::from(self.largest_repeats());

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::keys::{ASSERT, AXIS, FLOW, HEAD, HOST, Key, LAB, SETTINGS};
 use crate::kind::{DEFAULT, Kind};
-use crate::knobs::knobs;
+use crate::knobs::{Knob, knobs, series_knobs};
 
 /// What is a name.
 const NAME: &str = "^[a-z0-9][a-z0-9-]{0,31}$";
@@ -50,7 +50,8 @@ pub fn schema() -> Value {
         "flow": flow,
         "axis": object(&properties(&[AXIS])),
         "assertion": assertion,
-        "test": object(&test()),
+        "test": object(&test(knobs())),
+        "series": object(&test(series_knobs())),
         "part": { "type": "object", "description": "Axes, and of each the value or the values that are meant." },
     });
     schema
@@ -74,9 +75,9 @@ fn properties(tables: &[&[Key]]) -> Map<String, Value> {
 }
 
 /// The knobs: each takes its own kind of value, or the word for its default.
-fn test() -> Map<String, Value> {
+fn test(knobs: &[Knob]) -> Map<String, Value> {
     let mut properties = Map::new();
-    for knob in knobs() {
+    for knob in knobs {
         let property =
             json!({ "anyOf": [shape(&knob.kind), { "const": DEFAULT }], "description": knob.help });
         properties.insert(knob.name.clone(), property);

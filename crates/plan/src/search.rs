@@ -22,6 +22,9 @@ pub struct Search {
     pub high: Setting,
     /// The search ends when what is left is no wider than this share of the largest value.
     pub resolution: Ratio,
+    /// Before the range is halved, values are tried that are each this share of the largest one lower, until two in a row
+    /// pass.
+    pub descend: Option<Ratio>,
     /// Duration of a last trial at the value found.
     pub confirm: Option<Span>,
     /// The assertion that must hold for a value to pass, as written.
@@ -48,6 +51,8 @@ pub struct Bisection<'s> {
     /// The largest value that passed.
     best: Option<f64>,
     step: Option<(f64, bool)>,
+    /// Steps downwards so far, and how many of the last ones passed in a row; absent when that is over.
+    descent: Option<(u32, u32)>,
 }
 
 impl Search {
@@ -57,19 +62,31 @@ impl Search {
         let (low, high) = self.bounds();
         let mut width = high - low;
         let mut trials = 1;
-        // Whole values can be halved 64 times, others until the resolution is reached.
-        while width > self.width() && trials <= 64 {
-            width /= 2.0;
-            trials += 1;
+        if let Some(step) = self.descent_step() {
+            trials += (width / step).floor() as u32;
+            width = step.min(width);
         }
-        trials + u32::from(self.confirm.is_some())
+        // Whole values can be halved 64 times, others until the resolution is reached.
+        let mut halvings = 0;
+        while width > self.width() && halvings < 64 {
+            width /= 2.0;
+            halvings += 1;
+        }
+        trials + halvings + u32::from(self.confirm.is_some())
     }
 
     /// Begins a search, at the largest value.
     #[must_use]
     pub fn begin(&self) -> Bisection<'_> {
         let (low, high) = self.bounds();
-        Bisection { search: self, low, high, best: None, step: Some((high, false)) }
+        let descent = self.descent_step().map(|_| (0, 0));
+        Bisection { search: self, low, high, best: None, step: Some((high, false)), descent }
+    }
+
+    /// How much lower the next value downwards is.
+    fn descent_step(&self) -> Option<f64> {
+        let step = self.bounds().1 * self.descend?.get();
+        (step > 0.0).then_some(step)
     }
 
     fn bounds(&self) -> (f64, f64) {
@@ -102,15 +119,37 @@ impl Bisection<'_> {
                 self.step = self.best.map(|best| (best, true));
             }
             (true, false) => {
-                self.best = Some(number);
-                self.low = number;
-                self.halve();
+                // On the way down the first one that passed is the largest.
+                let low = self.best.map_or(number, |best| best.max(number));
+                (self.best, self.low) = (Some(low), low);
+                self.go_on(true);
             }
             (false, false) => {
                 self.high = number;
-                self.halve();
+                if self.best.is_some_and(|best| best >= number) {
+                    // What passed above it was luck.
+                    (self.best, self.low) = (None, self.low_end());
+                }
+                self.go_on(false);
             }
         }
+    }
+
+    /// The next value downwards, or the next middle.
+    fn go_on(&mut self, passed: bool) {
+        if let Some((steps, in_a_row)) = self.descent.take()
+            && let Some(step) = self.search.descent_step()
+        {
+            let (steps, in_a_row) = (steps + 1, if passed { in_a_row + 1 } else { 0 });
+            let next = self.search.bounds().1 - f64::from(steps) * step;
+            // A remainder of rounding is no step.
+            if in_a_row < 2 && next >= self.low_end() + step * 1e-6 {
+                self.descent = Some((steps, in_a_row));
+                self.step = Some((next, false));
+                return;
+            }
+        }
+        self.halve();
     }
 
     /// The largest value that passed, confirmed if that was asked; absent while the search goes on, and if none passed.
@@ -151,6 +190,7 @@ mod tests {
             low,
             high,
             resolution: Ratio::new(resolution).unwrap(),
+            descend: None,
             confirm: confirm.then(|| Span::from_secs(60)),
             text: "loss == 0".to_owned(),
             pass: crate::assertion::read("loss == 0", &[]).unwrap(),
@@ -194,6 +234,44 @@ mod tests {
         assert_eq!(bisection.step(), Some(Step { value: rate(0.99e9), confirm: true }));
         bisection.passed(true);
         assert_eq!((bisection.step(), bisection.found()), (None, Some(rate(0.99e9))));
+    }
+
+    /// RFC 2544 §26.3: from the largest load in steps of a tenth, until two in a row lose nothing; then §26.1 between the
+    /// last that lost and the first that did not.
+    #[test]
+    fn a_descent_ends_after_two_that_pass_and_leaves_a_tenth_to_halve() {
+        let search = Search { descend: Ratio::new(0.1), ..search(rate(0.0), rate(1e9), 0.05, true) };
+        let mut bisection = search.begin();
+        let mut tried = Vec::new();
+        while let Some(step) = bisection.step() {
+            tried.push((step.value.number().unwrap() / 1e7, step.confirm));
+            bisection.passed(step.value.number().unwrap() <= 0.873e9);
+        }
+        // 80 is the first that passes, 70 the second; the middle of 80 and 90 leaves a twentieth.
+        assert_eq!(
+            tried,
+            [(100.0, false), (90.0, false), (80.0, false), (70.0, false), (85.0, false), (85.0, true)]
+        );
+        assert_eq!(bisection.found(), Some(rate(0.85e9)));
+        assert!(search.trials() >= 6, "{}", search.trials());
+    }
+
+    #[test]
+    fn a_descent_without_loss_takes_two_trials_and_one_with_nothing_but_loss_ends_at_the_bottom() {
+        let search = Search { descend: Ratio::new(0.25), ..search(rate(0.0), rate(1e9), 0.1, false) };
+        assert_eq!(carry_out(&search, 1e9), (Some(rate(1e9)), 2));
+        // 100, 75, 50 and 25 lose, and so do 12.5 and 6.25.
+        assert_eq!(carry_out(&search, -1.0), (None, 6));
+        assert_eq!(search.trials(), 7);
+    }
+
+    #[test]
+    fn what_passed_above_a_loss_does_not_count() {
+        let search = Search { descend: Ratio::new(0.25), ..search(rate(0.0), rate(1e9), 0.5, false) };
+        let mut bisection = search.begin();
+        // 100 loses, 75 passes by luck, 50 loses, 25 passes.
+        [false, true, false, true].into_iter().for_each(|passed| bisection.passed(passed));
+        assert_eq!((bisection.step(), bisection.found()), (None, Some(rate(0.25e9))));
     }
 
     proptest! {

@@ -1,10 +1,12 @@
 //! Plans as texts, and what becomes of them.
 
+mod buffers;
 mod bundled_plans;
 mod conducting;
 mod judging;
 mod laws;
 mod layers;
+mod methods;
 mod mistakes;
 mod times;
 mod wrong_assertions;

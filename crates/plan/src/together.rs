@@ -1,29 +1,133 @@
 //! What no run of a trial knows by itself, because it lies in those beside it.
 
-use linerate_model::{Direction, FlowRecord, RunRecord};
-use linerate_theory::buffer::{self, Finding, Path, Reading};
+use linerate_model::{Direction, FlowRecord, RunRecord, Transport};
+use linerate_theory::buffer::{self, Finding, Line, Look, Path, Reading, Step};
+use linerate_theory::stats::Interval;
 use linerate_theory::stats::spread::jain;
 
-use crate::assertion::{BUFFER, BUFFER_KIND, FAIRNESS, Measured, QUANTITIES};
+use crate::assertion::{BUFFER, BUFFER_KIND, BUFFER_LOAD, FAIRNESS, Measured, QUANTITIES};
 use crate::plan::Plan;
 use crate::takings::TrialFigures;
 
 /// What a flow tells of the queue that it went through.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Passage {
-    /// Its sender's intervals, and the path with nobody else on it; absent where the kernel told no round trips.
-    queue: Option<(Vec<Reading>, Path)>,
+    /// What was seen of it; absent where nobody told round trips.
+    seen: Option<Seen>,
+    line: Line,
+    /// The path with nobody else on it; absent where nobody told a round trip.
+    path: Option<Path>,
     /// Share of the line that it took.
     share: f64,
+    /// Share of the line that it offered.
+    offered: f64,
+}
+
+/// By which of its methods a buffer shows.
+#[derive(Debug, Clone, PartialEq)]
+enum Seen {
+    /// A long flow that fills the queue until it drops.
+    Flow(Vec<Reading>),
+    /// A number of bytes at once, none of which was lost.
+    Burst(f64),
+    /// A steady load above the line's rate, and the round trip of its probes without a queue.
+    Step(Vec<Look>, f64),
+}
+
+/// What is known of the buffer that a flow went through.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Known {
+    /// The method: A, B or C, with what it rests on.
+    pub(crate) method: &'static str,
+    /// One of the words of [`BUFFER_KIND`].
+    pub(crate) kind: &'static str,
+    pub(crate) bytes: Option<f64>,
+    pub(crate) interval: Option<Interval>,
+    /// Load of the line at the drop.
+    pub(crate) load: Option<f64>,
+    /// Gain of delay over what the load should have made of it.
+    pub(crate) slope: Option<f64>,
 }
 
 impl Passage {
     /// That of a flow; absent where no line is known.
     pub(crate) fn of(run: &RunRecord, flow: &FlowRecord) -> Option<Self> {
         let share = buffer::line_share(flow)?;
-        let series = buffer::series(flow);
-        let queue = buffer::path(run, flow, 0.0).filter(|_| !series.is_empty()).map(|path| (series, path));
-        Some(Self { queue, share })
+        let line = buffer::line(run, flow)?;
+        let sent = flow.sender.as_ref().map(|sender| sender.bitrate.bps() / line.alone_bps);
+        let offered = sent.filter(|share| share.is_finite()).unwrap_or(share);
+        let burst = run.start.as_ref().and_then(|start| start.spec.traffic.bytes);
+        let seen = if flow.plan.transport != Transport::Udp {
+            Some(buffer::series(flow)).filter(|series| !series.is_empty()).map(Seen::Flow)
+        } else if burst.is_some() {
+            let udp = flow.receiver.as_ref().and_then(|receiver| receiver.udp.as_ref());
+            let sent = flow.sender.as_ref().map(|sender| sender.total_bytes.get() as f64);
+            udp.filter(|udp| udp.lost == 0).and(sent).map(Seen::Burst)
+        } else {
+            let base = run.idle.as_ref().map(|idle| idle.rtt.p50_ns as f64 / 1e9);
+            base.map(|base| Seen::Step(buffer::looks(flow), base))
+        };
+        Some(Self { seen, line, path: buffer::path(run, flow, 0.0), share, offered })
+    }
+
+    /// The line that it went through.
+    pub(crate) const fn line(&self) -> &Line {
+        &self.line
+    }
+
+    /// The path, other traffic left out.
+    pub(crate) const fn path(&self) -> Option<&Path> {
+        self.path.as_ref()
+    }
+
+    /// Share of the line that it took.
+    pub(crate) const fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// What it says of the buffer beside these others.
+    pub(crate) fn known(&self, others: &[&Self]) -> Option<Known> {
+        let drain = self.line.drain_bps;
+        let taken: f64 = others.iter().map(|other| other.share).sum();
+        let offered: f64 = others.iter().map(|other| other.offered).sum();
+        match self.seen.as_ref()? {
+            Seen::Flow(series) => {
+                let path = Path { others_bps: taken * drain, ..self.path? };
+                Some(Known::of("A: round trip at drops", &buffer::study(series, &path)?))
+            }
+            Seen::Burst(bytes) => {
+                let own = self.offered.min(1.0);
+                // As on the line, like what the other methods tell.
+                let bytes = bytes * drain / self.line.alone_bps;
+                let held = buffer::burst_buffer_bytes(bytes, own * drain, (own + offered) * drain, drain)?;
+                let finding = Finding::LowerBound { bytes: held, other_losses: 0 };
+                Some(Known::of("B: longest burst", &finding))
+            }
+            Seen::Step(looks, base) => {
+                let step = Step {
+                    offered_bps: (self.offered + offered) * drain,
+                    drain_bps: drain,
+                    base_rtt_s: *base,
+                };
+                let stepped = buffer::step(looks, &step)?;
+                let slope = stepped.slope.map(|slope| slope / stepped.expected_slope);
+                let known = Known::of("C: step of load", &stepped.finding);
+                Some(Known { slope: slope.filter(|slope| slope.is_finite()), ..known })
+            }
+        }
+    }
+}
+
+impl Known {
+    fn of(method: &'static str, finding: &Finding) -> Self {
+        let none = Self { method, kind: "other_loss", bytes: None, interval: None, load: None, slope: None };
+        match finding {
+            Finding::Estimate { bytes, interval, load, .. } => {
+                Self { kind: "estimate", bytes: Some(*bytes), interval: *interval, load: Some(*load), ..none }
+            }
+            Finding::LowerBound { bytes, .. } => Self { kind: "lower_bound", bytes: Some(*bytes), ..none },
+            Finding::NotAFullQueue { load, .. } => Self { load: Some(*load), ..none },
+        }
     }
 }
 
@@ -39,9 +143,10 @@ fn place(name: &str) -> Option<usize> {
     QUANTITIES.iter().position(|quantity| quantity.name == name)
 }
 
-/// Flows that the plan is about.
+/// Flows that the plan is about; a series has no rate that others could share.
 fn judged(plan: &Plan) -> Vec<usize> {
-    (0..plan.flows.len()).filter(|at| !plan.flows[*at].background).collect()
+    let is = |at: &usize| !plan.flows[*at].background && plan.flows[*at].series.is_none();
+    (0..plan.flows.len()).filter(is).collect()
 }
 
 fn set(trial: &mut TrialFigures, flow: usize, direction: Direction, name: &str, measured: &Measured) {
@@ -65,22 +170,18 @@ fn add_fairness(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
 
 /// The buffer that each flow went through. Flows in the background are there to fill the same queue.
 fn add_buffer(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
-    let background = (0..plan.flows.len()).filter(|at| plan.flows[*at].background);
-    let share = |at: usize| Some(trial.get(at)?.as_ref()?.passage(direction)?.share);
-    let others: f64 = background.filter_map(share).sum();
-    for at in judged(plan) {
-        let passage = trial.get(at).and_then(|flow| flow.as_ref()?.passage(direction)?.queue.clone());
-        let Some((series, mut path)) = passage else { continue };
-        path.others_bps = others * path.drain_bps;
-        let (bytes, kind) = match buffer::study(&series, &path) {
-            Some(Finding::Estimate { bytes, .. }) => (Some(bytes), "estimate"),
-            Some(Finding::LowerBound { bytes, .. }) => (Some(bytes), "lower_bound"),
-            Some(Finding::NotAFullQueue { .. }) => (None, "other_loss"),
-            None => continue,
-        };
-        if let Some(bytes) = bytes {
+    let passage = |at: usize| trial.get(at)?.as_ref()?.passage(direction);
+    let others: Vec<&Passage> =
+        (0..plan.flows.len()).filter(|at| plan.flows[*at].background).filter_map(passage).collect();
+    let found: Vec<(usize, Known)> =
+        judged(plan).into_iter().filter_map(|at| Some((at, passage(at)?.known(&others)?))).collect();
+    for (at, known) in found {
+        if let Some(bytes) = known.bytes {
             set(trial, at, direction, BUFFER, &Measured::Number(bytes));
         }
-        set(trial, at, direction, BUFFER_KIND, &Measured::Word(kind.to_owned()));
+        if let Some(load) = known.load {
+            set(trial, at, direction, BUFFER_LOAD, &Measured::Number(load));
+        }
+        set(trial, at, direction, BUFFER_KIND, &Measured::Word(known.kind.to_owned()));
     }
 }

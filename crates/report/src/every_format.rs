@@ -11,7 +11,8 @@ use proptest::prelude::*;
 
 use crate::samples_of_runs as runs;
 use crate::{
-    IntervalRows, Live, RunRow, View, csv, document, history_table, html, markdown, ndjson, plot, text,
+    IntervalRows, Live, RunRow, View, csv, document, history_table, html, markdown, ndjson, picture, plot,
+    text,
 };
 
 fn side() -> impl Strategy<Value = Side> {
@@ -119,6 +120,7 @@ fn latency() -> impl Strategy<Value = LatencyReport> {
         offset_ns: None,
         offset_error_ns: None,
         kernel_timestamps: idle,
+        course: Vec::new(),
     })
 }
 
@@ -243,7 +245,7 @@ proptest! {
         csv::samples(&record, &mut out).unwrap();
         csv::summary(&record, &mut out).unwrap();
         csv::sizes(&record, &mut out).unwrap();
-        let _ = plot::svg(&record);
+        let _ = picture::Pictures::of_run(&record).svg(None);
         let assets = html::Assets { script: "", style: "" };
         html::write(None, &[html::Run { record: &record, events: &log }], &assets, &mut out).unwrap();
         let drawn = plot::terminal(&record, &view);

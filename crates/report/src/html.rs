@@ -28,8 +28,11 @@ use linerate_model::metrics::{Entry, find};
 use linerate_model::{Event, PlanRecord, RunRecord};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use chart::{Chart, Charts};
+use chart::Charts;
+pub(crate) use chart::{Axis, Chart, Kind, Line, Panel, Style};
+pub(crate) use heat::Matrix;
 use parts::Figures;
+use summaries::Summaries;
 
 use crate::layout::harmless;
 use crate::text_flow::plural;
@@ -104,6 +107,19 @@ pub fn write(
         out.write_all(b"</script>")?;
     }
     out.write_all(b"</body></html>\n")
+}
+
+/// The charts of a run, in the order of its section.
+pub(crate) fn charts_of_run(record: &RunRecord) -> Vec<Chart> {
+    let curves = record.flows.iter().filter_map(|flow| sizes::chart(record, flow));
+    let series = record.flows.iter().filter_map(|flow| series::chart(record, flow));
+    curves.chain(series).chain(quantiles::chart(record)).collect()
+}
+
+/// The curves and the matrices of a plan.
+pub(crate) fn figures_of_plan(record: &PlanRecord) -> (Vec<Chart>, Vec<Matrix>) {
+    let plan = Summaries::of(record);
+    (sweep::charts(&plan), heat::matrices(&plan))
 }
 
 fn charts(charts: Vec<Chart>) -> Charts<'static> {

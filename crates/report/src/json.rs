@@ -11,9 +11,9 @@ use linerate_model::{FlowRecord, LatencyReport, PortRecord, RunRecord, Tally};
 use linerate_units::Span;
 
 pub use self::sections::{
-    CeilingSection, CpuSection, FlowSection, LatencySection, MssSetting, PacingSetting, PortSection,
-    ProbeSection, ReceiverSection, ResultDocument, RunSection, SenderSection, SettingsSection, UdpSection,
-    WindowSetting,
+    BooksSection, CeilingSection, CpuSection, FlowSection, LatencySection, MssSetting, PacingSetting,
+    PortSection, ProbeSection, ReceiverSection, ResultDocument, RunSection, SenderSection, SettingsSection,
+    UdpSection, WindowSetting,
 };
 use crate::figure::{Figure, caveats, datagrams, imported};
 use crate::intervals;
@@ -94,12 +94,17 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
         verdict: flow.verdict.clone(),
         also: flow.also.clone(),
         inquiries: flow.inquiries.clone(),
-        books: flow.books,
+        books: books_section(flow),
         steady: flow.steady,
         uncertainty: flow.uncertainty.clone(),
         caveats: caveats(flow),
         samples: intervals::merged(&flow.samples, intervals::asked(record)),
     }
+}
+
+fn books_section(flow: &FlowRecord) -> Option<BooksSection> {
+    let known = flow.books.is_some() || !flow.steps.is_empty();
+    known.then(|| BooksSection { programs: flow.books, steps: flow.steps.clone() })
 }
 
 fn receiver_section(figure: Figure, flow: &FlowRecord) -> ReceiverSection {

@@ -14,6 +14,7 @@ mod layout;
 pub mod live;
 pub mod markdown;
 pub mod ndjson;
+pub mod picture;
 pub mod plan;
 pub mod plot;
 mod ports;

@@ -6,6 +6,7 @@ mod cells;
 mod csv;
 mod document;
 mod markdown;
+pub(crate) mod method;
 mod rows;
 #[cfg(test)]
 mod tests;

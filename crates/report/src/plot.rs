@@ -1,6 +1,5 @@
 //! A series over message sizes as curves: rate and time over size, all axes logarithmic.
 
-mod svg;
 mod terminal;
 #[cfg(test)]
 mod tests;
@@ -8,7 +7,6 @@ mod tests;
 use linerate_model::{FlowRecord, RunRecord};
 use linerate_units::{Bitrate, Bytes, Span};
 
-pub use svg::svg;
 pub use terminal::terminal;
 
 /// One curve with its axes: sizes as powers of two, values as powers of ten.
@@ -17,8 +15,6 @@ struct Curve {
     title: String,
     /// Logarithms of size (base 2) and value (base 10).
     points: Vec<(f64, f64)>,
-    /// Logarithms of the ends of intervals, where there are any: size, low, high.
-    intervals: Vec<(f64, f64, f64)>,
     /// Whole powers of two around all sizes.
     sizes: (i32, i32),
     /// Whole powers of ten around all values.
@@ -44,31 +40,17 @@ fn curves(record: &RunRecord, flow: &FlowRecord) -> Option<[Curve; 2]> {
         .collect();
     let times: Vec<(f64, f64)> =
         timed.iter().map(|point| (log2(point.message_bytes), log10(point.one_way()))).collect();
-    let intervals: Vec<(f64, f64, f64)> = timed
-        .iter()
-        .filter_map(|point| Some((point.message_bytes, point.interval?)))
-        .filter(|(_, interval)| interval.low > Span::ZERO)
-        .map(|(size, interval)| (log2(size), log10(interval.low), log10(interval.high)))
-        .collect();
     if rates.len() < 2 || times.len() < 2 {
         return None;
     }
     let sizes = around(rates.iter().chain(&times).map(|(x, _)| *x))?;
-    let ends = intervals.iter().flat_map(|(_, low, high)| [*low, *high]);
-    let time_values = around(times.iter().map(|(_, y)| *y).chain(ends))?;
+    let time_values = around(times.iter().map(|(_, y)| *y))?;
     let rate_values = around(rates.iter().map(|(_, y)| *y))?;
     let rate_title = "bitrate of payload (bit/s)".to_owned();
     let time_title = format!("{} (s)", crate::sizes::time_words(record));
     Some([
-        Curve {
-            title: rate_title,
-            points: rates,
-            intervals: Vec::new(),
-            sizes,
-            values: rate_values,
-            tick: rate_tick,
-        },
-        Curve { title: time_title, points: times, intervals, sizes, values: time_values, tick: time_tick },
+        Curve { title: rate_title, points: rates, sizes, values: rate_values, tick: rate_tick },
+        Curve { title: time_title, points: times, sizes, values: time_values, tick: time_tick },
     ])
 }
 

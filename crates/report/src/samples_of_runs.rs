@@ -99,6 +99,7 @@ pub(crate) fn probes(flow: Option<u16>, p50_us: u64) -> (u16, Body) {
         offset_ns: Some(-5),
         offset_error_ns: Some(us(p50_us / 4)),
         kernel_timestamps: true,
+        course: Vec::new(),
     };
     (0, Body::Latency { flow, report })
 }

@@ -1,6 +1,8 @@
 //! What is said about one flow below its figures: the verdict with its evidence, the ceiling, the settings.
 
-use linerate_model::{Confidence, Contribution, Finding, FlowRecord, Inquiry, SideSettings, Transport};
+use linerate_model::{
+    BookStep, Confidence, Contribution, Finding, FlowRecord, Inquiry, SideSettings, Transport,
+};
 use linerate_units::{Bitrate, Bytes, Ratio};
 
 use crate::figure::{Figure, imported};
@@ -25,6 +27,7 @@ pub(crate) fn verdict(flow: &FlowRecord, view: &View) -> Vec<String> {
     if view.explain {
         lines.extend(ladder_lines(flow, view));
         lines.extend(budget(flow).into_iter().flat_map(|text| detail("budget", &text, view)));
+        lines.extend(step_lines(flow, view));
     }
     lines
 }
@@ -240,4 +243,41 @@ fn books(flow: &FlowRecord) -> Option<String> {
         "written {}, delivered {}, never sent {}, unaccounted {}",
         books.written_bytes, books.delivered_bytes, books.never_sent_bytes, books.unaccounted_bytes
     ))
+}
+
+/// The books down to the wire: a row for each place, from the sender's connections to the receiver's and back.
+pub(crate) fn steps(flow: &FlowRecord) -> Vec<[String; 3]> {
+    let row = |step: &BookStep| {
+        let off = step.residual_bytes;
+        let residual = match off {
+            0 => "explained".to_owned(),
+            _ => format!("{}{}", if off > 0 { "+" } else { "-" }, Bytes::new(off.unsigned_abs())),
+        };
+        let open = if step.open { " <- open" } else { "" };
+        let place = step.place.name().replace('_', " ");
+        let words = format!("{place}, {} of {}{open}: {}", step.counter, step.host, step.because);
+        [step.counted_bytes.to_string(), residual, words]
+    };
+    flow.steps.iter().map(row).collect()
+}
+
+/// Those rows: counts and residuals in columns, words beside them.
+fn step_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
+    let rows = steps(flow);
+    let widest = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
+    let (counted, residual) = (widest(0), widest(1));
+    let columns = view.columns().saturating_sub(LABEL + 2 + INNER + counted + residual + 4);
+    let indent = " ".repeat(LABEL + 2);
+    let mut lines = Vec::new();
+    for (number, [bytes, off, words]) in rows.iter().enumerate() {
+        for (part, line) in wrap(&harmless(words), columns).into_iter().enumerate() {
+            let label = if number + part == 0 { "counts" } else { "" };
+            let label = view.ink(Ink::Faint, &format!("{label:<INNER$}"));
+            let (bytes, off) = if part == 0 { (bytes.as_str(), off.as_str()) } else { ("", "") };
+            lines.push(
+                format!("{indent}{label}{bytes:>counted$}  {off:>residual$}  {line}").trim_end().to_owned(),
+            );
+        }
+    }
+    lines
 }

@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::call::check;
 use crate::ethtool::Questions;
+pub use crate::netlink::QueueCounts;
 use crate::open::source_towards;
 use crate::{SockError, netlink};
 
@@ -180,6 +181,14 @@ pub fn link(name: &str) -> Result<LinkInfo, SockError> {
             lro: ask.flag_bits().map(|bits| bits & (1 << 15) != 0),
         },
     })
+}
+
+/// What the queueing discipline at the root of an interface has counted; absent where there is none that counts.
+///
+/// # Errors
+/// When the routing socket cannot be asked.
+pub fn root_queue(index: u32) -> Result<Option<QueueCounts>, SockError> {
+    netlink::root_counts(index)
 }
 
 /// The name that the interface of that number has now; `None` when it is gone.

@@ -34,6 +34,7 @@ pub mod netns;
 pub mod open;
 pub mod options;
 pub mod poll;
+pub mod priority;
 pub mod proc;
 pub mod process;
 pub mod queues;

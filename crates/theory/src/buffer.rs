@@ -4,14 +4,21 @@
 //! the queue drains is the buffer. That holds only if the drop was that queue's: the link was full, and a queue stood. Without
 //! a drop the largest queue is a lower bound; with drops of another kind nothing is said of the buffer, and that is the
 //! finding. Sizes by which the path would be fit stand beside it.
+//!
+//! Probes that went through the same queue are the better witness of a round trip: what the sender's kernel keeps is
+//! smoothed over many, and a queue that is drained within milliseconds hardly shows in it.
 
+mod burst;
 mod record;
+mod step;
 
 use crate::domain::{not_negative, positive};
 use crate::queueing::{buffer_for_backoff_bytes, buffer_for_flows_bytes, implied_rtt_s, queue_bytes};
 use crate::stats::{Interval, order};
 
-pub use record::{line_share, path, series};
+pub use burst::burst_buffer_bytes;
+pub use record::{line, line_share, looks, path, series};
+pub use step::{Look, Step, Stepped, step};
 
 /// Least load of the link in the interval before a drop at which the drop may be that of a full queue.
 const FULL: f64 = 0.95;
@@ -26,12 +33,26 @@ pub struct Reading {
     pub span_s: f64,
     /// Goodput in it, bit/s.
     pub goodput_bps: f64,
+    /// Rate at which segments arrived, those behind a gap too, as payload in bit/s; absent where the kernel does not tell.
+    pub arrived_bps: Option<f64>,
     /// Congestion window at its end, bytes.
     pub cwnd_bytes: Option<f64>,
     /// Round trip as the kernel had it, s; absent in results of programs that do not tell.
     pub rtt_s: Option<f64>,
+    /// Round trip of the probes that went through the same queue in it: the largest that a late wake-up or two do not explain,
+    /// s; absent where there were none.
+    pub probe_rtt_s: Option<f64>,
     /// Segments sent again in it.
     pub retransmits: u64,
+}
+
+/// A line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Line {
+    /// Rate at which a queue in front of it drains, bit/s on the line.
+    pub drain_bps: f64,
+    /// Goodput of a flow that has it for itself, bit/s.
+    pub alone_bps: f64,
 }
 
 /// What is known of the path.
@@ -45,6 +66,8 @@ pub struct Path {
     pub others_bps: f64,
     /// Round trip without a queue, s.
     pub base_rtt_s: f64,
+    /// The same for probes, s; absent where there were none.
+    pub probe_base_s: Option<f64>,
 }
 
 /// One line of the table: what window and rate of an interval imply.
@@ -54,8 +77,10 @@ pub struct Row {
     pub reading: Reading,
     /// Round trip: as read, else by Little's law from the mean window; absent where the window jumped.
     pub rtt_s: Option<f64>,
-    /// Bytes that wait in the bottleneck.
+    /// Bytes that wait in the bottleneck, by that round trip.
     pub queue_bytes: Option<f64>,
+    /// The same by that of the probes.
+    pub probed_bytes: Option<f64>,
     /// Share of the line that is in use, other traffic included.
     pub load: f64,
 }
@@ -110,12 +135,14 @@ pub fn rows(series: &[Reading], path: &Path) -> Vec<Row> {
         let mean = mean_window(before, reading.cwnd_bytes);
         before = reading.cwnd_bytes;
         let rtt_s = reading.rtt_s.or_else(|| implied_rtt_s(mean?, reading.goodput_bps));
-        let queue = rtt_s.and_then(|rtt| queue_bytes(rtt, path.base_rtt_s, drain));
+        let queue = |rtt: f64, base: f64| queue_bytes(rtt, base, drain).map(|bytes| bytes.max(0.0));
+        let probed = || queue(reading.probe_rtt_s?, path.probe_base_s?);
         Row {
             reading: *reading,
             rtt_s,
-            queue_bytes: queue.map(|bytes| bytes.max(0.0)),
-            load: reading.goodput_bps / alone + others / drain,
+            queue_bytes: rtt_s.and_then(|rtt| queue(rtt, path.base_rtt_s)),
+            probed_bytes: probed(),
+            load: reading.arrived_bps.unwrap_or(reading.goodput_bps) / alone + others / drain,
         }
     };
     series.iter().map(row).collect()
@@ -126,6 +153,19 @@ fn mean_window(before: Option<f64>, after: Option<f64>) -> Option<f64> {
     let (before, after) = (before?, after?);
     let jumped = after > before * JUMP || before > after * JUMP;
     (!jumped).then_some(f64::midpoint(before, after))
+}
+
+impl Row {
+    /// The queue by the better witness that there is.
+    fn seen(&self) -> Option<f64> {
+        self.probed_bytes.or(self.queue_bytes)
+    }
+}
+
+/// The largest queue that was seen in these intervals: by probes where there were any.
+fn largest_of(rows: &[Row]) -> Option<f64> {
+    let probed = rows.iter().filter_map(|row| row.probed_bytes).max_by(f64::total_cmp);
+    probed.or_else(|| rows.iter().filter_map(|row| row.queue_bytes).max_by(f64::total_cmp))
 }
 
 /// A loss with the queue and the load just before it.
@@ -141,7 +181,7 @@ struct Loss {
 #[must_use]
 pub fn study(series: &[Reading], path: &Path) -> Option<Finding> {
     let rows = rows(series, path);
-    let largest = rows.iter().filter_map(|row| row.queue_bytes).max_by(f64::total_cmp)?;
+    let largest = largest_of(&rows)?;
     let losses: Vec<Loss> = losses(&rows, path).collect();
     let full: Vec<&Loss> =
         losses.iter().filter(|loss| loss.load >= FULL && loss.queue > STANDING * largest).collect();
@@ -155,8 +195,7 @@ pub fn study(series: &[Reading], path: &Path) -> Option<Finding> {
         });
     }
     // A queue stood at a full line: so much at least fits.
-    let stood =
-        rows.iter().filter(|row| row.load >= FULL).filter_map(|row| row.queue_bytes).max_by(f64::total_cmp);
+    let stood = rows.iter().filter(|row| row.load >= FULL).filter_map(Row::seen).max_by(f64::total_cmp);
     match (stood, losses.is_empty()) {
         (Some(bytes), _) => Some(Finding::LowerBound { bytes, other_losses: losses.len() }),
         (None, true) => Some(Finding::LowerBound { bytes: largest, other_losses: 0 }),
@@ -171,21 +210,35 @@ pub fn study(series: &[Reading], path: &Path) -> Option<Finding> {
 /// A loss is repaired within so many round trips; what is sent again later was lost anew.
 const REPAIR_ROUND_TRIPS: f64 = 4.0;
 
-/// Every interval in which a repair began. It begins a round trip after the drop: the queue was full in that interval or in
-/// the one before.
+/// Every interval in which a repair began. It begins a round trip after the drop, of a packet that had gone through the
+/// full queue: that queue stood up to two of these before.
 fn losses<'r>(rows: &'r [Row], path: &Path) -> impl Iterator<Item = Loss> + 'r {
     let repair_s = REPAIR_ROUND_TRIPS * path.base_rtt_s;
-    let repairs = move |row: &Row| row.reading.retransmits > 0 && row.reading.span_s < repair_s;
+    let is_short = move |row: &Row| row.reading.span_s < repair_s;
+    let repairs = move |row: &Row| row.reading.retransmits > 0 && is_short(row);
+    let longest = rows.iter().filter_map(|row| row.reading.probe_rtt_s.or(row.rtt_s)).max_by(f64::total_cmp);
+    let reach_s = 2.0 * longest.unwrap_or(path.base_rtt_s);
     let of = move |at: usize| {
         let began = rows[at].reading.retransmits > 0 && (at == 0 || !repairs(&rows[at - 1]));
-        let around = &rows[at.saturating_sub(1)..=at];
-        let queue = around.iter().filter_map(|row| row.queue_bytes).max_by(f64::total_cmp);
-        let load = around.iter().map(|row| row.load).max_by(f64::total_cmp);
         began.then_some(())?;
-        // Where the window jumped and the kernel told no round trip, no queue was seen.
-        Some(Loss { queue: queue.unwrap_or(0.0), load: load? })
+        let from = reach(&rows[..at], reach_s);
+        // Behind a queue that filled within milliseconds the acknowledgements of the full line come after the repair began.
+        let to = if rows.get(at + 1).is_some_and(is_short) { at + 1 } else { at };
+        let load = rows[from..=to].iter().map(|row| row.load).max_by(f64::total_cmp)?;
+        // Where the window jumped and nobody told a round trip, no queue was seen.
+        Some(Loss { queue: largest_of(&rows[from..=at]).unwrap_or(0.0), load })
     };
     (0..rows.len()).filter_map(of)
+}
+
+/// The first of the last intervals that together last `reach_s`.
+fn reach(before: &[Row], reach_s: f64) -> usize {
+    let mut covered = 0.0;
+    let far = before.iter().rposition(|row| {
+        covered += row.reading.span_s;
+        covered >= reach_s
+    });
+    far.unwrap_or(0)
 }
 
 /// A buffer that suits a path, by one rule.

@@ -138,6 +138,10 @@ pub struct Tcp {
     pub cwnd_growth_per_s: Option<f64>,
     /// Whether slow start was never left.
     pub ssthresh_infinite: Option<bool>,
+    /// Segments without payload that came back to the sender: acknowledgements and window updates, 1/s.
+    pub return_pps: Option<f64>,
+    /// Of those, how many for each segment sent.
+    pub return_per_segment: Option<f64>,
     /// Segments sent again.
     pub retransmits: Option<f64>,
     /// Segments sent, retransmissions included.

@@ -6,6 +6,7 @@
 mod pacing;
 mod policing;
 mod ports;
+mod reads;
 mod sizes;
 
 #[cfg(test)]
@@ -29,6 +30,8 @@ pub enum Topic {
     Ports,
     /// Datagrams of different sizes: above which one do packets vanish?
     Sizes,
+    /// Reads of different sizes: how much goes back for each?
+    Reads,
 }
 
 /// A question that is worth further runs.
@@ -51,7 +54,7 @@ pub struct Trial {
     pub offered_bps: Option<f64>,
     /// Pace of each TCP connection, bit/s.
     pub pace_bps: Option<f64>,
-    /// Payload of a datagram, bytes.
+    /// Payload of a datagram; over TCP the block of a write and of a read; bytes.
     pub length_bytes: Option<f64>,
     /// Connections.
     pub streams: u32,
@@ -86,8 +89,17 @@ pub struct Conclusion {
 /// The questions that are worth their time after this run, the most telling first.
 #[must_use]
 pub fn questions(evidence: &Evidence, diagnosis: &Diagnosis) -> Vec<Question> {
-    let asked = [sizes::question, ports::question, policing::question, pacing::question];
+    let asked = [sizes::question, ports::question, policing::question, pacing::question, reads::question];
     asked.into_iter().filter_map(|question| question(evidence, diagnosis)).collect()
+}
+
+/// The question that somebody wants answered, whatever the verdict; `None` where it makes no sense for this flow.
+#[must_use]
+pub fn wanted(topic: Topic, evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
+    match topic {
+        Topic::Reads => reads::wanted(evidence),
+        _ => questions(evidence, diagnosis).into_iter().find(|question| question.topic == topic),
+    }
 }
 
 impl Topic {
@@ -99,6 +111,7 @@ impl Topic {
             Self::Pacing => "pacing",
             Self::Ports => "ports",
             Self::Sizes => "sizes",
+            Self::Reads => "reads",
         }
     }
 
@@ -110,6 +123,7 @@ impl Topic {
             Self::Pacing => pacing::next(evidence, replies),
             Self::Ports => ports::next(evidence, replies),
             Self::Sizes => sizes::next(evidence, replies),
+            Self::Reads => reads::next(evidence, replies),
         }
     }
 
@@ -121,6 +135,7 @@ impl Topic {
             Self::Pacing => pacing::conclude(evidence, replies),
             Self::Ports => ports::conclude(evidence, replies),
             Self::Sizes => sizes::conclude(evidence, replies),
+            Self::Reads => reads::conclude(evidence, replies),
         }
     }
 }
@@ -202,7 +217,7 @@ mod tests {
 
     #[test]
     fn failed_runs_and_nonsense_end_every_question() {
-        for topic in [Topic::Policing, Topic::Pacing, Topic::Ports, Topic::Sizes] {
+        for topic in [Topic::Policing, Topic::Pacing, Topic::Ports, Topic::Sizes, Topic::Reads] {
             for value in [f64::NAN, f64::INFINITY, 0.0, -1.0, 1e-300] {
                 let mut evidence = long_lossy();
                 evidence.outcome.goodput_bps = Some(value);

@@ -24,6 +24,7 @@ mod phrase;
 mod prospect;
 pub mod queueing;
 pub mod ramp;
+pub mod reconcile;
 pub mod rfc2544;
 pub mod rfc6349;
 pub mod rfc8337;

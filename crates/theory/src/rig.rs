@@ -16,6 +16,8 @@ pub struct RigLimit {
     pub limit: Bitrate,
     /// The measured rate as a share of that.
     pub share: Ratio,
+    /// Name of a host of which no limit is known, so that it may be the lower one.
+    pub unknown: Option<String>,
 }
 
 /// The host with the lowest limit, where the rate of a flow comes near it.
@@ -25,7 +27,8 @@ pub struct RigLimit {
 #[must_use]
 pub fn limited(record: &RunRecord, flow: &FlowRecord) -> Option<RigLimit> {
     let rate = flow.bitrate()?;
-    let settings = flow.sender_settings.as_ref()?;
+    // Of a sender that is a program of others nothing was read: then the receiver's block decides.
+    let settings = flow.sender_settings.as_ref().or(flow.receiver_settings.as_ref())?;
     let (sender, receiver) = record.ends(flow);
     let lowest = [sender, receiver]
         .into_iter()
@@ -34,7 +37,10 @@ pub fn limited(record: &RunRecord, flow: &FlowRecord) -> Option<RigLimit> {
         .min_by(|a, b| a.1.bps().total_cmp(&b.1.bps()));
     let (host, limit) = lowest?;
     let share = Ratio::new(rate.bps() / limit.bps())?;
-    (share.get() >= NEAR).then(|| RigLimit { host: host.name.clone(), limit, share })
+    let ends = [sender, receiver].into_iter().flatten();
+    let unknown =
+        ends.filter(|end| self::limit(end, flow, settings).is_none()).map(|end| end.name.clone()).next();
+    (share.get() >= NEAR).then(|| RigLimit { host: host.name.clone(), limit, share, unknown })
 }
 
 fn limit<'a>(

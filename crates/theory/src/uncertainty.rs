@@ -28,6 +28,8 @@ pub struct Observed {
     pub streams: f64,
     /// Rates of the steady intervals, bit/s.
     pub steady_bps: Vec<f64>,
+    /// Whether they are what the sender saw acknowledged, because the receiver told none.
+    pub by_sender: bool,
     /// Whether a ramp was found before them.
     pub ramped: bool,
     /// Mean size of a read, bytes.
@@ -53,7 +55,7 @@ pub fn budget(observed: &Observed) -> Option<Uncertainty> {
     let elapsed = positive(observed.elapsed_s)?;
     let spread = variation(observed, elapsed)?;
     let parts = [
-        Some(part(Source::Variation, spread.standard_error, spread.because())),
+        Some(part(Source::Variation, spread.standard_error, spread.because(observed.by_sender))),
         ramp_up(observed, rate),
         edges(observed, elapsed),
         wake_up(observed, rate, elapsed),
@@ -114,12 +116,13 @@ struct Spread {
 }
 
 impl Spread {
-    fn because(&self) -> String {
+    fn because(&self, by_sender: bool) -> String {
         let how = match self.batches {
             Some(batches) => format!("in {batches} batches"),
             None => format!("worth {:.0} independent ones", self.freedom + 1.0),
         };
-        format!("{} steady intervals {how}", self.intervals)
+        let whose = if by_sender { " of what the sender saw acknowledged, the only known side," } else { "" };
+        format!("{} steady intervals{whose} {how}", self.intervals)
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) const ALONE: &[Alone] = &[
         measure: |b| stream_memory(b, 10_000),
     },
     Alone {
-        name: "diagnosis-cost",
+        name: "diagnosis-cpu",
         unit: "% of all cores",
         bar: Bar::Below(1.0),
         measure: sampling::beside_the_pumps,

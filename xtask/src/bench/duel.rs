@@ -1,5 +1,7 @@
 //! Comparisons: ours and theirs in turn, over the same path, with options of the same meaning.
 
+use std::time::Duration;
+
 use super::figure::{Bar, Figure};
 use super::place::{Place, Where};
 use super::spread::Spread;
@@ -14,6 +16,26 @@ pub(super) struct Duel {
     bar: Bar,
     ours: Side,
     peer: Side,
+    rounds: Rounds,
+}
+
+/// How many pairs of which length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rounds {
+    /// As all figures.
+    Few,
+    /// Enough to decide where single transfers of the same program differ by a factor of two: many short ones.
+    Many,
+}
+
+impl Rounds {
+    /// Pairs, and how long each transfer lasts.
+    fn of(self, bench: &Bench) -> (usize, Duration) {
+        match self {
+            Self::Many if !bench.quick => (15, Duration::from_secs(2)),
+            _ => (bench.pairs, bench.transfer),
+        }
+    }
 }
 
 /// What is started for one half of a pair.
@@ -70,6 +92,7 @@ pub(super) const DUELS: &[Duel] = &[
         bar: Bar::BesidePeer,
         ours: Side { client: Tool::LinerateNuttcp, server: Tool::Nuttcp, options: &[] },
         peer: Side::both(Tool::Nuttcp, &[]),
+        rounds: Rounds::Few,
     },
 ];
 
@@ -87,24 +110,26 @@ const fn native(name: &'static str, place: Where, ours: Options, peer: Options) 
         bar: Bar::AtLeastPeer,
         ours: Side::both(Tool::Linerate, ours),
         peer: Side::both(Tool::Iperf3, peer),
+        rounds: Rounds::Few,
     }
 }
 
 /// Ours in the place of iperf3's client; the server is iperf3 both times.
 const fn as_client(name: &'static str, options: Options) -> Duel {
     let ours = Side { client: Tool::LinerateIperf3, server: Tool::Iperf3, options };
-    Duel { ours, ..native(name, Where::Loopback, options, options) }
+    Duel { ours, rounds: Rounds::Many, ..native(name, Where::Loopback, options, options) }
 }
 
 /// Ours in the place of iperf3's server; the client is iperf3 both times.
 const fn as_server(name: &'static str, options: Options) -> Duel {
     let ours = Side { client: Tool::Iperf3, server: Tool::LinerateIperf3, options };
-    Duel { ours, ..native(name, Where::Loopback, options, options) }
+    Duel { ours, rounds: Rounds::Many, ..native(name, Where::Loopback, options, options) }
 }
 
 /// Ours in the place of iperf3's client, sending datagrams at a rate, bits per second.
 const fn paced(name: &'static str, rate: f64, options: Options) -> Duel {
-    Duel { quantity: Quantity::SentErrorOf(rate), bar: Bar::Below(0.5), ..as_client(name, options) }
+    let bar = Bar::Below(0.5);
+    Duel { quantity: Quantity::SentErrorOf(rate), bar, rounds: Rounds::Few, ..as_client(name, options) }
 }
 
 impl Duel {
@@ -114,10 +139,18 @@ impl Duel {
             return Ok(Outcome::Skipped("two network namespaces need root"));
         };
         let (mut ours, mut peer) = (Vec::new(), Vec::new());
-        for pair in 1..=bench.pairs {
-            report::progress(&format!("{}: pair {pair} of {}", self.name, bench.pairs));
-            ours.push(self.ours.transfer(bench, &place)?);
-            peer.push(self.peer.transfer(bench, &place)?);
+        let (pairs, length) = self.rounds.of(bench);
+        for pair in 1..=pairs {
+            report::progress(&format!("{}: pair {pair} of {pairs}", self.name));
+            // Whoever comes second finds the machine as the first one left it.
+            let peer_first = pair % 2 == 0;
+            if peer_first {
+                peer.push(self.peer.transfer(bench, &place, length)?);
+            }
+            ours.push(self.ours.transfer(bench, &place, length)?);
+            if !peer_first {
+                peer.push(self.peer.transfer(bench, &place, length)?);
+            }
         }
         let figure = self.figure(&ours, &peer).ok_or("the readings are not numbers")?;
         Ok(Outcome::Measured(vec![figure]))
@@ -156,8 +189,8 @@ impl Side {
         Self { client: tool, server: tool, options }
     }
 
-    fn transfer(&self, bench: &Bench, place: &Place) -> Result<Transfer, String> {
-        transfer(bench, place, self.client, self.server, self.options)
+    fn transfer(&self, bench: &Bench, place: &Place, length: Duration) -> Result<Transfer, String> {
+        transfer(bench, place, self.client, self.server, self.options, length)
     }
 
     /// The client with its options, and the server where it is another tool.
@@ -224,6 +257,9 @@ mod tests {
             let other = if at_server { ours.client } else { ours.server };
             assert_eq!((stands_in, other), (Tool::LinerateIperf3, Tool::Iperf3), "{}", duel.name);
             assert_eq!(ours.options, peer.options);
+            // Rates of single transfers are no figures.
+            let many = matches!(duel.quantity, Quantity::Rate);
+            assert_eq!(duel.rounds == Rounds::Many, many, "{}", duel.name);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::pairs::Contest;
 use super::spread::Spread;
 
 /// What was measured, ours and, in a comparison, the peer's.
@@ -23,7 +24,7 @@ pub(super) struct Figure {
 /// What the project has promised.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Bar {
-    /// The median of the pairs' ratios is at least 1.
+    /// The ratio over the pairs is at least 1: shown by its interval, or by the median where the pairs are too few for one.
     AtLeastPeer,
     /// The median is below this, in the figure's unit.
     Below(f64),
@@ -75,10 +76,18 @@ impl Figure {
         self.ours.ratio_to(peer)
     }
 
-    /// Whether the promise was kept this time; absent when there is none.
+    /// The ratio with its interval; absent where the pairs are too few for one.
+    pub(super) fn contest(&self) -> Option<Contest> {
+        Contest::of(&self.ratio()?)
+    }
+
+    /// Whether the promise was kept this time; absent when there is none, or neither is shown.
     pub(super) fn reached(&self) -> Option<bool> {
         match self.bar {
-            Bar::AtLeastPeer => Some(self.ratio()?.median() >= 1.0),
+            Bar::AtLeastPeer => match self.contest() {
+                Some(contest) => contest.at_least_as_fast(),
+                None => Some(self.ratio()?.median() >= 1.0),
+            },
             Bar::Below(limit) => Some(self.ours.median() < limit),
             Bar::AtLeast(limit) => Some(self.ours.median() >= limit),
             Bar::Within { low, high } => Some((low..=high).contains(&self.ours.median())),
@@ -110,6 +119,7 @@ impl Figure {
             "linerate": self.ours.json(),
             self.peer_name: spread(self.peer.as_ref()),
             "ratio": spread(self.ratio().as_ref()),
+            "contest": self.contest().as_ref().map(Contest::json),
             "linerate_cpu_seconds_per_gb": spread(ours_cpu),
             format!("{}_cpu_seconds_per_gb", self.peer_name): spread(peer_cpu),
             "bar": self.promise(),
@@ -140,6 +150,9 @@ mod tests {
     fn the_bar_is_held_against_the_median() {
         assert_eq!(figure(&[1.0, 2.0, 9.0], Some(&[1.0, 2.0, 3.0]), Bar::AtLeastPeer).reached(), Some(true));
         assert_eq!(figure(&[1.0, 1.9, 9.0], Some(&[1.1, 2.0, 3.0]), Bar::AtLeastPeer).reached(), Some(false));
+        let (equal, mixed) = ([1.0; 6], [1.5, 0.9, 1.2, 0.8, 1.1, 1.3]);
+        assert_eq!(figure(&mixed, Some(&equal), Bar::AtLeastPeer).reached(), None, "the median is 1.15");
+        assert_eq!(figure(&[1.1; 6], Some(&equal), Bar::AtLeastPeer).reached(), Some(true));
         assert_eq!(figure(&[19.0, 19.9, 90.0], None, Bar::Below(20.0)).reached(), Some(true));
         assert_eq!(figure(&[20.0], None, Bar::Below(20.0)).reached(), Some(false));
         assert_eq!(figure(&[20.0], None, Bar::AtLeast(20.0)).reached(), Some(true));

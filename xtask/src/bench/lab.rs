@@ -7,6 +7,7 @@ mod known;
 mod limits;
 mod meter;
 mod network;
+mod plans;
 mod result;
 mod switch;
 mod tcp;
@@ -114,6 +115,8 @@ pub(super) const TRIALS: &[Trial] = &[
         ],
         measure: ab::planted,
     },
+    Trial { figures: &[row("plan-overhead", "measuring times", Bar::Below(2.0))], measure: plans::overhead },
+    Trial { figures: &[row("plan-start-error", "ms", Bar::Below(1.0))], measure: plans::start_error },
 ];
 
 const fn row(name: &'static str, unit: &'static str, bar: Bar) -> Row {

@@ -20,9 +20,10 @@ pub(super) fn progress(what: &str) {
 pub(super) fn heading(machine: &Machine, bench: &Bench) {
     println!("{}", machine.describe());
     println!(
-        "{} pairs of {} s each, ours and theirs in turn: median (min to max); CPU is of the whole machine",
+        "{} pairs of {} s each{}, ours and theirs in turn: median (min to max); CPU is of the whole machine",
         bench.pairs,
-        bench.transfer.as_secs()
+        bench.transfer.as_secs(),
+        if bench.quick { "" } else { ", 15 of 2 s for the rates of iperf3's stand-in" },
     );
     if let Some(warning) = machine.warning() {
         println!("{warning}");
@@ -38,7 +39,8 @@ pub(super) fn row(figure: &Figure) {
     let decimals = figure.bar.decimals();
     let bar = match (figure.promise(), figure.reached()) {
         (Some(promise), Some(true)) => format!("{promise}: reached"),
-        (Some(promise), _) => format!("{promise}: not reached"),
+        (Some(promise), Some(false)) => format!("{promise}: not reached"),
+        (Some(promise), None) => format!("{promise}: no difference shown"),
         (None, _) => absent(),
     };
     let cpu = figure.cpu_seconds_per_gb.as_ref();
@@ -57,6 +59,9 @@ pub(super) fn row(figure: &Figure) {
             bar,
         ])
     );
+    if let Some(contest) = figure.contest() {
+        println!("{:<22} {}", "", contest.describe());
+    }
     if let (Some(note), None) = (&figure.note, &figure.peer) {
         println!("{:<22} {note}", "");
     }

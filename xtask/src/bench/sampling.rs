@@ -11,7 +11,7 @@ use super::tools::{Tool, patience};
 use crate::process::Process;
 
 /// Everything but the pumps of both ends, in percent of the machine: a rate that the processors limit is lower by that
-/// much at most. A run without any of it cannot be had, and two rates of one machine differ by more.
+/// much at most. What pairs with and without it say is `watching`'s.
 pub(super) fn beside_the_pumps(bench: &Bench) -> Result<Readings, String> {
     let cores = std::thread::available_parallelism().map_err(|e| format!("cannot count the cores: {e}"))?;
     let cores = cores.get() as f64;

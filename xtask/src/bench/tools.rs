@@ -120,6 +120,19 @@ impl Tool {
         Ok(Server { process, port, data_port })
     }
 
+    /// Starts our server for one run, by a command that something may be put in front of, and waits until it is ready. It
+    /// ends by itself.
+    pub(super) fn serve_once(
+        bench: &Bench,
+        wrap: impl FnOnce(Vec<String>) -> Vec<String>,
+    ) -> Result<Server, String> {
+        let words = ["serve", "--port", "0", "--json", "--one-off"].map(str::to_owned);
+        let command = wrap([&Self::Linerate.program(bench)[..], &words].concat());
+        let mut process = Process::start(bench, &command)?;
+        let port = process.find_line(PATIENCE, listening_port)?;
+        Ok(Server { process, port, data_port: port })
+    }
+
     /// The client's command for a transfer of this length, an upload unless `options` say otherwise.
     pub(super) fn client(
         self,
@@ -177,12 +190,13 @@ pub(super) fn transfer(
     client: Tool,
     server: Tool,
     options: &[&str],
+    length: Duration,
 ) -> Result<Transfer, String> {
     let server = server.serve(bench, place)?;
-    let command = client.client(bench, place, &server, bench.transfer, options);
+    let command = client.client(bench, place, &server, length, options);
     let before = busy_seconds()?;
     let process = Process::start(bench, &command)?;
-    let output = process.finish(bench.transfer + PATIENCE, |_| ())?;
+    let output = process.finish(length + PATIENCE, |_| ())?;
     let busy = busy_seconds()? - before;
     let report = client.report(&output)?;
     Ok(Transfer { report, cpu_seconds_per_gb: busy / (report.bytes / 1e9) })

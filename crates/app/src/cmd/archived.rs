@@ -4,6 +4,7 @@ use std::io::Write;
 
 use linerate_archive::{ArchiveError, Filter, RunHead, SqliteArchive, Store, default_path, open};
 use linerate_model::{Body, Event, Outcome, PlanPoint, PlanRecord, RunRecord};
+use linerate_report::picture::Pictures;
 use linerate_report::{RunRow, View, history_table};
 
 use super::{format, page};
@@ -235,8 +236,32 @@ fn export_plan(args: &ExportArgs, plan: &PlanRecord) -> Exit {
         say::error(error);
         return Exit::Usage;
     }
-    let Some(path) = &args.output else { return page::print(&text) };
-    match format::whole_file(path, |out| out.write_all(&text)) {
+    write_out(args, &text)
+}
+
+/// The charts of a run or plan as a picture, all or one of them.
+fn export_pictures(args: &ExportArgs, pictures: &Pictures) -> Exit {
+    let titles: Vec<String> =
+        pictures.titles().enumerate().map(|(number, title)| format!("{} is {title}", number + 1)).collect();
+    if let Some(chart) = args.chart.filter(|chart| *chart == 0 || *chart > titles.len()) {
+        say::error(match titles.is_empty() {
+            true => format::NOTHING_TO_DRAW.to_owned(),
+            false => format!("--chart {chart}: there are {}: {}", titles.len(), titles.join("; ")),
+        });
+        return Exit::Usage;
+    }
+    let mut picture = Vec::new();
+    if let Err(error) = format::write_pictures(pictures, args.chart.map(|chart| chart - 1), &mut picture) {
+        say::error(error);
+        return Exit::Failed;
+    }
+    write_out(args, &picture)
+}
+
+/// Writes what is complete to the file that was asked for, or to stdout.
+fn write_out(args: &ExportArgs, bytes: &[u8]) -> Exit {
+    let Some(path) = &args.output else { return page::print(bytes) };
+    match format::whole_file(path, |out| out.write_all(bytes)) {
         Ok(()) => Exit::Done,
         Err(error) => {
             say::error(format!("{} could not be written: {error}", path.display()));
@@ -246,6 +271,10 @@ fn export_plan(args: &ExportArgs, plan: &PlanRecord) -> Exit {
 }
 
 pub(crate) fn export(args: &ExportArgs) -> Exit {
+    if args.chart.is_some() && args.format != FormatName::Svg {
+        say::error("--chart goes with --format svg; other formats have no charts to choose from");
+        return Exit::Usage;
+    }
     if args.format == FormatName::Html {
         let output = args.output.clone().or_else(|| Some("-".into()));
         let runs = vec![args.run.clone()];
@@ -258,9 +287,15 @@ pub(crate) fn export(args: &ExportArgs) -> Exit {
     if let Some(plan) = plan_of(&events)
         && args.format != FormatName::Jsonl
     {
-        return export_plan(args, &plan);
+        return match args.format {
+            FormatName::Svg => export_pictures(args, &Pictures::of_plan(&plan)),
+            _ => export_plan(args, &plan),
+        };
     }
     let record = RunRecord::fold(&events);
+    if args.format == FormatName::Svg {
+        return export_pictures(args, &Pictures::of_run(&record));
+    }
     let Some(path) = &args.output else {
         return format::to_stdout(&record, &events, args.format, &terminal::stdout_view());
     };

@@ -4,14 +4,16 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 use linerate_model::{Event, RunRecord};
+use linerate_report::picture::Pictures;
 use linerate_report::{View, csv, document, html, markdown, ndjson, plot, text};
 
 use crate::args::FormatName;
 use crate::exit::Exit;
 use crate::{front_end, say};
 
-/// What a run without a curve is told.
-const NO_CURVE: &str = "the run has no two message sizes to draw a curve through";
+/// What is said where there is nothing to draw.
+pub(super) const NOTHING_TO_DRAW: &str =
+    "there is nothing to draw: no rate over time, no latency and no curve was measured";
 
 /// Whether the run is a series over message sizes.
 pub(super) fn is_series(record: &RunRecord) -> bool {
@@ -44,13 +46,20 @@ pub(super) fn write(
             let assets = front_end::assets().ok_or_else(|| io::Error::other(front_end::MISSING))?;
             html::write(None, &[html::Run { record, events }], &assets, &mut *out)?;
         }
-        FormatName::Svg => match plot::svg(record) {
-            Some(picture) => out.write_all(picture.as_bytes())?,
-            None => return Err(io::Error::other(NO_CURVE)),
-        },
+        FormatName::Svg => write_pictures(&Pictures::of_run(record), None, &mut *out)?,
         FormatName::Text => out.write_all(text(record, view).as_bytes())?,
     }
     out.flush()
+}
+
+/// Writes one chart, or all of them below each other.
+pub(super) fn write_pictures(
+    pictures: &Pictures,
+    only: Option<usize>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let picture = pictures.svg(only).ok_or_else(|| io::Error::other(NOTHING_TO_DRAW))?;
+    out.write_all(picture.as_bytes())
 }
 
 /// Writes a run to stdout; a reader that has gone away is no error.

@@ -11,7 +11,7 @@ use linerate_model::{Event, Outcome, RunRecord, TestSpec, World};
 
 use super::format;
 use crate::archive_sink::ArchiveSink;
-use crate::args::{ArchiveArgs, FormatName, OutputArgs};
+use crate::args::{ArchiveArgs, FormatName, Investigation, OutputArgs};
 use crate::exit::Exit;
 use crate::front_end;
 use crate::lab_witness::LabWitness;
@@ -32,7 +32,7 @@ pub(super) struct Wish<'a> {
     /// Who shall measure instead of this host.
     pub(super) agent: Option<HostRef>,
     /// Whether further runs are made for what the first one leaves open.
-    pub(super) investigate: bool,
+    pub(super) investigate: Option<Investigation>,
     /// What is shown while it is.
     pub(super) output: &'a OutputArgs,
     /// Where it is kept.
@@ -84,10 +84,10 @@ pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, &[Event], Optio
         witness: lab.as_ref().map(|lab| lab as &dyn Witness),
         stop: signals.stop(),
     };
-    let result = match wish.agent {
-        Some(agent) => from::measure(agent, &request, &mut log),
-        None if wish.investigate => further::measure(&request, wish.archive, wish.output, &mut log),
-        None => measure(&request, &mut log),
+    let result = match (wish.agent, wish.investigate) {
+        (Some(agent), _) => from::measure(agent, &request, &mut log),
+        (None, Some(wanted)) => further::measure(&request, wish.archive, wish.output, &mut log, wanted),
+        (None, None) => measure(&request, &mut log),
     };
     let record = log.into_record();
     screen.end();

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &SweepArgs) -> Exit {
         port: args.port,
         spec,
         agent: None,
-        investigate: false,
+        investigate: None,
         output: &output,
         archive: &args.archive,
         keep_log: report.and_then(format_of) == Some(FormatName::Html),

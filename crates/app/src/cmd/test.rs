@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::{say, terminal};
 
 /// What a report may end in.
-const REPORTS: &str = ".html, .json, .csv, .md or .txt";
+const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
 
 pub(crate) fn run(args: &TestArgs) -> Exit {
     let agent = match understood(args) {

@@ -124,10 +124,20 @@ impl Pair {
 /// One test between a client and a server, which prints `expected` lines of whole tests before it is interrupted. Both
 /// have to end with 0.
 pub(crate) fn pair(client: Iperf2, args: &[&str], server: (Iperf2, &[&str]), expected: usize) -> Pair {
-    let island = Island::new();
+    pair_on(&Island::new(), client, args, server, expected)
+}
+
+/// The same on a host that is there already.
+pub(crate) fn pair_on(
+    island: &Island,
+    client: Iperf2,
+    args: &[&str],
+    server: (Iperf2, &[&str]),
+    expected: usize,
+) -> Pair {
     let transport: &[&str] = if args.contains(&"-u") { &["-u"] } else { &[] };
-    let serving = server.0.serve(&island, &[transport, server.1, &["-f", "b"]].concat());
-    let client = client.ask(&island, &[args, &["-f", "b"]].concat());
+    let serving = server.0.serve(island, &[transport, server.1, &["-f", "b"]].concat());
+    let client = client.ask(island, &[args, &["-f", "b"]].concat());
     assert_eq!(client.code, Some(0), "{client:?}");
     eventually("the server has told of the test", || {
         let whole = rows(&serving.stdout()).iter().filter(|row| row.is_whole()).count();

@@ -61,9 +61,19 @@ pub(crate) struct Both {
 
 /// One test between a client and a server of one run, which both have to succeed.
 pub(crate) fn both(client: Iperf3, client_args: &[&str], server: Iperf3, server_args: &[&str]) -> Both {
-    let island = Island::new();
-    let serving = server.serve(&island, &[&["-1"], server_args].concat());
-    let client = client.ask(&island, client_args);
+    both_on(&Island::new(), client, client_args, server, server_args)
+}
+
+/// The same on a host that is there already.
+pub(crate) fn both_on(
+    island: &Island,
+    client: Iperf3,
+    client_args: &[&str],
+    server: Iperf3,
+    server_args: &[&str],
+) -> Both {
+    let serving = server.serve(island, &[&["-1"], server_args].concat());
+    let client = client.ask(island, client_args);
     assert_eq!(client.code, Some(0), "{client:?}");
     let server = serving.finish(PATIENCE);
     assert_eq!(server.code, Some(0), "{server:?}");
@@ -72,7 +82,12 @@ pub(crate) fn both(client: Iperf3, client_args: &[&str], server: Iperf3, server_
 
 /// The same with `-J` at both ends: their documents, the client's first.
 pub(crate) fn both_json(client: Iperf3, args: &[&str], server: Iperf3) -> (Value, Value) {
-    let both = both(client, &[args, &["-J"]].concat(), server, &["-J"]);
+    both_json_on(&Island::new(), client, args, server)
+}
+
+/// The same on a host that is there already.
+pub(crate) fn both_json_on(island: &Island, client: Iperf3, args: &[&str], server: Iperf3) -> (Value, Value) {
+    let both = both_on(island, client, &[args, &["-J"]].concat(), server, &["-J"]);
     let documents = (both.client.json(), both.server.json());
     assert_eq!(documents.0.get("error"), None, "{both:?}");
     assert_eq!(documents.1.get("error"), None, "{both:?}");

@@ -13,21 +13,53 @@ use super::{eventually, unique};
 pub(crate) struct Island {
     name: String,
     namespace: OwnedFd,
+    /// Stands before every program there.
+    prefix: &'static [&'static str],
 }
 
 impl Island {
     pub(crate) fn new() -> Self {
+        Self::with_prefix(&[])
+    }
+
+    /// One whose programs run before everybody else's on this machine (SCHED_FIFO), so that their times are those of the
+    /// test however busy the machine is. None of them may wait in a loop without sleeping: the kernel would pause it.
+    pub(crate) fn prompt() -> Self {
+        Self::with_prefix(&["chrt", "-f", "10"])
+    }
+
+    fn with_prefix(prefix: &'static [&'static str]) -> Self {
         let name = unique();
         ip(&["netns", "add", &name]);
         let namespace = std::fs::File::open(format!("/run/netns/{name}")).unwrap().into();
-        let island = Self { name, namespace };
+        let island = Self { name, namespace, prefix };
         ip(&["-n", &island.name, "link", "set", "lo", "up"]);
         island
     }
 
     /// A program there. It is the child itself: signals reach it.
     pub(crate) fn exec(&self, program: &str, args: &[&str]) -> Command {
+<<<<<<< HEAD
         exec(&self.name, program, args)
+=======
+        let mut command = Command::new("ip");
+        for (name, value) in linerate().get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.args(["netns", "exec", &self.name]).args(self.prefix).arg(program).args(args);
+        command
+>>>>>>> main
+    }
+
+    /// Makes loopback a line of this rate (as `200mbit`) with the packets of an Ethernet, so that whoever sends has to
+    /// wait for it.
+    pub(crate) fn narrow(&self, rate: &str) {
+        ip(&["-n", &self.name, "link", "set", "lo", "mtu", "1500"]);
+        let bucket = ["dev", "lo", "root", "tbf", "rate", rate, "burst", "20kb", "limit", "1mb"];
+        ip(&[&["netns", "exec", &self.name, "tc", "qdisc", "add"][..], &bucket].concat());
     }
 
     /// Runs `work` there. Sockets and threads that it makes stay there.

@@ -18,6 +18,9 @@ use crate::log::Log;
 /// The last moment is not slept through: who is on a processor then starts in time, however busy the host.
 const AWAKE: Duration = Duration::from_millis(1);
 
+/// A server that will only read is told so long before the instant, so that nobody but the senders is busy then.
+const TOLD_AHEAD: Duration = Duration::from_millis(100);
+
 /// Where a run waits before its first phase.
 pub(crate) struct Gate {
     ticket: Option<Ticket>,
@@ -73,27 +76,37 @@ impl Gate {
 }
 
 impl Client<'_> {
-    /// Says that everything is open and waits until it is time; when that is. Absent without a gate, and after the
+    /// Says that everything is open at both ends and waits until the server is to be told; when the run is to begin.
+    /// With `peer_sends` those are the same, else the server hears of it before. Absent without a gate, and after the
     /// first phase. The dialogue goes on meanwhile.
-    pub(super) fn wait_at_gate(&mut self, stop: &AtomicBool) -> Result<Option<Mono>, ControlError> {
+    pub(super) fn wait_at_gate(
+        &mut self,
+        peer_sends: bool,
+        stop: &AtomicBool,
+    ) -> Result<Option<Mono>, ControlError> {
         let Some(gate) = self.gate.filter(|gate| !gate.passed.swap(true, Ordering::Relaxed)) else {
             return Ok(None);
         };
-        (gate.ready)();
+        let awake = if peer_sends { AWAKE } else { TOLD_AHEAD };
+        let mut said = false;
         loop {
             if stop.load(Ordering::Relaxed) {
                 return Err(ControlError::Stopped);
             }
+            if !said && self.dialogue.session().peer_is_open() {
+                said = true;
+                (gate.ready)();
+            }
             let opens = gate.opens();
             let (until, bell) = match opens {
-                Some(at) if at.remaining() <= AWAKE => {
-                    while !at.has_passed() {
+                Some(at) if at.remaining() <= awake => {
+                    while peer_sends && !at.has_passed() {
                         std::hint::spin_loop();
                     }
                     return Ok(opens);
                 }
                 // Rung for the last time: from here on only the clock and the stop flag count.
-                Some(at) => (Mono(at.as_ns().saturating_sub(AWAKE.as_nanos() as u64)), None),
+                Some(at) => (Mono(at.as_ns().saturating_sub(awake.as_nanos() as u64)), None),
                 None => (Mono::FAR, Some(gate.bell.as_fd())),
             };
             let until = until.min(clock::now() + LOOK.as_duration());
@@ -102,10 +115,10 @@ impl Client<'_> {
     }
 }
 
-/// Notes how far the start was from its plan, once the data threads run.
-pub(super) fn note_start(planned: Option<Mono>, log: &mut Log<'_>) {
+/// Notes how far the start was from its plan, once everything has `begun`.
+pub(super) fn note_start(planned: Option<Mono>, begun: Mono, log: &mut Log<'_>) {
     let Some(planned) = planned else { return };
-    let late = Span::from(clock::now().since(planned));
+    let late = Span::from(begun.since(planned));
     let planned = Timestamp::from_ns(planned.as_ns().saturating_sub(log.epoch().as_ns()));
     log.note(Body::Started(GroupStart { planned, late, clock_error: None }));
 }

@@ -1,10 +1,11 @@
 //! One phase: one direction, or both at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use linerate_model::{Body, Direction, ProbePhase, Side, TestSpec};
 use linerate_proto::{FlowOrder, Input, Output, Progress};
-use linerate_sock::clock;
+use linerate_sock::{Mono, clock};
 
 use super::merge::Merge;
 use super::{Client, LOOK, Request, gate};
@@ -13,8 +14,12 @@ use crate::error::ControlError;
 use crate::flow_log;
 use crate::judge;
 use crate::log::Log;
-use crate::setup::{flow_setup, length, side};
+use crate::probe::Rule;
+use crate::setup::{flow_setup, length, sample_tick, side};
 use crate::witness;
+
+/// How long after their instant data threads are looked at that have not told of their beginning.
+const BEGUN: Duration = Duration::from_micros(500);
 
 /// The flows of a phase, numbered from `first`.
 pub(super) fn orders(spec: &TestSpec, directions: &[Direction], first: u16) -> Vec<FlowOrder> {
@@ -67,21 +72,29 @@ impl Client<'_> {
         log: &mut Log<'_>,
         merge: &mut Merge,
     ) -> Result<(), ControlError> {
+        self.dialogue.idle_ends();
         self.dialogue.input(Input::Measure(orders.to_vec()))?;
         let mut prober = None;
+        let mut planned = None;
+        let mut begun = None;
         let mut stopped = false;
         loop {
-            for happening in self.dialogue.turn(clock::now() + LOOK.as_duration(), &[])? {
+            let happenings = self.dialogue.turn(self.next_look(planned, begun), &[])?;
+            if begun.is_none() {
+                begun = self.dialogue.began();
+                if let Some(begun) = begun {
+                    gate::note_start(planned, begun, log);
+                    let course = Rule { epoch: log.epoch(), tick: sample_tick(&self.spec) };
+                    prober = self.prober(ProbePhase::Loaded, None, Some(course));
+                }
+            }
+            for happening in happenings {
                 match happening {
-                    Happening::Session(Output::Open(_)) => self.open(orders, stop, log)?,
+                    Happening::Session(Output::Open(_)) => planned = self.open(orders, stop, log)?,
                     Happening::Session(Output::PhaseDone) => {
                         let report = prober.take().and_then(crate::probe::Prober::report);
                         merge.latency(report);
                         return Ok(());
-                    }
-                    Happening::Started { .. } if prober.is_none() => {
-                        prober = self.prober(ProbePhase::Loaded, None);
-                        self.take(happening, log, merge);
                     }
                     other => self.take(other, log, merge),
                 }
@@ -99,12 +112,23 @@ impl Client<'_> {
         }
     }
 
+    /// When to look at the dialogue unless something happens before.
+    fn next_look(&self, planned: Option<Mono>, begun: Option<Mono>) -> Mono {
+        let now = clock::now();
+        match begun {
+            // Data threads begin without a word to anybody; and whoever looks at their instant is in their way.
+            None if self.dialogue.is_started() => planned.unwrap_or_default().max(now) + BEGUN,
+            _ => now + LOOK.as_duration(),
+        }
+    }
+
+    /// Opens everything; when it is to begin, where somebody else says so.
     fn open(
         &mut self,
         orders: &[FlowOrder],
         stop: &AtomicBool,
         log: &mut Log<'_>,
-    ) -> Result<(), ControlError> {
+    ) -> Result<Option<Mono>, ControlError> {
         match self.open_flows(orders, stop) {
             Ok(sockets) => {
                 let interface =
@@ -118,10 +142,11 @@ impl Client<'_> {
                         (setup, sockets)
                     })
                     .collect();
-                let planned = self.wait_at_gate(stop)?;
-                self.dialogue.prepare(flows)?;
-                gate::note_start(planned, log);
-                Ok(())
+                self.dialogue.arm(flows)?;
+                let peer_sends = orders.iter().any(|order| order.direction == Direction::Download);
+                let planned = self.wait_at_gate(peer_sends, stop)?;
+                self.dialogue.begin(planned)?;
+                Ok(planned)
             }
             Err(error) => {
                 // The server hears why before we give up.

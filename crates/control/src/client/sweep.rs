@@ -77,7 +77,7 @@ impl Client<'_> {
     ) -> Result<(), ControlError> {
         let order = FlowOrder { flow: FLOW, direction: Direction::Upload, length_bytes: schedule.largest() };
         let (mut runner, planned) = self.open_stream(order, stop)?;
-        gate::note_start(planned, log);
+        gate::note_start(planned, clock::now(), log);
         log.note(Body::FlowOpened { flow: FLOW, side: Side::Sender, settings: runner.settings().clone() });
         let measured = self.trials(schedule, &mut runner, stop, log);
         words.own = Some(runner.last_word(FLOW));
@@ -110,7 +110,7 @@ impl Client<'_> {
                 return Err(error);
             }
         };
-        let planned = self.wait_at_gate(stop)?;
+        let planned = self.wait_at_gate(true, stop)?;
         self.dialogue.input(Input::FlowsOpen)?;
         let start = |happening: &Happening| matches!(happening, Happening::Session(Output::Start));
         self.wait_for(stop, |happening| start(&happening).then_some(()))?;

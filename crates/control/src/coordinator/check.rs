@@ -2,7 +2,7 @@
 
 use linerate_proto::agent::About;
 
-use super::rig::{Group, Rig, Standing, Target, Trouble};
+use super::rig::{Group, Rig, Standing, Trouble};
 use crate::setup::expected_time;
 
 /// One server under two names would wait for itself.
@@ -22,6 +22,23 @@ pub(super) fn one_server_one_name(rig: &Rig, standings: &[Option<Standing>]) -> 
     troubles
 }
 
+/// Whether these runs end before whoever waits for them does: each is there, ends by itself, and none waits in a circle.
+fn can_end(flows: &[usize], group: &Group) -> bool {
+    let mut reached = flows.to_vec();
+    // Whoever has gone round more often than there are runs goes in a circle.
+    for _ in 0..=group.flows.len() {
+        let jobs: Option<Vec<_>> = reached.iter().map(|at| group.flows.get(*at)).collect();
+        let Some(jobs) = jobs.filter(|jobs| jobs.iter().all(|job| !job.background)) else { return false };
+        reached = jobs.iter().flat_map(|job| &job.after).flat_map(|after| after.flows.clone()).collect();
+        reached.sort_unstable();
+        reached.dedup();
+        if reached.is_empty() {
+            return true;
+        }
+    }
+    false
+}
+
 /// Every flow against what its two ends say of themselves.
 pub(super) fn group(rig: &Rig, group: &Group, abouts: &[Option<&About>]) -> Vec<Trouble> {
     let mut troubles = Vec::new();
@@ -32,13 +49,14 @@ pub(super) fn group(rig: &Rig, group: &Group, abouts: &[Option<&About>]) -> Vec<
         if let Err(error) = flow.spec.check() {
             say(String::new(), error.to_string());
         }
+        if flow.after.as_ref().is_some_and(|after| !can_end(&after.flows, group)) {
+            let what = "it waits for a run that is not there, runs in the background, or waits for it";
+            say(String::new(), what.to_owned());
+        }
         let ends = [Some(flow.from), flow.to.host()];
         if let Some(unknown) = ends.into_iter().flatten().find(|at| *at >= rig.hosts.len()) {
             say(String::new(), format!("host number {unknown} is not in the rig of {}", rig.hosts.len()));
             continue;
-        }
-        if flow.to == Target::Host(flow.from) {
-            say(name(rig, flow.from), "it cannot measure to itself; give two hosts".to_owned());
         }
         for at in ends.into_iter().flatten() {
             let Some(about) = abouts.get(at).copied().flatten() else { continue };

@@ -5,24 +5,60 @@ use linerate_units::{Span, Timestamp};
 
 use crate::probe::offset_of;
 
+/// How fast two clocks may drift apart, parts per million: crystals are sold for half of it each.
+const DRIFT_PPM: u64 = 100;
+
+/// From what a comparison has lost to drift it is made anew with all questions.
+const STALE: Span = Span::from_ns(50_000);
+
 /// An agent's clock against the coordinator's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Offset {
     /// Agent's clock minus ours.
     pub(super) ns: i64,
-    /// Largest error.
-    pub(super) error: Span,
-    /// Smallest round trip seen.
-    pub(super) rtt: Span,
+    /// Largest error when it was taken.
+    error: Span,
+    /// When that was, on our clock.
+    taken: Timestamp,
 }
 
 impl Offset {
     /// From some exchanges; absent without any.
     pub(super) fn of(exchanges: &[Exchange]) -> Option<Self> {
+        let taken = exchanges.iter().map(|exchange| exchange.back).max()?;
         let times =
             exchanges.iter().map(|e| [e.sent.as_ns(), e.received.as_ns(), e.replied.as_ns(), e.back.as_ns()]);
         let (ns, error_ns) = offset_of(times)?;
-        Some(Self { ns, error: Span::from_ns(error_ns), rtt: Span::from_ns(error_ns.saturating_mul(2)) })
+        Some(Self { ns, error: Span::from_ns(error_ns), taken })
+    }
+
+    /// Largest error when it was taken.
+    pub(super) fn error(&self) -> Span {
+        self.error
+    }
+
+    /// Largest error at a time of ours: the clocks have drifted since they were compared.
+    pub(super) fn error_at(&self, now: Timestamp) -> Span {
+        self.error + self.drift_at(now)
+    }
+
+    fn drift_at(&self, now: Timestamp) -> Span {
+        Span::from_ns(now.since(self.taken).as_ns() / (1_000_000 / DRIFT_PPM))
+    }
+
+    /// Whether the clocks have to be compared with care before something is started by them.
+    pub(super) fn is_stale(&self, now: Timestamp) -> bool {
+        self.drift_at(now) > STALE
+    }
+
+    /// Takes one more exchange in, if by now it says more than what is known.
+    pub(super) fn refine(&mut self, exchange: Exchange) {
+        let now = exchange.back;
+        if let Some(fresh) = Self::of(&[exchange])
+            && fresh.error <= self.error_at(now)
+        {
+            *self = fresh;
+        }
     }
 
     /// A time of ours on the agent's clock.
@@ -40,19 +76,43 @@ impl Offset {
 mod tests {
     use super::*;
 
+    fn at(ns: u64) -> Timestamp {
+        Timestamp::from_ns(ns)
+    }
+
     #[test]
     fn the_quickest_answer_says_the_offset_and_bounds_its_error() {
-        let at = Timestamp::from_ns;
         // The agent's clock is 1000 ahead; the second answer took 40 there and 60 back.
         let slow = Exchange { sent: at(0), received: at(1900), replied: at(1900), back: at(1000) };
         let quick = Exchange { sent: at(2000), received: at(3040), replied: at(3050), back: at(2110) };
         let offset = Offset::of(&[slow, quick]).unwrap();
-        assert_eq!((offset.ns, offset.error), (990, Span::from_ns(50)));
+        assert_eq!((offset.ns, offset.error_at(at(2110))), (990, Span::from_ns(50)));
         assert_eq!(offset.theirs(at(5000)), at(5990));
         assert_eq!(offset.ours(at(5990)), at(5000));
         assert_eq!(Offset::of(&[]), None);
         // A clock that began later than ours.
         let behind = Offset { ns: -700, ..offset };
         assert_eq!((behind.theirs(at(1000)), behind.ours(at(300))), (at(300), at(1000)));
+    }
+
+    #[test]
+    fn what_is_known_of_a_clock_ages_until_a_worse_answer_says_more() {
+        let exchange = |sent: u64, rtt: u64| Exchange {
+            sent: at(sent),
+            received: at(sent + rtt / 2 + 7),
+            replied: at(sent + rtt / 2 + 7),
+            back: at(sent + rtt),
+        };
+        let mut offset = Offset::of(&[exchange(0, 20_000)]).unwrap();
+        let second = 1_000_000_000;
+        assert_eq!(offset.error_at(at(20_000)), Span::from_ns(10_000));
+        assert_eq!(offset.error_at(at(20_000 + second)), Span::from_ns(110_000), "100 us in a second");
+        assert!(!offset.is_stale(at(second / 10)) && offset.is_stale(at(second)));
+        // A round trip of 60 us is worse now and better in a second.
+        offset.refine(exchange(50_000, 60_000));
+        assert_eq!(offset.error_at(at(20_000)), Span::from_ns(10_000));
+        offset.refine(exchange(second, 60_000));
+        assert_eq!((offset.error_at(at(second + 60_000)), offset.ns), (Span::from_ns(30_000), 7));
+        assert!(!offset.is_stale(at(second + 60_000)));
     }
 }

@@ -1,17 +1,19 @@
 //! One group: places are held, clocks compared, runs prepared, started together, and followed to their end.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_model::{Body, EVENT_SCHEMA, GroupPlace, Outcome, RunStart, World};
-use linerate_proto::Ticket;
+use linerate_model::{Body, EVENT_SCHEMA, GroupPlace, GroupStart, Outcome, RunStart, World};
 use linerate_proto::agent::{Input, Job, JobEnd, JobEvent, Output};
 use linerate_proto::native::NATIVE;
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
 use super::Coordinator;
+use super::ahead::Ahead;
 use super::check::name;
 use super::host::{Heard, Host, listen};
+use super::lead::Lead;
 use super::progress::{Flow, Stage};
 use super::rig::{FlowJob, Group, Rig, Target};
 use crate::log::Log;
@@ -19,14 +21,11 @@ use crate::log::Log;
 /// How often the stop flag is looked at.
 pub(super) const LOOK: Span = Span::from_ms(100);
 
-/// Time for the start to reach every agent, beside the round trips: more of it makes a common start surer on a busy host.
-const LEAD: Span = Span::from_ms(100);
-
-/// The least of it, for runs that are shorter than the lead would be.
-const SHORTEST_LEAD: Span = Span::from_ms(10);
-
 /// A run is prepared so long before its start: servers do not wait much longer for a run that is ready.
-const AHEAD: Span = Span::from_secs(15);
+pub(super) const AHEAD: Span = Span::from_secs(15);
+
+/// One that waits for others is prepared so long before: what it waits for has ended by then.
+const PREPARATION: Span = Span::from_secs(5);
 
 /// How a run of a group ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,9 +41,9 @@ pub struct FlowEnd {
 /// When a run of a group began to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowStart {
-    /// When it should, on the coordinator's clock.
+    /// When it should, on the coordinator's clock: at the common start, or when what it waits for had ended.
     pub planned: Timestamp,
-    /// How much later it did, by its agent's clock: the start error.
+    /// How much later it did, by its agent's clock: the start error. Behind others, its own preparation is part of it.
     pub late: Span,
     /// Largest error of the agent's clock against the coordinator's.
     pub clock_error: Span,
@@ -73,7 +72,11 @@ pub(super) struct Run<'a, 'l> {
     stop: &'a AtomicBool,
     on: &'a mut dyn FnMut(&Told<'_>),
     pub(super) flows: Vec<Flow>,
-    pub(super) tickets: Vec<Option<Ticket>>,
+    pub(super) lead: &'a mut Lead,
+    unfit: &'a BTreeMap<usize, String>,
+    /// What comes next, where it can be prepared before this is over.
+    pub(super) next: Option<&'a Group>,
+    pub(super) ahead: &'a mut Option<Ahead>,
     /// When the group starts.
     start: Option<Timestamp>,
     stopping: bool,
@@ -85,12 +88,12 @@ pub(super) struct Run<'a, 'l> {
 pub(super) fn carry_out(
     coordinator: &mut Coordinator,
     group: &Group,
+    next: Option<&Group>,
     logs: &mut [Log<'_>],
     stop: &AtomicBool,
     on: &mut dyn FnMut(&Told<'_>),
 ) -> Vec<FlowEnd> {
     let flows = group.flows.iter().map(|_| Flow::default()).collect();
-    let tickets = vec![None; coordinator.hosts.len()];
     let mut run = Run {
         rig: &coordinator.rig,
         hosts: &mut coordinator.hosts,
@@ -100,16 +103,19 @@ pub(super) fn carry_out(
         stop,
         on,
         flows,
-        tickets,
+        lead: &mut coordinator.lead,
+        unfit: &coordinator.unfit,
+        next,
+        ahead: &mut coordinator.ahead,
         start: None,
         stopping: false,
         patience: None,
     };
     run.begin();
+    run.adopt();
     run.hold_places();
     run.compare_clocks();
     run.follow();
-    run.release_places();
     run.flows.iter_mut().map(Flow::take_end).collect()
 }
 
@@ -126,8 +132,12 @@ impl Run<'_, '_> {
         &self.group.flows[flow]
     }
 
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
     /// The address to measure to, and its port.
-    fn target(&self, to: &Target) -> (String, Option<u16>) {
+    pub(super) fn target(&self, to: &Target) -> (String, Option<u16>) {
         match to {
             Target::Server { host, port } => (host.clone(), *port),
             Target::Host(at) => {
@@ -168,8 +178,11 @@ impl Run<'_, '_> {
                 self.note(at, Body::Grouped(place));
             }
         }
+        let unfit = self.unfit;
         for at in self.group.hosts() {
-            if !self.hosts[at].connected() {
+            if let Some(why) = unfit.get(&at) {
+                self.lose(at, why);
+            } else if !self.hosts[at].connected() {
                 self.lose(at, "it could not be reached");
             }
         }
@@ -215,13 +228,22 @@ impl Run<'_, '_> {
     }
 
     pub(super) fn hear(&mut self, at: usize, word: Output) {
+        let word = match self.ahead.as_mut() {
+            Some(ahead) => ahead.keep(at, word),
+            None => Some(word),
+        };
+        let Some(word) = word else { return };
         match word {
             Output::Waiting(place) => {
                 for flow in self.flows_at(at) {
                     self.note(flow, Body::Queued { place: place.place, wait: place.wait_ns });
                 }
             }
-            Output::Held(ticket) => self.tickets[at] = Some(ticket),
+            Output::Held(ticket) => self.hosts[at].keep(Some(ticket)),
+            Output::Pong(exchange) => {
+                self.lead.trip(exchange.back.since(exchange.sent));
+                self.hosts[at].offset.refine(exchange);
+            }
             Output::NotHeld(why) => self.lose(at, &format!("it gives no place in its queue: {why}")),
             Output::Accepted { job, epoch } => {
                 if let Some(flow) = self.flow_of(at, job) {
@@ -251,12 +273,7 @@ impl Run<'_, '_> {
         let Some(flow) = self.flow_of(at, event.job) else { return };
         let JobEvent { host, at: time, mut body, .. } = event;
         if let Body::Started(start) = &mut body {
-            let clock_error = self.hosts[at].offset.error;
-            start.clock_error = Some(clock_error);
-            if let Some(began) = self.start {
-                let planned = began + self.job(flow).start_after;
-                self.flows[flow].start = Some(FlowStart { planned, late: start.late, clock_error });
-            }
+            self.take_start(flow, start);
             if self.group.name.is_none() {
                 return;
             }
@@ -265,6 +282,20 @@ impl Run<'_, '_> {
         let merged = epoch + Span::from_ns(time.as_ns());
         (self.on)(&Told { flow, at: merged, host, body: &body });
         self.logs[flow].note_at(time, host, body);
+    }
+
+    /// A run has begun: its agent knows by how much it missed the instant that it was told, and this end which one was
+    /// meant.
+    fn take_start(&mut self, flow: usize, start: &mut GroupStart) {
+        let clock_error = self.hosts[self.job(flow).from].offset.error_at(self.now());
+        start.clock_error = Some(clock_error);
+        self.lead.late(start.late);
+        let Some(told) = self.flows[flow].told_start else { return };
+        let planned = self.due(flow).unwrap_or(told).min(told);
+        let behind = told.since(planned);
+        start.late = start.late + behind;
+        start.planned = Timestamp::from_ns(start.planned.as_ns().saturating_sub(behind.as_ns()));
+        self.flows[flow].start = Some(FlowStart { planned, late: start.late, clock_error });
     }
 
     fn job_ended(&mut self, flow: usize, end: JobEnd) {
@@ -277,13 +308,16 @@ impl Run<'_, '_> {
         if self.flows[flow].is_over() {
             return;
         }
-        self.flows[flow].end(outcome, reason.clone());
+        let now = self.now();
+        self.flows[flow].end(outcome, reason.clone(), now);
         self.note(flow, Body::RunEnded { outcome, reason });
     }
 
     /// A host is gone: what it was asked has failed, and so has what could still be asked of others towards it.
     pub(super) fn lose(&mut self, at: usize, why: &str) {
-        self.tickets[at] = None;
+        if let Some(ahead) = self.ahead.as_mut() {
+            ahead.forget(at);
+        }
         let reason = format!("{}: {why}", name(self.rig, at));
         for flow in self.flows_at(at) {
             // A run towards it that is under way hears of it from the network itself.
@@ -316,15 +350,36 @@ impl Run<'_, '_> {
             self.prepare_what_is_due();
             self.start_what_is_ready();
             self.end_the_background();
+            self.prepare_next();
             if !self.is_over() {
                 self.turn(self.now() + LOOK);
             }
         }
+        self.prepare_next();
+    }
+
+    /// When a run should begin, as far as that is known: with the others or some time after them, or behind the real
+    /// ends of those that it waits for.
+    fn due(&self, flow: usize) -> Option<Timestamp> {
+        let job = self.job(flow);
+        let Some(after) = &job.after else { return Some(self.start? + job.start_after) };
+        let ends = after.flows.iter().map(|before| self.flows.get(*before)?.ended);
+        Some(ends.collect::<Option<Vec<_>>>()?.into_iter().max()? + after.pause)
     }
 
     fn is_due(&self, flow: usize) -> bool {
-        let after = self.job(flow).start_after;
-        after <= AHEAD || self.start.is_some_and(|start| self.now() + AHEAD >= start + after)
+        let job = self.job(flow);
+        if job.after.is_some() {
+            // Not before: it would disturb those that it waits for, and measure them.
+            return self.due(flow).is_some_and(|due| self.now() + PREPARATION >= due);
+        }
+        job.start_after <= AHEAD || self.due(flow).is_some_and(|due| self.now() + AHEAD >= due)
+    }
+
+    /// Runs with a start that was planned before anything was measured, and near enough to wait for it.
+    fn is_first(&self, flow: usize) -> bool {
+        let job = self.job(flow);
+        job.after.is_none() && job.start_after <= AHEAD
     }
 
     fn prepare_what_is_due(&mut self) {
@@ -334,18 +389,26 @@ impl Run<'_, '_> {
             }
             let plan = self.job(flow).clone();
             let (host, port) = self.target(&plan.to);
-            let ticket = plan.to.host().and_then(|at| self.tickets[at]);
+            let ticket = plan.to.host().and_then(|at| self.hosts[at].ticket());
             let job = self.hosts[plan.from].next_job();
             self.flows[flow].prepare(job);
             let port = port.or(Some(NATIVE.default_port));
             self.ask(plan.from, Input::Prepare(Box::new(Job { job, host, port, ticket, spec: plan.spec })));
+            // While it prepares nothing is measured, and what is known of its clock stays fresh.
+            if self.hosts[plan.from].connected() {
+                self.ask(plan.from, Input::Ping);
+            }
         }
     }
 
+    fn lead_of(&self, flows: impl Iterator<Item = usize>) -> Span {
+        let longest = flows.map(|flow| self.job(flow).spec.traffic.measured()).max();
+        self.lead.of(longest.unwrap_or_default())
+    }
+
     fn start_what_is_ready(&mut self) {
-        let first: Vec<usize> =
-            (0..self.flows.len()).filter(|flow| self.job(*flow).start_after <= AHEAD).collect();
         if self.start.is_none() {
+            let first: Vec<usize> = (0..self.flows.len()).filter(|flow| self.is_first(*flow)).collect();
             let preparing = |flow: &&usize| self.flows[**flow].stage == Stage::Preparing;
             let late: Vec<usize> = first.iter().filter(preparing).copied().collect();
             let waits = self.patience.is_none_or(|until| self.now() < until);
@@ -356,16 +419,16 @@ impl Run<'_, '_> {
                 let why = "it was not ready when the others had waited long enough";
                 self.stop_flow(flow, Outcome::Failed, why);
             }
-            let slowest = self.hosts.iter().map(|host| host.offset.rtt).max().unwrap_or_default();
-            let longest = self.group.flows.iter().map(|job| job.spec.traffic.measured()).max();
-            let lead = longest.unwrap_or(LEAD).clamp(SHORTEST_LEAD, LEAD);
-            self.start = Some(self.now() + lead + slowest.saturating_mul(2));
+            self.start = Some(self.now() + self.lead_of(0..self.flows.len()));
         }
-        let Some(start) = self.start else { return };
         for flow in 0..self.flows.len() {
-            let (from, after) = (self.job(flow).from, self.job(flow).start_after);
+            let Some(due) = self.due(flow) else { continue };
             if let Some(job) = self.flows[flow].start_now() {
-                let at = self.hosts[from].offset.theirs(start + after);
+                let (from, behind) = (self.job(flow).from, self.job(flow).after.is_some());
+                let soonest = self.now() + self.lead_of(std::iter::once(flow));
+                let at = if behind { due.max(soonest) } else { due };
+                self.flows[flow].told_start = Some(at);
+                let at = self.hosts[from].offset.theirs(at);
                 self.ask(from, Input::Start { job, at });
             }
         }

@@ -32,7 +32,7 @@ pub(super) struct Host {
     talk: Option<Talk<CoordinatorEnd>>,
     about: Option<Box<About>>,
     pub(super) offset: Offset,
-    /// The place in its queue that outlives a group, because settings are in force.
+    /// The place in its queue.
     pub(super) kept: Option<Ticket>,
     /// Settings of it were changed and not put back.
     pub(super) in_force: bool,
@@ -84,7 +84,7 @@ impl Host {
             world: about.world,
             about: about.clone(),
             offset_ns: self.offset.ns,
-            offset_error: self.offset.error,
+            offset_error: self.offset.error(),
         })
     }
 

@@ -27,28 +27,24 @@ impl Run<'_, '_> {
             if !self.hosts[at].connected() || self.flows_at(at).is_empty() {
                 continue;
             }
-            if let Some(ticket) = self.hosts[at].ticket() {
-                self.tickets[at] = Some(ticket);
+            if self.hosts[at].ticket().is_some() {
                 continue;
             }
             self.ask(at, Input::Hold { expected });
-            while self.tickets[at].is_none() && self.hosts[at].connected() && !self.flows_at(at).is_empty() {
+            while self.hosts[at].ticket().is_none()
+                && self.hosts[at].connected()
+                && !self.flows_at(at).is_empty()
+            {
                 self.turn(self.now() + LOOK);
             }
         }
     }
 
-    pub(super) fn release_places(&mut self) {
-        for at in self.group.hosts() {
-            if self.hosts[at].connected() && self.hosts[at].ticket().is_none() {
-                self.ask(at, Input::Release);
-            }
-        }
-    }
-
-    /// Compares the clocks anew: they have drifted since the last time.
+    /// Compares clocks anew that may have drifted since the last time.
     pub(super) fn compare_clocks(&mut self) {
-        let hosts = self.group.hosts();
+        let now = self.now();
+        let mut hosts = self.group.hosts();
+        hosts.retain(|at| self.hosts[*at].offset.is_stale(now));
         let mut seen: Vec<Vec<Exchange>> = vec![Vec::new(); self.hosts.len()];
         for round in 1..=PINGS {
             let asked: Vec<usize> = hosts.iter().copied().filter(|at| self.hosts[*at].connected()).collect();
@@ -60,7 +56,10 @@ impl Run<'_, '_> {
                 }
                 for (at, heard) in self.listen(until) {
                     match heard {
-                        Heard::Word(Output::Pong(exchange)) => seen[at].push(exchange),
+                        Heard::Word(Output::Pong(exchange)) => {
+                            self.lead.trip(exchange.back.since(exchange.sent));
+                            seen[at].push(exchange);
+                        }
                         Heard::Word(word) => self.hear(at, word),
                         Heard::Gone(why) => self.lose(at, &why),
                     }

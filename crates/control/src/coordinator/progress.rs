@@ -32,6 +32,10 @@ pub(super) struct Flow {
     /// Where its own time begins, on the coordinator's clock.
     pub(super) epoch: Option<Timestamp>,
     pub(super) start: Option<FlowStart>,
+    /// When it was told to begin, on the coordinator's clock.
+    pub(super) told_start: Option<Timestamp>,
+    /// When it had ended, on the coordinator's clock.
+    pub(super) ended: Option<Timestamp>,
     /// How it shall be said to have ended, once it was told to end.
     told: Option<(Outcome, &'static str)>,
     end: Option<(Outcome, Option<String>)>,
@@ -73,8 +77,9 @@ impl Flow {
         }
     }
 
-    pub(super) fn end(&mut self, outcome: Outcome, reason: Option<String>) {
+    pub(super) fn end(&mut self, outcome: Outcome, reason: Option<String>, now: Timestamp) {
         self.stage = Stage::Over;
+        self.ended = Some(now);
         self.end = Some((outcome, reason));
     }
 

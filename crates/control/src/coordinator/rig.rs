@@ -59,7 +59,7 @@ impl Group {
 }
 
 /// One run between two hosts.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FlowJob {
     /// The host that is the client.
     pub from: usize,
@@ -68,12 +68,23 @@ pub struct FlowJob {
     /// What shall be measured. A run that starts with others should be of one phase: later ones follow when the first is
     /// over, each run by itself.
     pub spec: TestSpec,
-    /// Time from the start of the group to the start of this run.
+    /// Time from the start of the group to the start of this run; with `after` an estimate, which is noted and not obeyed.
     pub start_after: Span,
+    /// Other runs of the group whose ends it waits for; absent for one that starts by the clock.
+    pub after: Option<After>,
     /// There to load the network: ends when all that are not have ended.
     pub background: bool,
     /// Its place in a plan, for its log.
     pub plan: Option<PlanPlace>,
+}
+
+/// What a run waits for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct After {
+    /// The runs that have to be over, by their places in the group; none of them in the background.
+    pub flows: Vec<usize>,
+    /// Time from the last of their ends to the start.
+    pub pause: Span,
 }
 
 /// Whom a run measures to.

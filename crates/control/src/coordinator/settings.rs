@@ -60,46 +60,84 @@ impl Coordinator {
         wanted: &[Wanted],
         stop: &AtomicBool,
     ) -> Result<Vec<HostSettings>, Vec<Trouble>> {
+        let (told, mut troubles) = self.apply_where_possible(wanted, stop)?;
+        if troubles.is_empty() {
+            return Ok(told);
+        }
+        troubles.extend(self.restore_settings());
+        Err(troubles)
+    }
+
+    /// As [`Coordinator::apply_settings`], but a host that is gone, or refuses, is told beside the settings of the
+    /// others. Runs that need it fail with that reason, until settings are applied or put back again.
+    ///
+    /// # Errors
+    /// The settings make no sense for this rig, or the stop flag was set; then nothing is in force any more.
+    pub fn apply_where_possible(
+        &mut self,
+        wanted: &[Wanted],
+        stop: &AtomicBool,
+    ) -> Result<(Vec<HostSettings>, Vec<Trouble>), Vec<Trouble>> {
+        self.abandon();
+        self.unfit.clear();
         if wanted.iter().all(|(_, values)| values.is_empty()) {
-            let troubles = self.restore_settings();
-            return if troubles.is_empty() { Ok(Vec::new()) } else { Err(troubles) };
+            return Ok((Vec::new(), self.restore_settings()));
         }
         let mut troubles = self.reach_all(stop);
-        troubles.extend(self.cannot(wanted));
-        if troubles.is_empty() && self.hosts.iter().any(|host| host.ticket().is_none()) {
-            troubles.extend(self.restore_settings());
-            troubles.extend(self.hold_everywhere(stop));
+        let mut senseless = self.cannot(wanted);
+        if stop.load(Ordering::Relaxed) {
+            senseless.push(Trouble { host: String::new(), what: "stopped by a signal".to_owned() });
         }
-        let mut answers = Vec::new();
-        if troubles.is_empty() {
-            let requests =
-                (0..self.hosts.len()).filter_map(|at| Some((at, self.change(at, wanted)?))).collect();
-            (answers, troubles) = self.settle(requests);
-        }
-        if !troubles.is_empty() {
+        if !senseless.is_empty() {
+            troubles.extend(senseless);
             troubles.extend(self.restore_settings());
             return Err(troubles);
         }
+        self.unfit.extend(self.index(&troubles));
+        let lacks = |host: &Host| host.connected() && host.ticket().is_none();
+        if !self.settings_hold || self.hosts.iter().any(lacks) {
+            let lost = std::mem::take(&mut self.unfit);
+            troubles.extend(self.restore_settings());
+            self.unfit = lost;
+            let refused = self.hold_everywhere(stop);
+            if stop.load(Ordering::Relaxed) {
+                troubles.extend(refused);
+                troubles.extend(self.restore_settings());
+                return Err(troubles);
+            }
+            self.unfit.extend(self.index(&refused));
+            troubles.extend(refused);
+            self.settings_hold = true;
+        }
+        let fit = (0..self.hosts.len()).filter(|at| !self.unfit.contains_key(at));
+        let requests: Vec<_> = fit.filter_map(|at| Some((at, self.change(at, wanted)?))).collect();
+        let (mut answers, refused) = self.settle(requests);
+        self.unfit.extend(self.index(&refused));
+        troubles.extend(refused);
         answers.sort_by_key(|(host, _)| *host);
         let told = answers.into_iter().map(|(host, answer)| HostSettings { host, in_force: answer.in_force });
-        Ok(told.filter(|host| !host.in_force.is_empty()).collect())
+        Ok((told.filter(|host| !host.in_force.is_empty()).collect(), troubles))
+    }
+
+    /// Troubles by the places of their hosts.
+    fn index(&self, troubles: &[Trouble]) -> BTreeMap<usize, String> {
+        let place = |trouble: &Trouble| self.rig.hosts.iter().position(|host| host.name == trouble.host);
+        troubles.iter().filter_map(|trouble| Some((place(trouble)?, trouble.what.clone()))).collect()
     }
 
     /// Has every host put back what was set for this coordinator, and gives the places back. What was left alone, and
     /// why; a host that is gone puts its settings back by itself.
     pub fn restore_settings(&mut self) -> Vec<Trouble> {
+        self.abandon();
+        self.unfit.clear();
+        self.settings_hold = false;
         let in_force =
             (0..self.hosts.len()).filter(|at| self.hosts[*at].in_force && self.hosts[*at].connected());
         let requests: Vec<_> = in_force.map(|at| (at, SettingsRequest::Restore)).collect();
         let (_, troubles) = self.settle(requests);
-        for host in &mut self.hosts {
-            host.in_force = false;
-            if host.ticket().is_some() {
-                // Whoever cannot be told puts everything back when the connection ends.
-                let _ = host.ask(Input::Release);
-                host.keep(None);
-            }
-        }
+        // Whoever cannot be told puts everything back when the connection ends.
+        self.hosts.iter_mut().for_each(|host| host.in_force = false);
+        self.give_places_back();
         troubles
     }
 
@@ -113,13 +151,16 @@ impl Coordinator {
         }
     }
 
-    /// Hosts whose settings, or whose place, went with their connection.
-    pub(super) fn lost_settings(&self, hosts: &[usize]) -> Vec<Trouble> {
-        let any = self.hosts.iter().any(|host| host.in_force || host.ticket().is_some());
-        let lost = |at: &&usize| self.hosts.get(**at).is_some_and(|host| host.ticket().is_none());
-        let what = "its connection was lost, and its settings were put back with it; apply them again";
-        let trouble = |at: &usize| Trouble { host: name(&self.rig, *at), what: what.to_owned() };
-        hosts.iter().filter(|_| any).filter(lost).map(trouble).collect()
+    /// Marks hosts whose settings, or whose place, went with their connection.
+    pub(super) fn note_lost_settings(&mut self) {
+        if !self.settings_hold {
+            return;
+        }
+        let what = "its connection was lost, and its settings were put back with it";
+        let gone = self.hosts.iter().enumerate().filter(|(_, host)| host.ticket().is_none());
+        for (at, _) in gone {
+            self.unfit.entry(at).or_insert_with(|| what.to_owned());
+        }
     }
 
     fn reach_all(&mut self, stop: &AtomicBool) -> Vec<Trouble> {
@@ -169,7 +210,7 @@ impl Coordinator {
 
     /// Gets a place at every host, one after the other in the order that all coordinators keep.
     fn hold_everywhere(&mut self, stop: &AtomicBool) -> Vec<Trouble> {
-        let mut order: Vec<usize> = (0..self.hosts.len()).collect();
+        let mut order: Vec<usize> = (0..self.hosts.len()).filter(|at| self.hosts[*at].connected()).collect();
         order.sort_by_key(|at| self.hosts[*at].about().map(|about| about.identity.clone()));
         let mut troubles = Vec::new();
         for at in order {
@@ -191,7 +232,7 @@ impl Coordinator {
                 }
             }
             troubles.extend(refused.map(|what| Trouble { host: name(&self.rig, at), what }));
-            if !troubles.is_empty() {
+            if stop.load(Ordering::Relaxed) {
                 break;
             }
         }

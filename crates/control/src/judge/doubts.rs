@@ -22,8 +22,9 @@ pub(super) fn doubts(record: &RunRecord, flow: &FlowRecord, diagnosis: &Diagnosi
 /// The hosts can do little more than was measured between them.
 fn rig_limit(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
     let found = rig::limited(record, flow)?;
+    let one_side = found.unknown.map(|host| format!(" (nothing is known of {host})")).unwrap_or_default();
     let text = format!(
-        "rig-limited: {} carries {} to itself in this mode, and this is {} of that; the path may be faster than its hosts",
+        "rig-limited: {} carries {} to itself in this mode, and this is {} of that; the path may be faster than its hosts{one_side}",
         found.host, found.limit, found.share
     );
     caveat(CaveatKind::RigLimited, text)
@@ -108,6 +109,7 @@ mod tests {
             offset_ns: Some(0),
             offset_error_ns: Some(error_ns),
             kernel_timestamps: true,
+            course: Vec::new(),
         }
     }
 

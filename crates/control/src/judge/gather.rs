@@ -283,12 +283,23 @@ impl View<'_> {
             reordered: self.sum(Side::Sender, tcp::REORDERED),
             out_of_order: self.sum(Side::Receiver, tcp::OUT_OF_ORDER),
             window_undone: self.sum(Side::Sender, host::WINDOW_UNDONE),
+            return_pps: self.returned().map(|(pps, _)| pps),
+            return_per_segment: self.returned().map(|(_, each)| each),
             hystart_exits,
             hystart_window_bytes: self.hystart_window_bytes(hystart_exits),
             mss_first_bytes: self.series(Side::Sender, tcp::SND_MSS).first().copied(),
             mtu_probes: self.sum_ever(Side::Sender, host::MTU_PROBES),
             pacing_rate_bps: self.median(Side::Sender, tcp::PACING_RATE),
         }
+    }
+
+    /// Segments without payload that came back, for a second and for each segment sent, over the whole flow.
+    fn returned(&self) -> Option<(f64, f64)> {
+        let tally = self.tally(Side::Sender)?;
+        let socket = tally.kernel.as_ref()?.socket.as_ref()?;
+        let (bare, segments) = (socket.bare_segments_in() as f64, socket.data_segments_out as f64);
+        let seconds = tally.elapsed.as_secs_f64();
+        (seconds > 0.0 && segments > 0.0).then(|| (bare / seconds, bare / segments))
     }
 
     /// Mean window at which HyStart ended slow start.

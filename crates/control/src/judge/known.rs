@@ -2,9 +2,11 @@
 
 use linerate_model::metrics::flow::CALLS;
 use linerate_model::metrics::host::TICK_LATENESS;
-use linerate_model::{CaveatKind, FlowRecord, RunRecord, Side, Uncertainty};
+use linerate_model::metrics::tcp::BYTES_ACKED;
+use linerate_model::{CaveatKind, FlowRecord, RunRecord, Sample, Side, Uncertainty};
+use linerate_theory::ramp;
 use linerate_theory::uncertainty::{Observed, budget};
-use linerate_units::Span;
+use linerate_units::{Bitrate, Span};
 
 use super::steady_intervals;
 
@@ -15,7 +17,13 @@ pub(super) fn uncertainty(record: &RunRecord, flow: &FlowRecord) -> Option<Uncer
 
 fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
     let tally = flow.receiver.as_ref()?;
-    let (ramp, steady_bps) = steady_intervals(flow);
+    let (ramp, mut steady_bps) = steady_intervals(flow);
+    // A receiver that is a program of others tells no intervals; what it acknowledged, our kernel knows.
+    let acknowledged = steady_bps.is_empty().then(|| acknowledged(flow)).filter(|rates| !rates.is_empty());
+    let by_sender = acknowledged.is_some();
+    let ramp =
+        acknowledged.as_ref().map_or(ramp, |rates| ramp::find(rates).map_or(0, |found| found.intervals));
+    steady_bps.extend(acknowledged.into_iter().flat_map(|rates| rates.into_iter().skip(ramp)));
     let calls = tally.readings.get(CALLS).filter(|calls| *calls > 0);
     let limits = record.ends(flow).1.and_then(|host| host.limits());
     let calibrated = limits.and_then(|limits| limits.wake_up).map(|late| late.p99_ns);
@@ -26,6 +34,7 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
         elapsed_s: tally.elapsed.as_secs_f64(),
         streams: f64::from(flow.plan.streams),
         steady_bps,
+        by_sender,
         ramped: ramp > 0,
         read_bytes: calls.map(|calls| tally.bytes.get() as f64 / calls as f64),
         burst_bytes: burst(record, flow),
@@ -35,6 +44,15 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
             Some(limits.clock_resolution?.as_secs_f64() + limits.clock_read?.as_secs_f64())
         }),
     })
+}
+
+/// Rates at which our kernel saw payload acknowledged, without the last interval, which the end cuts.
+fn acknowledged(flow: &FlowRecord) -> Vec<f64> {
+    let rate = |sample: &Sample| Some(Bitrate::of(sample.readings.get(BYTES_ACKED)?, sample.span())?.bps());
+    let samples = flow.samples_of(Side::Sender).filter(|sample| !sample.outside);
+    let mut rates: Vec<f64> = samples.filter_map(rate).collect();
+    rates.pop();
+    rates
 }
 
 /// A sender that offers a rate waits between its blocks, and one that saturates does not.

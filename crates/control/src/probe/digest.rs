@@ -3,10 +3,14 @@
 use hdrhistogram::Histogram;
 use linerate_model::{Digest, LatencyReport, ProbePhase, ProbeTransport};
 
+use super::course::{Rule, course};
+
 /// One probe that came back: T1 to T4 of RFC 5357, T2 and T3 on the reflector's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exchange {
     pub(super) sent: u64,
+    /// When the driver took it; T1 where the kernel did not tell.
+    pub(super) left: u64,
     pub(super) reflector_in: u64,
     pub(super) reflector_out: u64,
     pub(super) back: u64,
@@ -15,7 +19,16 @@ pub(super) struct Exchange {
 impl Exchange {
     /// Round-trip time without the reflector's own: (T4-T1)-(T3-T2).
     fn rtt(&self) -> u64 {
-        let whole = self.back.saturating_sub(self.sent);
+        self.since(self.sent)
+    }
+
+    /// The same from the driver on.
+    pub(super) fn on_the_path(&self) -> u64 {
+        self.since(self.left)
+    }
+
+    fn since(&self, start: u64) -> u64 {
+        let whole = self.back.saturating_sub(start);
         whole.saturating_sub(self.reflector_out.saturating_sub(self.reflector_in))
     }
 
@@ -32,6 +45,7 @@ impl Exchange {
 pub(crate) fn offset_of(times: impl Iterator<Item = [u64; 4]>) -> Option<(i64, u64)> {
     let exchange = |[sent, reflector_in, reflector_out, back]: [u64; 4]| Exchange {
         sent,
+        left: sent,
         reflector_in,
         reflector_out,
         back,
@@ -47,6 +61,7 @@ pub(super) fn evaluate(
     sent: u64,
     exchanges: &[Exchange],
     kernel_timestamps: bool,
+    rule: Option<Rule>,
 ) -> Option<LatencyReport> {
     let rtt = digest(exchanges.iter().map(Exchange::rtt))?;
     // The probe with the smallest round trip waited least: its offset errs by at most half its round trip.
@@ -68,6 +83,7 @@ pub(super) fn evaluate(
         offset_ns: Some(offset),
         offset_error_ns: Some(error),
         kernel_timestamps,
+        course: rule.map(|rule| course(rule, exchanges)).unwrap_or_default(),
     })
 }
 
@@ -106,6 +122,7 @@ mod tests {
         let offset_us = 100_000_000;
         Exchange {
             sent: at_us * 1000,
+            left: at_us * 1000,
             reflector_in: (at_us + there_us + offset_us) * 1000,
             reflector_out: (at_us + there_us + 150 + offset_us) * 1000,
             back: (at_us + there_us + 150 + back_us) * 1000,
@@ -121,7 +138,7 @@ mod tests {
     fn one_way_delays_hold_within_their_error() {
         let series: Vec<Exchange> =
             (0..200).map(|i| exchange(i * 10_000, 1_000 + (i % 20) * 500, 1_000)).collect();
-        let report = evaluate(ProbePhase::Loaded, ProbeTransport::Udp, 210, &series, true).unwrap();
+        let report = evaluate(ProbePhase::Loaded, ProbeTransport::Udp, 210, &series, true, None).unwrap();
         assert_eq!((report.sent, report.lost, report.rtt.count), (210, 10, 200));
         assert_eq!(report.rtt.min_ns, 2_000_000);
         assert_eq!(report.offset_ns, Some(100_000_000_000));
@@ -136,6 +153,6 @@ mod tests {
 
     #[test]
     fn nothing_back_is_no_report() {
-        assert_eq!(evaluate(ProbePhase::Idle, ProbeTransport::Udp, 9, &[], true), None);
+        assert_eq!(evaluate(ProbePhase::Idle, ProbeTransport::Udp, 9, &[], true, None), None);
     }
 }

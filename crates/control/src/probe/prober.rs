@@ -10,14 +10,15 @@ use std::thread::JoinHandle;
 use linerate_model::{LatencyReport, ProbePhase, ProbeTransport};
 use linerate_proto::native::{Connection, DATAGRAM_BYTES, Datagram, DatagramKind, Preface};
 use linerate_sock::batch::RecvBatch;
+use linerate_sock::errqueue::{self, Notice, Stage};
 use linerate_sock::open::{ConnectOptions, connect_tcp, connect_udp};
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::sockopt::{Timestamping, set_timestamping};
 use linerate_sock::{Mono, SocketOptions, clock, stream};
 use linerate_units::Span;
 
-use super::arrival;
 use super::digest::{Exchange, evaluate};
+use super::{Rule, arrival};
 
 /// Time between probes: many enough for a 99th percentile in seconds, few enough to be no load (51 kbit/s).
 const GAP: Span = Span::from_ms(10);
@@ -46,6 +47,8 @@ pub(crate) struct Task {
     pub(crate) length: Option<Span>,
     /// What is known to come through; absent before the first probes.
     pub(crate) over: Option<ProbeTransport>,
+    /// Intervals by which round trips are reported besides; absent when they are not.
+    pub(crate) course: Option<Rule>,
 }
 
 impl Prober {
@@ -99,7 +102,8 @@ impl Line {
         let options = SocketOptions { local_port: None, ..task.options.clone() };
         let socket = connect_udp(task.server, &options).ok()?.socket;
         // Without the kernel's stamps the program's own serve; the report says which.
-        let _ = set_timestamping(&socket, Timestamping { receive: true, ..Timestamping::default() });
+        let _ =
+            set_timestamping(&socket, Timestamping { receive: true, send: true, ..Timestamping::default() });
         stream::set_nonblocking(&socket, true).ok()?;
         Some(Self::Udp(socket, Box::new(RecvBatch::new(8, 2 * DATAGRAM_BYTES))))
     }
@@ -124,13 +128,23 @@ impl Line {
     }
 }
 
+/// When a probe left.
+#[derive(Debug, Clone, Copy)]
+struct Departure {
+    /// T1.
+    sent: u64,
+    /// When the driver took it; absent until the kernel tells.
+    left: Option<u64>,
+}
+
 /// The probes of one phase over one line.
 struct Series {
     line: Line,
     cookie: [u8; 16],
     length: Option<Span>,
     number: u64,
-    under_way: BTreeMap<u64, u64>,
+    under_way: BTreeMap<u64, Departure>,
+    course: Option<Rule>,
     back: Vec<Exchange>,
     partial: Vec<u8>,
     stamped: bool,
@@ -145,6 +159,7 @@ impl Series {
             length: task.length,
             number: 0,
             under_way: BTreeMap::new(),
+            course: task.course,
             back: Vec::new(),
             partial: Vec::new(),
             stamped,
@@ -190,7 +205,7 @@ impl Series {
             number: self.number,
             times: [now.0, 0, 0],
         };
-        self.under_way.insert(self.number, now.0);
+        self.under_way.insert(self.number, Departure { sent: now.0, left: None });
         self.number += 1;
         self.line.send(&probe);
     }
@@ -203,6 +218,7 @@ impl Series {
         if !ready.unwrap_or(false) {
             return;
         }
+        self.take_departures();
         let mut replies = Vec::new();
         match &mut self.line {
             Line::Udp(socket, batch) => {
@@ -239,9 +255,28 @@ impl Series {
             return;
         }
         // Answers to unknown or already answered probes are strays.
-        if let Some(sent) = self.under_way.remove(&reply.number) {
+        if let Some(Departure { sent, left }) = self.under_way.remove(&reply.number) {
             let [_, reflector_in, reflector_out] = reply.times;
-            self.back.push(Exchange { sent, reflector_in, reflector_out, back: at.0 });
+            let left = left.filter(|left| (sent..=at.0).contains(left)).unwrap_or(sent);
+            self.back.push(Exchange { sent, left, reflector_in, reflector_out, back: at.0 });
+        }
+    }
+
+    /// Takes in what the kernel tells of probes that its driver has taken: how long they stood in this host's own queue.
+    fn take_departures(&mut self) {
+        let Line::Udp(socket, _) = &self.line else { return };
+        // One notice for each probe; another one that comes between is no reason to stop.
+        for _ in 0..=self.under_way.len() {
+            match errqueue::take(socket) {
+                Ok(Some(Notice::Timestamp { id, at_ns, stage: Stage::Sent })) => {
+                    let (at, credible) = arrival(Some(at_ns));
+                    if let Some(departure) = self.under_way.get_mut(&u64::from(id)).filter(|_| credible) {
+                        departure.left = Some(at.0);
+                    }
+                }
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => return,
+            }
         }
     }
 
@@ -250,6 +285,6 @@ impl Series {
             Line::Udp(..) => ProbeTransport::Udp,
             Line::Tcp(_) => ProbeTransport::Tcp,
         };
-        evaluate(phase, over, self.number, &self.back, self.stamped)
+        evaluate(phase, over, self.number, &self.back, self.stamped, self.course)
     }
 }

@@ -316,7 +316,8 @@ impl<'scope, 'env> Service<'scope, 'env> {
                     Input::Ended(end)
                 }
             };
-            self.talk.input(input)?;
+            // Many come at once: they leave together with the next look.
+            self.talk.feed(input)?;
         }
         Ok(())
     }

@@ -113,7 +113,10 @@ impl<'a> Run<'a> {
             for happening in happenings {
                 match happening {
                     Happening::Session(Output::Asked(hello)) => self.asked(*hello)?,
-                    Happening::Session(Output::Open(flows)) => self.awaited = flows,
+                    Happening::Session(Output::Open(flows)) => {
+                        self.dialogue.idle_ends();
+                        self.awaited = flows;
+                    }
                     Happening::Session(Output::Trial(trial)) => self.begin_trial(trial)?,
                     Happening::Session(Output::PeerEnded(ended)) => self.end_series(&ended)?,
                     Happening::Session(Output::Done) => {
@@ -210,7 +213,9 @@ impl<'a> Run<'a> {
                 let host = self.shared.config.host(local);
                 let admission = Admission { host, cookie: client.cookie, neighbours: beside };
                 (self.shared.news)(News::Begun { client: self.peer, name: client.name.clone() });
-                self.dialogue.input(Input::Admit(Box::new(admission)))
+                self.dialogue.input(Input::Admit(Box::new(admission)))?;
+                self.dialogue.idle_begins();
+                Ok(())
             }
             Turn::Later { place, wait } => {
                 let place = Place { place, wait_ns: wait };
@@ -254,7 +259,8 @@ impl<'a> Run<'a> {
                 }
             }
         }
-        self.dialogue.prepare(flows)
+        self.dialogue.arm(flows)?;
+        self.dialogue.begin(None)
     }
 
     /// A guest stays for as long as its coordinator has the place.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use linerate_model::{
-    Body, Books, Caveat, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side, SideSettings,
-    SizePoint, Tally, World,
+    Body, Books, Calibration, Caveat, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side,
+    SideSettings, SizePoint, Tally, World,
 };
 use linerate_proto::Ended;
 use linerate_proto::stand_in::{FlowId, Planned, RunId};
@@ -32,6 +32,8 @@ pub struct Kept {
     pub started_at: String,
     /// Who takes the events. They end with the run.
     pub sinks: Vec<Box<dyn Sink>>,
+    /// What this host measured of itself; absent when it never did.
+    pub calibration: Option<Box<Calibration>>,
 }
 
 /// What the logs of all runs of a stand-in have in common.
@@ -82,7 +84,7 @@ impl<'a> Runs<'a> {
             target: format!("{peer} ({})", planned.tool),
             spec: planned.spec.clone(),
         }));
-        let here = host_info(ends.map(|(local, _)| local.ip()));
+        let here = HostInfo { calibration: kept.calibration, ..host_info(ends.map(|(local, _)| local.ip())) };
         let there = HostInfo { name: peer, address, ..HostInfo::default() };
         let hosts = if planned.client { [here, there] } else { [there, here] };
         for (host, info) in (0..).zip(hosts) {

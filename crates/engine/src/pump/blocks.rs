@@ -10,6 +10,7 @@ use linerate_sock::poll::Interest;
 use linerate_sock::{Mono, Moved, SockError, clock};
 
 use super::feed::Feed;
+use super::gather::Gather;
 use super::notes::Writer as Notes;
 use super::{PumpEnd, Shift, StreamEnd, Trouble, queued};
 use crate::control::Control;
@@ -28,19 +29,18 @@ struct Writer<'f> {
     notes: Option<Notes>,
     /// Whether each block says when it was written.
     stamps: bool,
+    gather: Gather,
 }
 
 /// Writes until the limit or an order; the connection stays as it is.
 pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, feed: Feed) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
-    let mut writer = Writer {
-        flow,
-        meter: flow.meter(pump),
-        socket,
-        feed,
-        notes: flow.setup.note.map(|note| Notes::new(note, socket)),
-        stamps: matches!(flow.setup.transit, Transit::Blocks(_)),
-    };
+    let notes = flow.setup.note.map(|note| Notes::new(note, socket));
+    let stamps = matches!(flow.setup.transit, Transit::Blocks(_));
+    // Where blocks differ, or have times of their own, each goes alone.
+    let alike = feed.repeats() && notes.is_none() && !stamps && flow.setup.offered.is_none();
+    let gather = Gather::new(flow.plan.block, flow.setup.together && alike, clock::now());
+    let mut writer = Writer { flow, meter: flow.meter(pump), socket, feed, notes, stamps, gather };
     let ended = writer.run(flow.plan.share(&flow.setup, pump) / flow.plan.block as u64);
     let aborted = flow.control.aborted().then_some(Trouble::Aborted);
     let end = StreamEnd {
@@ -84,27 +84,35 @@ impl Writer<'_> {
             if self.stamps {
                 self.feed.stamp(&self.flow.setup.stamp, written);
             }
-            if self.block(until, written == 0)? >= until {
+            let times = self.gather.times(blocks - written);
+            let (now, count) = self.blocks(until, written == 0, times)?;
+            if now >= until {
                 break;
             }
-            written += 1;
+            written += count;
         }
         Ok(())
     }
 
-    /// Writes one block; says when its last byte was taken.
-    fn block(&mut self, until: Mono, first: bool) -> Result<Mono, SockError> {
+    /// Writes at most so many blocks, at least one; says when the last byte was taken, and of how many blocks. Of several
+    /// in one call that the kernel does not take at once only the one that it has begun is finished.
+    fn blocks(&mut self, until: Mono, first: bool, times: usize) -> Result<(Mono, u64), SockError> {
         let length = self.feed.length(first);
         let (mut taken, mut given_up) = (0, Mono::FAR);
         loop {
-            let moved = self.feed.send_rest(self.socket, first, taken)?;
+            let moved = match (taken, times) {
+                (0, 2..) => self.feed.send_blocks(self.socket, times)?,
+                _ => self.feed.send_rest(self.socket, first, taken % length)?,
+            };
             let now = clock::now();
             if moved.bytes() > 0 {
                 taken += moved.bytes();
                 self.meter.count(now, moved.bytes() as u64);
+                self.gather.note(now, moved.bytes() as u64);
             }
-            if taken >= length || self.flow.control.aborted() || now >= given_up {
-                return Ok(now);
+            let whole = taken > 0 && taken.is_multiple_of(length);
+            if whole || self.flow.control.aborted() || now >= given_up {
+                return Ok((now, taken.div_ceil(length) as u64));
             }
             if given_up == Mono::FAR && (now >= until || !self.flow.control.may_write()) {
                 given_up = now + LAST_BLOCK;

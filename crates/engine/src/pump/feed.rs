@@ -113,6 +113,17 @@ impl Feed {
         }
     }
 
+    /// Whether the same block can be handed over several times in one call.
+    pub(crate) fn repeats(&self) -> bool {
+        matches!(self.method, Method::Copy) && self.first.is_none()
+    }
+
+    /// Hands over so many blocks; only where they [repeat](Feed::repeats).
+    #[inline]
+    pub(crate) fn send_blocks(&mut self, fd: &impl AsFd, times: usize) -> Result<Moved, SockError> {
+        stream::send_repeated(fd, &self.block, times)
+    }
+
     /// Hands over at most `most` bytes.
     #[inline]
     pub(crate) fn send(&mut self, fd: &impl AsFd, most: u64) -> Result<Moved, SockError> {

@@ -8,6 +8,7 @@ pub(crate) mod datagram_recv;
 pub(crate) mod datagram_send;
 pub(crate) mod epoll;
 pub(crate) mod feed;
+mod gather;
 mod low_water;
 mod notes;
 pub(crate) mod payload;
@@ -199,6 +200,7 @@ pub(crate) fn run(flow: &Flow, pump: usize, job: Job) -> PumpEnd {
     }
     let cpu = flow.setup.affinity.map(|cpu| cpu as usize);
     let unpinned = cpu.is_some_and(|cpu| affinity::set_thread_affinity(&[cpu]).is_err());
+    flow.control.wait_at_gate();
     let end = match job {
         Job::Write(feed) => stream::write(flow, pump, &mut shift, feed),
         Job::WriteBlocks(feed) => blocks::write(flow, pump, &mut shift, feed),

@@ -66,6 +66,7 @@ impl HostState {
             };
             out.put_some(host::CORE_BUSY, largest(CpuTimes::busy_share));
             out.put_some(host::SOFTIRQ, largest(CpuTimes::softirq_share));
+            out.put_some(host::INTERRUPTS, spent.interrupts);
             out.put_some(host::STEAL, spent.all.steal_share().and_then(Ratio::new));
         }
         for (metric, field) in [
@@ -96,18 +97,19 @@ mod tests {
     #[test]
     fn shares_and_counters_are_differences_and_the_busiest_core_is_named() {
         let then = HostState {
-            cpu: Some(CpuStat::parse("cpu 0 0 0 100\ncpu0 0 0 0 50\ncpu1 0 0 0 50\n")),
+            cpu: Some(CpuStat::parse("cpu 0 0 0 100\ncpu0 0 0 0 50\ncpu1 0 0 0 50\nintr 1000 1 2\n")),
             zero_windows: Some(3),
             ..HostState::default()
         };
         let now = HostState {
-            cpu: Some(CpuStat::parse("cpu 30 0 0 170\ncpu0 25 0 0 75\ncpu1 5 0 0 95\n")),
+            cpu: Some(CpuStat::parse("cpu 30 0 0 170\ncpu0 25 0 0 75\ncpu1 5 0 0 95\nintr 1700 1 2\n")),
             zero_windows: Some(10),
             ..HostState::default()
         };
         let mut out = Readings::default();
         now.put(&then, &mut out);
         assert_eq!(out.get(host::BUSY).map(Ratio::get), Some(0.3));
+        assert_eq!(out.get(host::INTERRUPTS), Some(700));
         assert_eq!(out.get(host::CORE_BUSY).map(Ratio::get), Some(0.5));
         assert_eq!(out.get(host::ZERO_WINDOWS), Some(7));
         assert_eq!(out.get(host::RCV_PRUNED), None, "not read, so absent");

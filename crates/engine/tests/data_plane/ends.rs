@@ -115,6 +115,7 @@ pub(crate) fn task(side: Side, length: u64) -> FlowTask {
         end_mark: EndMark::None,
         note: None,
         transit: Default::default(),
+        together: false,
     }
 }
 

@@ -58,6 +58,37 @@ fn a_limit_in_bytes_is_whole_blocks_at_both_ends_and_every_stream_is_counted() {
     }
 }
 
+/// With a limit, and told to stop in the middle.
+#[test]
+fn blocks_that_may_leave_together_stay_whole_and_take_fewer_calls() {
+    let payload = Payload { pattern: Pattern::Digits, head: b"block".to_vec(), first_length: None };
+    let block = [&b"block"[..], &b"567890123456789"[..]].concat();
+    for limit in [Some(Bytes::new(20 * 200_001)), None] {
+        let (near, mut far) = tcp_pairs(1);
+        let reading = std::thread::spawn(move || far.pop().map(read_all).unwrap_or_default());
+        let sender = FlowTask { bytes: limit, together: true, payload: payload.clone(), ..task(SENDER, 20) };
+        let sender = lend_tcp(&sender, &near);
+        match limit {
+            Some(_) => wait_until(&sender, |sender| sender.progress().finished_writing),
+            None => wait_until(&sender, |sender| sender.progress().bytes > Bytes::new(4_000_000)),
+        }
+        sender.stop(Stop::AtOnce);
+        wait_ended(&sender);
+        let report = sender.finish();
+        drop(near);
+        let (read, counts) = (reading.join().unwrap(), &report.counts.streams[0]);
+        assert_eq!(read.len() as u64, counts.bytes);
+        assert!(limit.is_none_or(|limit| limit.get() == counts.bytes), "{counts:?}");
+        assert_eq!(read.len() % 20, 0, "the last block is whole");
+        assert!(
+            read.chunks(20).all(|found| found == block),
+            "{:?}",
+            read.chunks(20).find(|found| *found != block)
+        );
+        assert!(counts.calls < counts.bytes / 20, "{counts:?}");
+    }
+}
+
 #[test]
 fn the_kernels_figures_are_those_of_each_connection() {
     let (near, far) = tcp_pairs(2);

@@ -17,6 +17,8 @@ metrics! {
     CORE_BUSY: Ratio = "host.core_busy", Gauge, Lower, "proc(5) /proc/stat";
     /// Share of time that the core most busy with it spent in software interrupts.
     SOFTIRQ: Ratio = "host.softirq", Gauge, Lower, "proc(5) /proc/stat";
+    /// Interrupts that the host served, all cores and all devices together.
+    INTERRUPTS: u64 = "host.interrupts", Counter, Lower, "proc(5) /proc/stat intr";
     /// Share of time that the hypervisor gave to others.
     STEAL: Ratio = "host.steal", Gauge, Lower, "proc(5) /proc/stat";
     /// Packets that the kernel dropped because a core's backlog was full.

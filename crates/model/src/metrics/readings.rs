@@ -1,14 +1,15 @@
 //! Values of metrics: one number per metric, whatever its type.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::{Arc, LazyLock};
 
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
-use serde::de::{self, Visitor};
+use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::catalogue::{Metric, Quantity};
-use super::flow;
+use super::{CATALOGUE, flow};
 
 /// A number: an exact count, or a real number.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,14 +42,18 @@ impl Value {
 }
 
 /// What was read at one moment or over one interval, by metric name. What was not measured is absent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Readings(BTreeMap<String, Value>);
+///
+/// Copies share their values: a record has every sample of its log once more, and a log may have a million.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Readings(Arc<Vec<(Name, Value)>>);
+
+/// Of the catalogue, or what a newer version calls something.
+type Name = Cow<'static, str>;
 
 impl Readings {
     /// Notes a value.
     pub fn put<Q: Quantity>(&mut self, metric: Metric<Q>, value: Q) {
-        self.0.insert(metric.name().to_owned(), value.to_value());
+        insert(Arc::make_mut(&mut self.0), Cow::Borrowed(metric.name()), value.to_value());
     }
 
     /// Notes a value that may not have been measured.
@@ -61,18 +66,18 @@ impl Readings {
     /// The value of a metric; absent when it was not measured.
     #[must_use]
     pub fn get<Q: Quantity>(&self, metric: Metric<Q>) -> Option<Q> {
-        self.0.get(metric.name()).copied().and_then(Q::from_value)
+        self.named(metric.name()).and_then(Q::from_value)
     }
 
     /// The value by name, as a number.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<Value> {
-        self.0.get(name).copied()
+        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
     /// Every value, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Value)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+        self.0.iter().map(|(name, value)| (name.as_ref(), *value))
     }
 
     /// Whether nothing was read.
@@ -80,6 +85,29 @@ impl Readings {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// Puts a value where its name belongs; a later one takes the place of an earlier one.
+fn insert(values: &mut Vec<(Name, Value)>, name: Name, value: Value) {
+    // Whoever writes goes through the names in their order.
+    if values.last().is_none_or(|(last, _)| *last < name) {
+        return values.push((name, value));
+    }
+    match values.binary_search_by(|(known, _)| known.cmp(&name)) {
+        Ok(at) => values[at].1 = value,
+        Err(at) => values.insert(at, (name, value)),
+    }
+}
+
+/// The name as the catalogue has it, so that a long log does not hold it once for each value.
+fn known(name: &str) -> Option<&'static str> {
+    static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+        let mut names: Vec<&'static str> =
+            CATALOGUE.iter().copied().flatten().map(|entry| entry.name).collect();
+        names.sort_unstable();
+        names
+    });
+    NAMES.binary_search(&name).ok().map(|at| NAMES[at])
 }
 
 /// Which end of a flow.
@@ -143,6 +171,60 @@ impl Sample {
     }
 }
 
+impl Serialize for Readings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Readings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Values;
+
+        impl<'de> Visitor<'de> for Values {
+            type Value = Readings;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("values by metric name")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Readings, A::Error> {
+                let mut values = Vec::new();
+                while let Some((Key(name), value)) = map.next_entry()? {
+                    insert(&mut values, name, value);
+                }
+                values.shrink_to_fit();
+                Ok(Readings(Arc::new(values)))
+            }
+        }
+
+        deserializer.deserialize_map(Values)
+    }
+}
+
+/// A name as it is read.
+struct Key(Name);
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Key;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a metric")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Key, E> {
+                Ok(Key(known(name).map_or_else(|| Cow::Owned(name.to_owned()), Cow::Borrowed)))
+            }
+        }
+
+        deserializer.deserialize_str(Text)
+    }
+}
+
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
@@ -182,7 +264,7 @@ impl<'de> Deserialize<'de> for Value {
 
 #[cfg(feature = "schema")]
 impl schemars::JsonSchema for Readings {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
+    fn schema_name() -> Cow<'static, str> {
         "Readings".into()
     }
 
@@ -214,5 +296,31 @@ mod tests {
         assert_eq!(back.get(flow::BYTES), Some(Bytes::new(u64::MAX)));
         assert_eq!(back.get(host::BUSY).unwrap().get(), 0.5);
         assert_eq!(back.get(tcp::MIN_RTT), None);
+    }
+
+    #[test]
+    fn names_come_in_their_order_the_last_value_of_one_counts_and_unknown_ones_are_kept() {
+        let json = r#"{"tcp.srtt":7,"flow.bytes":5,"zz.new":-1.5,"aa.new":2,"flow.bytes":6}"#;
+        let readings: Readings = serde_json::from_str(json).unwrap();
+        let back = serde_json::to_string(&readings).unwrap();
+        assert_eq!(back, r#"{"aa.new":2,"flow.bytes":6,"tcp.srtt":7,"zz.new":-1.5}"#);
+        assert_eq!(readings.named("zz.new"), Some(Value::Real(-1.5)));
+        assert_eq!(readings.get(tcp::SRTT), Some(Span::from_ns(7)));
+        for wrong in [r#"{"flow.bytes":null}"#, r#"{"flow.bytes":"5"}"#, "[]", r#"{"flow.bytes":1e999}"#] {
+            assert!(serde_json::from_str::<Readings>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_copy_is_its_own_once_it_is_written_to() {
+        let mut one = Readings::default();
+        one.put(flow::BYTES, Bytes::new(1));
+        let mut other = one.clone();
+        other.put(flow::BYTES, Bytes::new(2));
+        assert_eq!(
+            (one.get(flow::BYTES), other.get(flow::BYTES)),
+            (Some(Bytes::new(1)), Some(Bytes::new(2)))
+        );
+        assert_ne!(one, other);
     }
 }

@@ -21,4 +21,8 @@ pub struct HostKnobs {
     #[cfg_attr(feature = "clap", arg(long, value_name = "RATE", help_heading = "Hosts"))]
     #[serde(rename = "link_bps", skip_serializing_if = "Option::is_none")]
     pub link: Option<Bitrate>,
+    /// Watch nothing while the load runs: no samples, no latency, no verdict; rates alone, to see what watching costs
+    #[cfg_attr(feature = "clap", arg(long, conflicts_with = "until", help_heading = "Hosts"))]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unwatched: bool,
 }

@@ -198,8 +198,8 @@ pub struct Variation {
     pub each: Option<Bitrate>,
     /// Pace of each TCP connection.
     pub pace: Option<Bitrate>,
-    /// Payload of a datagram; absent lets the path choose.
-    pub datagram: Option<Bytes>,
+    /// Payload of a datagram, absent lets the path choose; over TCP the length of a block, absent keeps that of the first.
+    pub length: Option<Bytes>,
     /// Whether latency is measured.
     pub latency: bool,
 }
@@ -275,7 +275,7 @@ impl Traffic {
             streams: by.streams,
             rate: by.each,
             fq_rate: by.pace,
-            length: if by.udp { by.datagram } else { self.length },
+            length: by.length.or(self.length.filter(|_| !by.udp)),
             interval: self.interval,
             no_latency: !by.latency,
             ..Self::default()

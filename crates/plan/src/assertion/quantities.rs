@@ -1,10 +1,11 @@
 //! What assertions may speak of, and where a record has it.
 
-use linerate_model::metrics::tcp;
+use linerate_model::metrics::{host, tcp};
 use linerate_model::{Cause, Confidence, FlowRecord, RunRecord, Tally, metrics};
 use linerate_units::{Bitrate, Bytes, Span};
 use serde_json::Value;
 
+use super::flight;
 use crate::knobs::words;
 
 /// What a quantity is measured in.
@@ -116,6 +117,7 @@ const fn quantity(
 pub(crate) const FAIRNESS: &str = "fairness";
 pub(crate) const BUFFER: &str = "buffer";
 pub(crate) const BUFFER_KIND: &str = "buffer_kind";
+pub(crate) const BUFFER_LOAD: &str = "buffer_load";
 
 /// What is known of a buffer.
 const BUFFER_KINDS: [&str; 3] = ["estimate", "lower_bound", "other_loss"];
@@ -146,12 +148,13 @@ pub const QUANTITIES: &[Quantity] = &[
         "segment",
         Dimension::Memory,
         "Payload of a full segment, as the sending kernel used it (TCP).",
-        |_, flow| {
-            // Sampled: what a socket answers when it is asked may be what was asked for.
-            let sampled = flow.sender.as_ref().and_then(|tally| tally.readings.get(tcp::SND_MSS));
-            let told = || flow.sender_settings.as_ref()?.mss.effective.map(f64::from);
-            number(sampled.map(|bytes| bytes.get() as f64).or_else(told)?)
-        },
+        |_, flow| number(segment_bytes(flow)?),
+    ),
+    quantity(
+        "path_mtu",
+        Dimension::Memory,
+        "MTU of the path as the sending kernel knows it (TCP).",
+        |_, flow| number(f64::from(flow.sender_settings.as_ref()?.pmtu?)),
     ),
     quantity("segment_asked", Dimension::Memory, "The same as it was asked for (`mss`).", |_, flow| {
         number(f64::from(flow.sender_settings.as_ref()?.mss.asked?))
@@ -176,6 +179,45 @@ pub const QUANTITIES: &[Quantity] = &[
         "Interarrival jitter of datagrams (RFC 3550 section 6.4.1).",
         |_, flow| number(flow.receiver.as_ref()?.udp.as_ref()?.jitter?.as_ns() as f64),
     ),
+    quantity(
+        "snd_buf",
+        Dimension::Memory,
+        "Send buffer of a stream as the kernel granted it (TCP).",
+        |_, flow| number(flow.sender_settings.as_ref()?.snd_buf?.get() as f64),
+    ),
+    quantity("rcv_buf", Dimension::Memory, "Receive buffer of a stream as granted (TCP).", |_, flow| {
+        number(flow.receiver_settings.as_ref()?.rcv_buf?.get() as f64)
+    }),
+    quantity(
+        "rwnd",
+        Dimension::Memory,
+        "RWND: what the receiver announced, of all streams, in the median of the intervals (TCP).",
+        |_, flow| number(flight::announced_bytes(flow)?),
+    ),
+    quantity(
+        "in_flight",
+        Dimension::Memory,
+        "Bytes on their way and not acknowledged yet, of all streams, on average: what takes effect of buffers and announcements (TCP).",
+        |_, flow| number(flight::in_flight_bytes(flow)?),
+    ),
+    quantity(
+        "window_rate",
+        Dimension::Rate,
+        "What `in_flight` allows over `rtt_baseline`, at most the ceiling (RFC 6349 section 3.3.1); of each stream one segment waits for its pair to be acknowledged.",
+        |run, flow| number(flight::rate_bps(run, flow)?),
+    ),
+    quantity(
+        "bdp",
+        Dimension::Memory,
+        "What the path holds: the payload rate of the line times `rtt_baseline` (RFC 6349 section 3.3.1).",
+        |run, flow| number(flight::needed_bytes(run, flow)?),
+    ),
+    quantity(
+        "rtt_baseline",
+        Dimension::Time,
+        "Round-trip time without a queue: the median before the load; without probes the least that the flow's kernel saw (TCP).",
+        |run, flow| number(flight::base_rtt_ns(run, flow)?),
+    ),
     quantity("retransmits", Dimension::Plain, "Segments sent again (TCP).", |_, flow| {
         number(flow.sender.as_ref()?.retransmits? as f64)
     }),
@@ -184,6 +226,9 @@ pub const QUANTITIES: &[Quantity] = &[
     }),
     quantity("rtt", Dimension::Time, "Median round-trip time beside the load.", |_, flow| {
         number(flow.loaded.as_ref()?.rtt.p50_ns as f64)
+    }),
+    quantity("rtt_mean", Dimension::Time, "Mean of it.", |_, flow| {
+        number(flow.loaded.as_ref().filter(|loaded| loaded.rtt.count > 0)?.rtt.mean_ns as f64)
     }),
     quantity(
         "rtt_p95",
@@ -215,6 +260,21 @@ pub const QUANTITIES: &[Quantity] = &[
     ),
     quantity("cpu_receiver", Dimension::Plain, "The same at the receiving host.", |_, flow| {
         number(flow.receiver.as_ref()?.host_busy?.get())
+    }),
+    quantity(
+        "softirq_sender",
+        Dimension::Plain,
+        "Share of time that the core of the sending host that was busiest with it spent in software interrupts.",
+        |_, flow| number(softirq(flow, metrics::Side::Sender)?),
+    ),
+    quantity("softirq_receiver", Dimension::Plain, "The same at the receiving host.", |_, flow| {
+        number(softirq(flow, metrics::Side::Receiver)?)
+    }),
+    quantity("interrupts_sender", Dimension::Plain, "Interrupts a second at the sending host.", |_, flow| {
+        number(interrupts(flow, metrics::Side::Sender)?)
+    }),
+    quantity("interrupts_receiver", Dimension::Plain, "The same at the receiving host.", |_, flow| {
+        number(interrupts(flow, metrics::Side::Receiver)?)
     }),
     quantity(
         "start_error",
@@ -264,7 +324,8 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity(
         BUFFER,
         Dimension::Memory,
-        "Buffer of the bottleneck: the rise of the round trip before a drop at the full line, times the line's rate. \
+        "Buffer of the bottleneck, as bytes on the line: for TCP the rise of the round trip before a drop at the full line, \
+         times the line's rate; for UDP that at the plateau of a step of load, or what a burst without a loss left waiting. \
          Background flows count as traffic through the same queue.",
         // A run knows nothing of those beside it.
         |_, _| None,
@@ -274,6 +335,37 @@ pub const QUANTITIES: &[Quantity] = &[
         Dimension::Word,
         "What is known of it: an estimate, a lower bound where nothing was dropped at the full line, or that packets were \
          lost in another way.",
+        |_, _| None,
+    ),
+    quantity(
+        "message_latency",
+        Dimension::Time,
+        "Time of one message of the smallest size of a series, one way.",
+        |_, flow| number(flow.curve.as_ref()?.smallest_one_way.as_ns() as f64),
+    ),
+    quantity(
+        "message_rate",
+        Dimension::Rate,
+        "Highest rate of payload among the sizes of a series.",
+        |_, flow| number(flow.curve.as_ref()?.peak.bps()),
+    ),
+    quantity(
+        "half_size",
+        Dimension::Memory,
+        "Size of a message that reaches half of the rate without start-up: n one-half of the line through a series (Hockney).",
+        |_, flow| number(flow.curve.as_ref()?.fit.as_ref()?.half_performance_bytes.get() as f64),
+    ),
+    quantity(
+        "saturation_size",
+        Dimension::Memory,
+        "Size of a message from which on every size of a series reaches nine tenths of the highest rate.",
+        |_, flow| number(flow.curve.as_ref()?.saturation_bytes?.get() as f64),
+    ),
+    quantity(
+        BUFFER_LOAD,
+        Dimension::Plain,
+        "Least load of the line before one of the drops that the buffer was read from; where packets were lost in another \
+         way, the largest.",
         |_, _| None,
     ),
     quantity("caveats", Dimension::Plain, "How many caveats the result has.", |run, flow| {
@@ -287,6 +379,32 @@ pub const QUANTITIES: &[Quantity] = &[
         confidence.as_str().map(|word| Measured::Word(word.to_owned()))
     }),
 ];
+
+/// Payload of a full segment as the sending kernel used it.
+pub(super) fn segment_bytes(flow: &FlowRecord) -> Option<f64> {
+    // Sampled: what a socket answers when it is asked may be what was asked for.
+    let sampled = flow.sender.as_ref().and_then(|tally| tally.readings.get(tcp::SND_MSS));
+    let told = || flow.sender_settings.as_ref()?.mss.effective.map(f64::from);
+    sampled.map(|bytes| bytes.get() as f64).or_else(told)
+}
+
+/// On average over the measured intervals.
+fn softirq(flow: &FlowRecord, side: metrics::Side) -> Option<f64> {
+    let samples = flow.samples_of(side).filter(|sample| !sample.outside);
+    let shares: Vec<f64> = samples.filter_map(|one| Some(one.readings.get(host::SOFTIRQ)?.get())).collect();
+    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
+/// In each second of the measured intervals that have a count.
+fn interrupts(flow: &FlowRecord, side: metrics::Side) -> Option<f64> {
+    let samples = flow.samples_of(side).filter(|sample| !sample.outside);
+    let of = |one: &linerate_model::Sample| {
+        Some((one.readings.get(host::INTERRUPTS)? as f64, one.span().as_secs_f64()))
+    };
+    let (count, seconds) =
+        samples.filter_map(of).fold((0.0, 0.0), |(n, s), (count, span)| (n + count, s + span));
+    (seconds > 0.0).then(|| count / seconds)
+}
 
 fn per_gb(tally: &Tally) -> Option<Measured> {
     let bytes = tally.total_bytes.get() as f64;

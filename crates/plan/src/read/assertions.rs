@@ -160,6 +160,16 @@ pub(crate) fn search(reader: &mut Reader<'_>, draft: &Draft<'_>, axes: &[Axis]) 
         Some(Setting::Share(share)) => *share,
         _ => Ratio::new(0.01)?,
     };
+    let descend = match fields.setting("descend") {
+        Some(Setting::Share(share)) => Some(*share),
+        _ => None,
+    };
+    if let Some(value) =
+        fields.value("descend").filter(|_| descend.is_some_and(|share| !(0.01..=0.5).contains(&share.get())))
+    {
+        let text = format!("axis.{}.descend: the share is out of range; give 1% to 50%", draft.name);
+        reader.mistakes.add(&value.at, text);
+    }
     let pass = fields.value("pass")?;
     let path = format!("axis.{}.pass", draft.name);
     let (text, pass) = claim(reader.sources, pass, &path, axes, reader.mistakes)?;
@@ -169,6 +179,7 @@ pub(crate) fn search(reader: &mut Reader<'_>, draft: &Draft<'_>, axes: &[Axis]) 
         low,
         high,
         resolution,
+        descend,
         confirm: fields.span("confirm"),
         text,
         pass,

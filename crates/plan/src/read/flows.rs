@@ -51,6 +51,7 @@ impl Reader<'_> {
                 }
                 None => BTreeMap::new(),
             };
+            let series = self.series(&fields, &path);
             flows.push(Flow {
                 name: entry.key.clone(),
                 from,
@@ -59,6 +60,7 @@ impl Reader<'_> {
                 after,
                 background: fields.flag("background"),
                 test,
+                series,
             });
         }
         if tables.is_empty() && self.document.get("flow").is_none() {
@@ -79,6 +81,7 @@ impl Reader<'_> {
                 after: Vec::new(),
                 background: false,
                 test: BTreeMap::new(),
+                series: None,
             });
         }
         // A lab that could not be read has been named as the mistake already.
@@ -109,10 +112,6 @@ impl Reader<'_> {
         };
         let mut found = Vec::new();
         for flow in flows {
-            if !flow.from.is_empty() && flow.from == flow.to {
-                let text = format!("flow.{}: it goes from a host to itself; name another one", flow.name);
-                found.push((place(&flow.name, "to"), text));
-            }
             for name in &flow.after {
                 let path = format!("flow.{}.after", flow.name);
                 match flows.iter().find(|other| other.name == *name) {

@@ -39,14 +39,17 @@ fn bundled_plans_have_the_points_that_they_describe() {
     let count = |name: &str| {
         counts.iter().find(|(one, ..)| one == name).map(|(_, points, repeats)| (*points, *repeats))
     };
-    assert_eq!(count("window-sweep"), Some((9, 6)));
-    assert_eq!(count("block-size"), Some((7 * 2, 6)));
+    assert_eq!(count("window-sweep"), Some((13, 6)));
+    assert_eq!(count("block-size"), Some((1, 6)));
     assert_eq!(count("bufferbloat"), Some((2 * 2, 6)));
     assert_eq!(count("switch-matrix"), Some((3 * 3 * 2, 3)));
-    assert_eq!(count("switch-buffer"), Some((3, 6)));
-    assert_eq!(count("nic-roundup"), Some((3 * 3, 7)));
+    assert_eq!(count("switch-buffer"), Some((5 * 2 - 4, 6)));
+    assert_eq!(count("buffer-burst"), Some((2, 20)));
+    assert_eq!(count("buffer-step"), Some((3, 6)));
+    assert_eq!(count("nic-roundup"), Some((4 * 2, 7)));
     assert_eq!(count("rfc6349"), Some((4 * 2 * 2, 3)));
     assert_eq!(count("rfc2544"), Some((6, 1)));
+    assert_eq!(count("rfc2544-bursts"), Some((6, 5)));
 }
 
 /// Every key of a bundled plan stands in the schema, at its place.

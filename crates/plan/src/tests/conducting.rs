@@ -82,6 +82,7 @@ impl<'f> Network<'f> {
             && let Some(task) = conductor.next_task().unwrap()
         {
             seen.push((task.point.label(), task.repeat));
+            let following = conductor.following();
             let (mut runs, mut figures_of) = (Vec::new(), TrialFigures::new());
             for (number, test) in task.point.tests.iter().enumerate() {
                 let measured = (self.goodput)(&task, number).map(figures);
@@ -101,6 +102,9 @@ impl<'f> Network<'f> {
             for body in conductor.done(&task, runs, figures_of) {
                 self.note(body);
             }
+            if following.is_some() {
+                assert_eq!(conductor.next_task().unwrap(), following, "what is said to follow does");
+            }
         }
         seen
     }
@@ -119,6 +123,23 @@ fn wanted(plan: &Plan) -> Vec<(String, u32)> {
 }
 
 const SMALL: &str = "repeats = 2\ntest = { upload = true }\naxis.window = [1000, 2000, 3000]\n";
+
+#[test]
+fn what_follows_is_known_unless_results_decide_and_up_to_the_last_trial() {
+    let plan = plan(SMALL);
+    let mut conductor = Conductor::new(&plan).unwrap();
+    assert!(conductor.next_task().unwrap().is_some());
+    let following = conductor.following().unwrap();
+    assert_eq!((following.point.label(), following.repeat), wanted(&plan)[1]);
+    let mut network = Network::new(&plan, &|_, _| Some(1e9));
+    network.carry_out(&mut conductor, wanted(&plan).len() - 1);
+    assert!(conductor.next_task().unwrap().is_some() && conductor.following().is_none());
+    for decided in [SEARCH.to_owned(), format!("until = \"2%\"\nmost_repeats = 9\n{SMALL}")] {
+        let plan = self::plan(&decided);
+        let mut conductor = Conductor::new(&plan).unwrap();
+        assert!(conductor.next_task().unwrap().is_some() && conductor.following().is_none(), "{decided}");
+    }
+}
 
 /// A search for a rate with this limit; goodput is the rate that was asked for.
 const SEARCH: &str = "repeats = 2\ntest = { udp = true, upload = true }\n[axis]\nlength = [100, 200]\n[axis.rate]\n\

@@ -276,9 +276,6 @@ fn flows_and_hosts() {
     wrong(
         "[flow.x]\nfrom = \"a\"\nto = \"a\"\n[flow.y]\nto = \"b\"",
         expect![[r#"
-        plan.toml:3:6: flow.x: it goes from a host to itself; name another one
-            to = "a"
-                 ^
         plan.toml:4:7: flow.y.from is missing; name a host
             [flow.y]
                   ^"#]],
@@ -374,4 +371,46 @@ fn included_files() {
             include = "circle.toml"
                       ^"#]]
     .assert_eq(&read("include = \"circle.toml\""));
+}
+
+#[test]
+fn a_series_that_cannot_be() {
+    wrong(
+        "[flow.x]\nfrom = \"a\"\nto = \"b\"\nbackground = true\nseries = { szies = \"1\", trials = 0, sizes = \"2..1\" }\n\
+         test = { duration = \"1s\", window = \"64K\" }\n[flow.y]\nfrom = \"a\"\nto = \"b\"\nseries = \"all\"",
+        expect![[r#"
+            plan.toml:4:14: flow.x.background: a series ends by itself; leave one of the two out
+                background = true
+                             ^
+            plan.toml:5:12: there is no knob flow.x.series.szies; did you mean 'sizes'?
+                series = { szies = "1", trials = 0, sizes = "2..1" }
+                           ^
+            plan.toml:5:45: flow.x.series.sizes: '2..1': give sizes from 1 byte to 64M, the smaller one first
+                series = { szies = "1", trials = 0, sizes = "2..1" }
+                                                            ^
+            plan.toml:6:10: flow.x.test.duration: a series takes none of it; see the knobs of series
+                test = { duration = "1s", window = "64K" }
+                         ^
+            plan.toml:10:10: flow.y.series: 'all' is not a table such as { sizes = "1..1M", time = "10s" }
+                series = "all"
+                         ^"#]],
+    );
+    wrong(
+        "[flow.x]\nfrom = \"a\"\nto = \"b\"\nseries = { from = \"1M\", to = \"64K\" }",
+        expect![[r#"
+            plan.toml:4:30: flow.x.series.to: the size is out of range; give the size of --from to 64M
+                series = { from = "1M", to = "64K" }
+                                             ^"#]],
+    );
+}
+
+#[test]
+fn a_descent_in_steps_that_are_none() {
+    wrong(
+        "[test]\nudp = true\n[axis.rate]\nfrom = 0\nto = \"1G\"\npass = \"loss == 0\"\ndescend = \"90%\"",
+        expect![[r#"
+            plan.toml:7:11: axis.rate.descend: the share is out of range; give 1% to 50%
+                descend = "90%"
+                          ^"#]],
+    );
 }

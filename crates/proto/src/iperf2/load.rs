@@ -115,6 +115,7 @@ pub(super) fn task(desk: &Desk, load: &Load, streams: &[Stream]) -> FlowTask {
         end_mark: if load.udp && !load.sends { EndMark::Negative } else { EndMark::None },
         note: None,
         transit: transit(desk, load, streams),
+        together: false,
     }
 }
 

@@ -79,6 +79,7 @@ pub(super) fn task(params: &Params, group: &Group, run: RunId, client: bool, cpu
         end_mark: EndMark::None,
         note: None,
         transit: Default::default(),
+        together: true,
     }
 }
 

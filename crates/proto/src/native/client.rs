@@ -73,6 +73,12 @@ impl ClientSession {
         session
     }
 
+    /// Whether the server has opened all that the phase needs.
+    #[must_use]
+    pub fn peer_is_open(&self) -> bool {
+        self.phase.peer_is_open()
+    }
+
     fn begin(&mut self, now: Timestamp) {
         self.link.send_preface(now);
         let hello = Message::Hello {

@@ -50,6 +50,10 @@ impl Phase {
         self.peer_ready = true;
     }
 
+    pub(super) fn peer_is_open(&self) -> bool {
+        self.peer_ready
+    }
+
     pub(super) fn all_open(&self) -> bool {
         self.peer_ready && self.local_open.len() == self.flows.len()
     }

@@ -124,6 +124,7 @@ impl Run {
             end_mark: EndMark::None,
             note: None,
             transit: Default::default(),
+            together: false,
         })));
     }
 

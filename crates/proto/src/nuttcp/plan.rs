@@ -285,6 +285,7 @@ impl Terms {
             end_mark,
             note: self.note(),
             transit: if self.stamp().time.is_some() { Transit::Datagrams } else { Transit::Uncounted },
+            together: false,
         }
     }
 

@@ -59,6 +59,9 @@ pub struct FlowTask {
     pub note: Option<BlockNote>,
     /// Whether it is counted how long the data were under way.
     pub transit: Transit,
+    /// Whether a sender over TCP may hand over several blocks in one call where they are taken at once. A tool that tells
+    /// its calls makes one for each block.
+    pub together: bool,
 }
 
 /// Where each block of a stream tells what its sender's kernel counts of the connection (nuttcp).

@@ -153,6 +153,7 @@ impl Transfer {
             },
             note: None,
             transit: Default::default(),
+            together: false,
         }
     }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// What kind of figure it is, from which follow its axes and how wide it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Panels over one time axis.
     Time,
     /// Shares of probes over their round-trip time.
@@ -17,40 +17,40 @@ pub(super) enum Kind {
 
 /// A figure: panels below each other that share an axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Chart {
-    pub(super) kind: Kind,
+pub(crate) struct Chart {
+    pub(crate) kind: Kind,
     /// Words for those who cannot see it.
-    pub(super) title: String,
-    pub(super) x: Axis,
-    pub(super) panels: Vec<Panel>,
+    pub(crate) title: String,
+    pub(crate) x: Axis,
+    pub(crate) panels: Vec<Panel>,
     /// Parts of the axis about which something is to be said, drawn behind every panel.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) bands: Vec<Band>,
+    pub(crate) bands: Vec<Band>,
 }
 
 /// An axis with its quantity and unit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Axis {
-    pub(super) label: String,
+pub(crate) struct Axis {
+    pub(crate) label: String,
     /// As in the metric catalogue: `bit/s`, `bytes`, `ns`, `ratio`, `1`; and `s` for time axes.
-    pub(super) unit: String,
-    pub(super) log: bool,
+    pub(crate) unit: String,
+    pub(crate) log: bool,
 }
 
 /// One diagram of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Panel {
-    pub(super) y: Axis,
-    pub(super) lines: Vec<Line>,
+pub(crate) struct Panel {
+    pub(crate) y: Axis,
+    pub(crate) lines: Vec<Line>,
     /// Limits and other single values, drawn across.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) levels: Vec<Level>,
+    pub(crate) levels: Vec<Level>,
 }
 
 /// How the values of a line are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Style {
+pub(crate) enum Style {
     /// Straight from point to point.
     Line,
     /// Each value holds for the time since the one before.
@@ -65,29 +65,29 @@ pub(super) enum Style {
 
 /// One line of a panel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Line {
-    pub(super) label: String,
+pub(crate) struct Line {
+    pub(crate) label: String,
     /// Name of its metric in the catalogue; absent for what is no metric.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) metric: Option<&'static str>,
-    pub(super) style: Style,
+    pub(crate) metric: Option<&'static str>,
+    pub(crate) style: Style,
     /// Ascending.
-    pub(super) x: Vec<Rounded>,
+    pub(crate) x: Vec<Rounded>,
     /// Absent where nothing was measured.
-    pub(super) y: Vec<Option<Rounded>>,
+    pub(crate) y: Vec<Option<Rounded>>,
     /// Ends of the intervals; empty where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) low: Vec<Option<Rounded>>,
+    pub(crate) low: Vec<Option<Rounded>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) high: Vec<Option<Rounded>>,
+    pub(crate) high: Vec<Option<Rounded>>,
     /// Number of values that were thinned out to the smallest and largest of each part; absent when all are there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) thinned_from: Option<usize>,
+    pub(crate) thinned_from: Option<usize>,
 }
 
 impl Line {
     /// A line without intervals; values that are not finite count as absent.
-    pub(super) fn of(
+    pub(crate) fn of(
         label: impl Into<String>,
         style: Style,
         points: impl IntoIterator<Item = (f64, Option<f64>)>,
@@ -109,28 +109,28 @@ impl Line {
 
 /// A value across a panel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Level {
-    pub(super) label: String,
-    pub(super) value: Rounded,
+pub(crate) struct Level {
+    pub(crate) label: String,
+    pub(crate) value: Rounded,
 }
 
 /// A part of the shared axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Band {
+pub(crate) struct Band {
     /// Absent: from the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) from: Option<Rounded>,
+    pub(crate) from: Option<Rounded>,
     /// Absent: to the end.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) to: Option<Rounded>,
-    pub(super) text: String,
+    pub(crate) to: Option<Rounded>,
+    pub(crate) text: String,
     /// Whether it weakens the result.
-    pub(super) caveat: bool,
+    pub(crate) caveat: bool,
 }
 
 /// A number with the digits that a drawing can show.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-pub(super) struct Rounded(pub(super) f64);
+pub(crate) struct Rounded(pub(crate) f64);
 
 impl Serialize for Rounded {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -144,8 +144,8 @@ impl Serialize for Rounded {
 
 /// What the script gets: every chart of the page, in order, and the catalogue's word on the metrics in them.
 #[derive(Debug, Serialize)]
-pub(super) struct Charts<'a> {
-    pub(super) schema: &'static str,
-    pub(super) catalogue: Vec<&'a Entry>,
-    pub(super) charts: Vec<Chart>,
+pub(crate) struct Charts<'a> {
+    pub(crate) schema: &'static str,
+    pub(crate) catalogue: Vec<&'a Entry>,
+    pub(crate) charts: Vec<Chart>,
 }

@@ -12,22 +12,26 @@ use crate::quantity::{ABSENT, in_unit};
 /// What matrices show.
 const QUANTITY: &str = "goodput";
 
-/// A matrix with heads; a cell that was not measured is absent.
-struct Matrix {
-    title: String,
+/// A matrix of bit rates with heads; a cell that was not measured is absent.
+#[derive(Debug)]
+pub(crate) struct Matrix {
+    pub(crate) title: String,
     /// What the rows and the columns are.
-    corner: String,
-    rows: Vec<String>,
-    columns: Vec<String>,
-    cells: BTreeMap<(usize, usize), f64>,
+    pub(crate) corner: String,
+    pub(crate) rows: Vec<String>,
+    pub(crate) columns: Vec<String>,
+    pub(crate) cells: BTreeMap<(usize, usize), f64>,
 }
 
 /// Every matrix that the plan has: for each flow and direction over two axes, for each combination of the others; and
 /// where the plan has flows between many hosts, from sender to receiver.
+pub(super) fn matrices(plan: &Summaries<'_>) -> Vec<Matrix> {
+    over_axes(plan).into_iter().chain(between_hosts(plan)).collect()
+}
+
 pub(super) fn markup(plan: &Summaries<'_>) -> Markup {
-    let matrices: Vec<Matrix> = over_axes(plan).into_iter().chain(between_hosts(plan)).collect();
     html! {
-        @for matrix in &matrices { (one(matrix)) }
+        @for matrix in &matrices(plan) { (one(matrix)) }
     }
 }
 

@@ -1,10 +1,13 @@
 //! The section of a plan that was carried out: judgements, results, curves, matrices, trials, and the plan itself.
 
-use linerate_model::{PlanJudgement, PlanRecord, PlanStart, PointSummary, TrialEnd};
+use linerate_model::{
+    MethodCell, MethodRow, MethodTable, PlanJudgement, PlanRecord, PlanStart, PointSummary, TrialEnd,
+};
 use maud::{Markup, html};
 
+use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
 use super::heat;
-use super::parts::{Figures, caveat_list, ending, pairs, plain_table};
+use super::parts::{self, Figures, caveat_list, ending, pairs, plain_table};
 use super::summaries::{FlowWay, Summaries};
 use super::sweep::{self, MOST_LINES};
 use crate::layout::harmless;
@@ -24,6 +27,7 @@ pub(super) fn section(record: &PlanRecord, place: Place<'_>, figures: &mut Figur
         @if record.resumed > 0 { p { "Interrupted and taken up again: " (record.resumed) " times." } }
         (results(&plan))
         (found(record))
+        @for table in &record.tables { (in_terms(table)) (figures.place(curve(table))) }
         @for chart in sweep::charts(&plan) { (figures.place(Some(chart))) }
         @if most_lines(record) { p.faint { "Curves are drawn for the first " (MOST_LINES) " combinations of the other axes; the table has all." } }
         (heat::markup(&plan))
@@ -128,6 +132,50 @@ fn cell(summary: Option<&PointSummary>) -> String {
 fn unbroken(text: &str) -> String {
     text.replace(' ', "\u{a0}")
 }
+
+/// A table in the terms of the plan's method.
+fn in_terms(method: &MethodTable) -> Markup {
+    html! {
+        h3 { (harmless(&method.title)) }
+        @if !method.about.is_empty() { p { (harmless(&method.about)) } }
+        @if !method.rows.is_empty() { (parts::table(&crate::plan::method::table(method), &harmless(&method.title))) }
+        @if !method.notes.is_empty() {
+            ul { @for note in &method.notes { li { (harmless(note)) } } }
+        }
+    }
+}
+
+/// A table that has only numbers, over sizes that ascend, as a curve.
+fn curve(method: &MethodTable) -> Option<Chart> {
+    let size = |row: &MethodRow| row.cells.first()?.value.filter(|size| *size > 0.0);
+    let sizes: Option<Vec<f64>> = method.rows.iter().map(size).collect();
+    let sizes = sizes.filter(|sizes| sizes.len() >= LEAST_OF_A_CURVE && sizes.is_sorted_by(|a, b| a < b))?;
+    let (first, others) = method.columns.split_first()?;
+    if first.unit.as_deref() != Some("bytes") {
+        return None;
+    }
+    let panels = others.iter().zip(1..).map(|(column, at)| {
+        let cell = |row: &MethodRow| row.cells.get(at).cloned().unwrap_or_default();
+        let of = |end: fn(&MethodCell) -> Option<f64>| {
+            method.rows.iter().map(|row| end(&cell(row)).filter(|value| *value > 0.0)).collect::<Vec<_>>()
+        };
+        let middles = sizes.iter().copied().zip(of(|cell| cell.value));
+        let mut line = Line::of(harmless(&column.name), Style::Points, middles);
+        if of(|cell| cell.low).iter().any(Option::is_some) {
+            line.low = of(|cell| cell.low).into_iter().map(|end| end.map(Rounded)).collect();
+            line.high = of(|cell| cell.high).into_iter().map(|end| end.map(Rounded)).collect();
+        }
+        let y = Axis { label: harmless(&column.name), unit: column.unit.clone()?, log: true };
+        Some(Panel { y, lines: vec![line], levels: Vec::new() })
+    });
+    let panels: Vec<Panel> = panels.collect::<Option<_>>()?;
+    let x = Axis { label: harmless(&first.name), unit: "bytes".to_owned(), log: true };
+    let title = harmless(&method.title);
+    (!panels.is_empty()).then_some(Chart { kind: Kind::Sweep, title, x, panels, bands: Vec::new() })
+}
+
+/// Fewer points are no curve.
+const LEAST_OF_A_CURVE: usize = 3;
 
 /// What searches came to.
 fn found(record: &PlanRecord) -> Markup {

@@ -11,7 +11,7 @@ use crate::figure::{Figure, caveats, imported};
 use crate::layout::harmless;
 use crate::quantity::{ABSENT, in_unit, or_absent};
 use crate::text::{heading, results};
-use crate::text_flow::{cause, details, ladder};
+use crate::text_flow::{cause, details, ladder, steps};
 use crate::{intervals, ports, sizes};
 
 /// Most rows of the table of intervals.
@@ -130,6 +130,15 @@ fn evidence(record: &RunRecord, series: bool) -> Markup {
                         thead { tr { th.number scope="col" { "rate" } th scope="col" { "limit" } } }
                         tbody { @for (rate, words) in ladder(flow) {
                             tr { td.number { (rate) } td { (harmless(&words).replace("<-", "←")) } }
+                        } }
+                    } }
+                }
+                @if !flow.steps.is_empty() {
+                    div.wide { table {
+                        caption { "What was counted on the way to the wire and back" }
+                        thead { tr { th.number scope="col" { "bytes" } th.number scope="col" { "not explained" } th scope="col" { "place" } } }
+                        tbody { @for [bytes, off, words] in steps(flow) {
+                            tr { td.number { (bytes) } td.number { (off) } td { (harmless(&words).replace("<-", "←")) } }
                         } }
                     } }
                 }

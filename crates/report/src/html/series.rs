@@ -106,8 +106,13 @@ pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
 /// Every metric that a sample of the flow has: so a long log is not searched once more for each that it has not.
 fn known(flow: &FlowRecord) -> BTreeSet<&str> {
     let mut known = BTreeSet::new();
-    for (name, _) in flow.samples.iter().flat_map(|sample| sample.readings.iter()) {
-        known.insert(name);
+    let mut last: Vec<&str> = Vec::new();
+    for sample in &flow.samples {
+        // One interval after the other has the same names.
+        if !sample.readings.iter().map(|(name, _)| name).eq(last.iter().copied()) {
+            last = sample.readings.iter().map(|(name, _)| name).collect();
+            known.extend(&last);
+        }
     }
     known
 }

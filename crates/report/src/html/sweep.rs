@@ -8,15 +8,15 @@ use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
 use super::summaries::{FlowWay, Summaries};
 use crate::layout::harmless;
 
-/// What is drawn, as far as it was measured: the quantity, the one that is computed for it, and its words.
-const DRAWN: [(&str, Option<&str>, &str); 7] = [
-    ("goodput", Some("ceiling"), "goodput"),
-    ("rtt_p95", None, "round-trip time beside the load, 95th percentile"),
-    ("retransmits", None, "segments sent again"),
-    ("loss", None, "datagrams lost, share"),
-    ("jitter", None, "jitter"),
-    ("cpu_sender", None, "busy share of the sending host"),
-    ("cpu_receiver", None, "busy share of the receiving host"),
+/// What is drawn, as far as it was measured: the quantity, those that are computed for it, and its words.
+const DRAWN: [(&str, &[&str], &str); 7] = [
+    ("goodput", &["ceiling", "window_rate"], "goodput"),
+    ("rtt_p95", &[], "round-trip time beside the load, 95th percentile"),
+    ("retransmits", &[], "segments sent again"),
+    ("loss", &[], "datagrams lost, share"),
+    ("jitter", &[], "jitter"),
+    ("cpu_sender", &[], "busy share of the sending host"),
+    ("cpu_receiver", &[], "busy share of the receiving host"),
 ];
 
 /// Most lines in a panel that can be told apart.
@@ -41,8 +41,8 @@ pub(super) fn charts(plan: &Summaries<'_>) -> Vec<Chart> {
         let panels = DRAWN.iter().filter_map(|(quantity, computed, words)| {
             let mut lines = lines(plan, number, flow, quantity, Style::Points);
             let unit = unit(plan, flow, quantity)?;
-            if let Some(computed) = computed.filter(|_| !lines.is_empty()) {
-                lines.extend(lines_computed(plan, number, flow, computed));
+            if !lines.is_empty() {
+                lines.extend(computed.iter().flat_map(|name| lines_computed(plan, number, flow, name)));
             }
             let y = Axis { label: (*words).to_owned(), unit, log: false };
             (!lines.is_empty()).then_some(Panel { y, lines, levels: Vec::new() })

@@ -198,6 +198,55 @@ fn a_plan_says_first_what_does_not_hold_and_links_to_its_runs() {
 }
 
 #[test]
+fn a_plan_has_the_tables_of_its_method_with_their_intervals_and_notes() {
+    let (events, mut record) = plans::two_axes();
+    record.tables.push(crate::plan::method::tests::frames());
+    let plan = Plan { record: &record, events: &events, left_out: &[] };
+    let page = page(Some(&plan), &[], &ASSETS);
+    let order = [
+        "Results: the median over the trials",
+        "<h3>Throughput (26.1)</h3>",
+        "<th class=\"number\" scope=\"col\">rate</th>",
+        "81274 frames/s (81000 to 81274)",
+        "at least 64 KiB",
+        "<li>A host with software sends.</li>",
+        "data-chart=\"0\"",
+    ];
+    let places: Vec<usize> = order.iter().map(|text| position(&page, text)).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(!page.contains("never measured"), "a column in which nothing stands is left out");
+}
+
+#[test]
+fn a_table_of_sizes_that_ascend_is_drawn_as_a_curve_and_others_are_not() {
+    use linerate_model::{MethodCell, MethodColumn, MethodRow, MethodTable};
+    let (events, mut record) = plans::two_axes();
+    let column = |name: &str, unit: &str| MethodColumn { name: name.into(), unit: Some(unit.into()) };
+    let cells =
+        |size: f64, rate: MethodCell| MethodRow { point: None, cells: vec![MethodCell::number(size), rate] };
+    let known =
+        |rate: f64| MethodCell { low: Some(rate - 1.0), high: Some(rate + 1.0), ..MethodCell::number(rate) };
+    let curve = MethodTable {
+        title: "Curve of loop".into(),
+        columns: vec![column("message", "bytes"), column("rate", "bit/s")],
+        rows: vec![cells(1.0, known(8e6)), cells(64.0, MethodCell::default()), cells(4096.0, known(9e9))],
+        ..MethodTable::default()
+    };
+    let mut falls = curve.clone();
+    falls.rows.reverse();
+    record.tables = vec![falls, crate::plan::method::tests::frames(), curve];
+    let plan = Plan { record: &record, events: &events, left_out: &[] };
+    let charts = &data(&page(Some(&plan), &[], &ASSETS))["charts"];
+    let drawn: Vec<&str> =
+        charts.as_array().unwrap().iter().filter_map(|chart| chart["title"].as_str()).collect();
+    assert_eq!(drawn, ["Curve of loop", "ab, upload, over window"]);
+    let line = &charts[0]["panels"][0]["lines"][0];
+    assert_eq!((&charts[0]["x"]["log"], &line["x"]), (&true.into(), &serde_json::json!([1, 64, 4096])));
+    assert_eq!(line["y"], serde_json::json!([8_000_000, null, 9_000_000_000_u64]));
+    assert_eq!(line["low"], serde_json::json!([7_999_999, null, 8_999_999_999_u64]));
+}
+
+#[test]
 fn a_plan_has_a_line_for_each_value_of_the_other_axis_with_intervals_and_what_was_computed() {
     let (events, record) = plans::two_axes();
     let plan = Plan { record: &record, events: &events, left_out: &[] };

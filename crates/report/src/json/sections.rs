@@ -1,9 +1,9 @@
 //! The parts of the result document. Field names are public: they carry their units and keep their meaning.
 
 use linerate_model::{
-    Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, GroupPlace, GroupStart, HostInfo, Inquiry,
-    Outcome, PortSample, ProbeTransport, Sample, SideSettings, SizeCurve, SizePoint, Steady, TestSpec,
-    Transport, Uncertainty, World,
+    BookStep, Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, GroupPlace, GroupStart,
+    HostInfo, Inquiry, Outcome, PortSample, ProbeTransport, Sample, SideSettings, SizeCurve, SizePoint,
+    Steady, TestSpec, Transport, Uncertainty, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;
@@ -128,7 +128,7 @@ section! {
         inquiries: Vec<Inquiry>,
         /// What became of the bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
-        books: Option<Books>,
+        books: Option<BooksSection>,
         /// The steady part.
         #[serde(skip_serializing_if = "Option::is_none")]
         steady: Option<Steady>,
@@ -139,6 +139,18 @@ section! {
         caveats: Vec<Caveat>,
         /// Intervals of both sides, merged to the interval asked for.
         samples: Vec<Sample>,
+    }
+}
+
+section! {
+    /// What became of the bytes: between the programs, and on the way between them.
+    BooksSection {
+        /// Between the programs; absent for datagrams.
+        #[serde(flatten)]
+        programs: Option<Books>,
+        /// What was counted on the way to the wire and back, and what explains it; absent where nothing was read there.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        steps: Vec<BookStep>,
     }
 }
 

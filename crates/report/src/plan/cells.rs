@@ -10,6 +10,10 @@ pub(super) fn figure(unit: Option<&str>, value: f64) -> String {
         Some("bit/s") => Bitrate::from_bps(value).map(|rate| rate.to_string()),
         Some("ns") => whole.map(|ns| Span::from_ns(ns).to_string()),
         Some("bytes") => whole.map(|bytes| Bytes::new(bytes).to_string()),
+        Some("%") => Some(format!("{value:.2} %")),
+        Some("frames/s") => Some(format!("{value:.0} frames/s")),
+        // What is ranked by the product of rate and distance is told in terabit-metres per second.
+        Some("bit m/s") => Some(format!("{:.3} Tb m/s", value / 1e12)),
         _ => None,
     };
     shown.unwrap_or_else(|| plain(value))
@@ -34,7 +38,13 @@ pub(super) fn spread(summary: &PointSummary) -> String {
     let ends = summary.interval.map(|interval| (interval.low, interval.high));
     let range =
         || (summary.values.len() > 1).then(|| Some((summary.smallest()?, summary.largest()?))).flatten();
-    let Some((low, high)) = ends.or_else(range) else { return shown };
+    let Some(ends) = ends.or_else(range) else { return shown };
+    within(unit, median, ends)
+}
+
+/// A figure, and behind it the ends between which it lies.
+pub(super) fn within(unit: Option<&str>, middle: f64, (low, high): (f64, f64)) -> String {
+    let shown = figure(unit, middle);
     let (low, high) = (figure(unit, low), figure(unit, high));
     let behind = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
     // The unit once, where all three have the same.

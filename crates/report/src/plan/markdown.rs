@@ -2,8 +2,8 @@
 
 use linerate_model::PlanRecord;
 
-use super::rows;
 use super::text::{heading, sections};
+use super::{method, rows};
 use crate::markdown::{escaped, table};
 
 /// The plan as Markdown: the table, the assertions, what is missing, and the file that it was read from.
@@ -17,6 +17,7 @@ pub fn markdown(record: &PlanRecord) -> String {
     if let Some(rows) = rows::table(record) {
         out += &format!("\n{}", table(&rows.texts()));
     }
+    out.extend(record.tables.iter().map(method::section));
     for (title, remarks) in sections(record) {
         out += &if title.is_empty() { "\n".to_owned() } else { format!("\n## {title}\n\n") };
         for (_, text) in remarks {

@@ -1,10 +1,10 @@
 //! A plan for a person.
 
-use linerate_model::{Outcome, PlanRecord, PointSummary};
+use linerate_model::{MethodTable, Outcome, PlanRecord, PointSummary};
 
 use super::cells::figure;
 use super::rows::fitting;
-use super::{label, missing};
+use super::{label, method, missing};
 use crate::layout::{Ink, View, harmless, wrap};
 
 /// More lines of a kind than these are counted.
@@ -30,6 +30,7 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
     if let Some((table, _)) = table {
         out += &format!("\n{}\n", table.lines(view).join("\n"));
     }
+    record.tables.iter().for_each(|table| out += &in_terms(table, view));
     let mut line = |ink, text: &str, indent: usize| {
         for piece in wrap(&harmless(text), view.columns().saturating_sub(indent)) {
             out += &format!("{}{}\n", " ".repeat(indent), view.ink(ink, &piece));
@@ -54,6 +55,27 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
             if unfinished { format!("; go on with: linerate run --resume {kept}") } else { String::new() };
         out += &format!("\nkept as {kept}; show it again with: linerate show {kept}{again}\n");
     }
+    out
+}
+
+/// A table in the terms of the plan's method, with what it is and what has to be known of it.
+fn in_terms(table: &MethodTable, view: &View) -> String {
+    let mut out = format!("\n{}\n", view.ink(Ink::Result, &harmless(&table.title)));
+    let line = |text: &str, out: &mut String| {
+        for piece in wrap(&harmless(text), view.columns().saturating_sub(2)) {
+            *out += &format!("  {}\n", view.ink(Ink::Faint, &piece));
+        }
+    };
+    if !table.about.is_empty() {
+        line(&table.about, &mut out);
+    }
+    if !table.rows.is_empty() {
+        out += &format!("\n{}\n", method::table(table).lines(view).join("\n"));
+    }
+    if !table.notes.is_empty() {
+        out.push('\n');
+    }
+    table.notes.iter().for_each(|note| line(note, &mut out));
     out
 }
 

@@ -331,3 +331,53 @@ fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict(
     assert_eq!(page.lines().filter(|found| *found == line).count(), 1, "{page}");
     assert!(!text(&RunRecord::fold(&runs::tcp_run()), &view).contains("inquiry"));
 }
+
+/// A place that counted 1 MiB more than was explained, and one where all is.
+fn steps() -> Vec<linerate_model::BookStep> {
+    use linerate_model::{BookStep, Place};
+    let step = |place, counter: &str, counted: u64, residual_bytes| BookStep {
+        place,
+        host: "server".into(),
+        counter: counter.into(),
+        counted_bytes: linerate_units::Bytes::new(counted),
+        least_bytes: linerate_units::Bytes::new(4 << 20),
+        most_bytes: linerate_units::Bytes::new(4 << 20),
+        residual_bytes,
+        open: residual_bytes != 0,
+        because: "4 MiB of payload".into(),
+    };
+    vec![
+        step(Place::ReceiverInterface, "eth0", 5 << 20, 1 << 20),
+        step(Place::ReceiverSocket, "the connections", 4 << 20, 0),
+    ]
+}
+
+#[test]
+fn counts_on_the_way_to_the_wire_stand_below_the_ladder_when_asked_for() {
+    let mut record = RunRecord::fold(&runs::tcp_run());
+    record.flows[0].steps = steps();
+    let view = View { width: 110, colour: false, kept: None, explain: true };
+    let page = text(&record, &view);
+    let shown = [
+        "              counts    5 MiB     +1 MiB  receiver interface, eth0 of server <- open: 4 MiB of payload",
+        "                        4 MiB  explained  receiver socket, the connections of server: 4 MiB of payload",
+    ];
+    assert!(page.contains(&shown.join("\n")), "{page}");
+    assert!(!text(&record, &View { explain: false, ..view }).contains("counts"), "only when asked for");
+    record.flows[0].steps[0].residual_bytes = -(1 << 20);
+    assert!(text(&record, &View { width: 110, explain: true, ..View::default() }).contains("  -1 MiB  "));
+}
+
+#[test]
+fn a_document_has_the_counts_with_the_books_and_for_datagrams_too() {
+    for mut log in [runs::tcp_run(), runs::udp_run()] {
+        let reconciled = linerate_model::Body::Reconciled { flow: 0, steps: steps() };
+        log.push(Event { body: reconciled, ..log[0].clone() });
+        let record = RunRecord::fold(&log);
+        let books = serde_json::to_value(crate::document(&record)).unwrap()["flows"][0]["books"].clone();
+        assert_eq!(books["steps"][0]["place"], "receiver_interface");
+        assert_eq!(books["steps"][0]["residual_bytes"], 1 << 20);
+        let tcp = record.flows[0].plan.transport == linerate_model::Transport::Tcp;
+        assert_eq!(books.get("written_bytes").is_some(), tcp, "{books}");
+    }
+}

@@ -86,6 +86,8 @@ pub struct CpuStat {
     pub all: CpuTimes,
     /// Each CPU by its number.
     pub cpus: BTreeMap<u32, CpuTimes>,
+    /// Interrupts served since the host started; absent where it does not tell.
+    pub interrupts: Option<u64>,
 }
 
 impl CpuStat {
@@ -95,7 +97,12 @@ impl CpuStat {
         let mut stat = Self::default();
         for line in text.lines() {
             let mut words = line.split_ascii_whitespace();
-            let Some(suffix) = words.next().and_then(|name| name.strip_prefix("cpu")) else { continue };
+            let name = words.next().unwrap_or_default();
+            if name == "intr" {
+                // The first number is the sum of all others.
+                stat.interrupts = words.next().and_then(|word| word.parse().ok());
+            }
+            let Some(suffix) = name.strip_prefix("cpu") else { continue };
             let times = times(words);
             if suffix.is_empty() {
                 stat.all = times;
@@ -116,6 +123,7 @@ impl CpuStat {
             cpus: cpus
                 .map(|(cpu, now)| (*cpu, now.since(earlier.cpus.get(cpu).unwrap_or(&nothing))))
                 .collect(),
+            interrupts: self.interrupts.zip(earlier.interrupts).map(|(now, then)| now.saturating_sub(then)),
         }
     }
 }
@@ -237,6 +245,8 @@ mod tests {
         assert_eq!(stat.all.steal, 5);
         assert_eq!(stat.cpus.len(), 2);
         assert_eq!(stat.cpus[&1].softirq, 45);
+        assert_eq!(stat.interrupts, Some(223_392));
+        assert_eq!(CpuStat::parse("cpu 1 2 3 4\nintr many\n").interrupts, None);
         // 12252 + 7 + 1132 + 3 + 70; guest time is inside user time.
         assert_eq!(stat.all.busy(), 13_464);
         assert_eq!(stat.all.total(), 13_464 + 118_931 + 558 + 5);

@@ -148,6 +148,12 @@ pub fn devices() -> Option<BTreeMap<String, Device>> {
     read("dev").map(|text| parse_devices(&text))
 }
 
+/// Reads the counters of one interface.
+#[must_use]
+pub fn device(name: &str) -> Option<Device> {
+    devices()?.remove(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,39 +1,88 @@
 //! The series of a flow as it was recorded.
 
-use linerate_model::metrics::{Sample, Side, tcp};
-use linerate_model::{FlowRecord, RunRecord};
+use linerate_model::metrics::{Sample, Side, loss, tcp};
+use linerate_model::{FlowRecord, LatencyInterval, RunRecord};
 use linerate_units::{Bitrate, Span};
 
-use super::{Path, Reading};
+use super::{Line, Look, Path, Reading};
 
-/// What the sender of a flow saw, interval by interval, omitted ones left out.
+/// What the sender of a flow saw, interval by interval: those that are omitted at the start too, for a queue does not
+/// wait for the part that rates are taken from. What came after the measured part is left out.
 #[must_use]
 pub fn series(flow: &FlowRecord) -> Vec<Reading> {
-    let reading = |sample: &Sample| {
+    let samples: Vec<&Sample> = flow.samples_of(Side::Sender).collect();
+    let end = samples.iter().rposition(|sample| !sample.outside).map_or(0, |last| last + 1);
+    let probes = flow.loaded.as_ref().map(|loaded| loaded.course.as_slice()).unwrap_or_default();
+    let reading = |sample: &&Sample| {
         let acked = sample.readings.get(tcp::BYTES_ACKED)?;
+        let arrived = || {
+            let segments = sample.readings.get(tcp::DELIVERED)? as f64;
+            let bytes = segments * sample.readings.get(tcp::SND_MSS)?.get() as f64;
+            let rate = bytes * 8.0 / sample.span().as_secs_f64();
+            rate.is_finite().then_some(rate)
+        };
         Some(Reading {
             span_s: sample.span().as_secs_f64(),
             goodput_bps: Bitrate::of(acked, sample.span())?.bps(),
+            arrived_bps: arrived(),
             cwnd_bytes: sample.readings.get(tcp::CWND).map(|window| window.get() as f64),
             rtt_s: sample.readings.get(tcp::SRTT).map(Span::as_secs_f64),
+            probe_rtt_s: probed(flow, probes, sample),
             retransmits: sample.readings.get(tcp::RETRANSMITS).unwrap_or(0),
         })
     };
-    flow.samples_of(Side::Sender).filter(|sample| !sample.outside).filter_map(reading).collect()
+    samples[..end].iter().filter_map(reading).collect()
 }
 
-/// The path of a flow: the line as stated or as the slower interface has it, the smallest round trip of the flow or before it.
-/// `others_bps` is what other traffic takes of the line. Absent where no line has a rate.
+/// The largest believable round trip of the probes that were sent in the time of a sample.
+///
+/// A sample's time begins with the flow's first byte, that of probes with the run. The receiver's first read joins the two;
+/// it is late by a one-way delay, which does not matter to those who look at some round trips before a drop.
+fn probed(flow: &FlowRecord, probes: &[LatencyInterval], sample: &Sample) -> Option<f64> {
+    let origin = flow.first_read?.as_ns();
+    let (start, end) =
+        (origin.saturating_add(sample.start_ns.as_ns()), origin.saturating_add(sample.end_ns.as_ns()));
+    // The intervals are in order of time.
+    let first = probes.partition_point(|probe| probe.end_ns.as_ns() <= start);
+    let within = probes.get(first..)?.iter().take_while(|probe| probe.start_ns.as_ns() < end);
+    within.map(|probe| probe.high_ns as f64 / 1e9).max_by(f64::total_cmp)
+}
+
+/// What the receiver of datagrams and the probes beside them saw, interval by interval.
 #[must_use]
-pub fn path(run: &RunRecord, flow: &FlowRecord, others_bps: f64) -> Option<Path> {
+pub fn looks(flow: &FlowRecord) -> Vec<Look> {
+    let samples: Vec<&Sample> = flow.samples_of(Side::Receiver).collect();
+    let end = samples.iter().rposition(|sample| !sample.outside).map_or(0, |last| last + 1);
+    let probes = flow.loaded.as_ref().map(|loaded| loaded.course.as_slice()).unwrap_or_default();
+    let look = |sample: &&Sample| Look {
+        at_s: (sample.start_ns.as_ns().midpoint(sample.end_ns.as_ns())) as f64 / 1e9,
+        rtt_s: probed(flow, probes, sample),
+        lost: sample.readings.get(loss::LOST).unwrap_or(0),
+    };
+    samples[..end].iter().map(look).collect()
+}
+
+/// The line of a flow, as stated or as the slower interface has it. Absent where no line has a rate.
+#[must_use]
+pub fn line(run: &RunRecord, flow: &FlowRecord) -> Option<Line> {
     let stated = run.start.as_ref().and_then(|start| start.spec.host.link);
     let links = run.hosts.iter().filter_map(|host| host.link.as_ref()?.speed);
     let drain = stated.or_else(|| links.min_by(|one, other| one.bps().total_cmp(&other.bps())))?;
     let alone = flow.ladder.iter().find(|ceiling| ceiling.limit == "link")?;
+    Some(Line { drain_bps: drain.bps(), alone_bps: alone.bitrate_bps })
+}
+
+/// The path of a flow: its line, and the smallest round trip of the flow or before it. `others_bps` is what other traffic takes
+/// of the line. Absent where no line has a rate, or nobody told a round trip.
+#[must_use]
+pub fn path(run: &RunRecord, flow: &FlowRecord, others_bps: f64) -> Option<Path> {
+    let Line { drain_bps, alone_bps } = line(run, flow)?;
     let smallest = flow.samples_of(Side::Sender).filter_map(|sample| sample.readings.get(tcp::MIN_RTT)).min();
     let idle = run.idle.as_ref().map(|idle| idle.rtt.min_ns as f64 / 1e9);
+    // Nothing stood in the way of half of the probes before the load; the smallest of them is one that came early.
+    let probe_base_s = run.idle.as_ref().map(|idle| idle.rtt.p50_ns as f64 / 1e9);
     let base_rtt_s = smallest.map(Span::as_secs_f64).into_iter().chain(idle).min_by(f64::total_cmp)?;
-    Some(Path { drain_bps: drain.bps(), alone_bps: alone.bitrate_bps, others_bps, base_rtt_s })
+    Some(Path { drain_bps, alone_bps, others_bps, base_rtt_s, probe_base_s })
 }
 
 /// The share of its line that a flow took.
@@ -48,9 +97,35 @@ pub fn line_share(flow: &FlowRecord) -> Option<f64> {
 mod tests {
     use super::*;
     use linerate_model::{
-        Body, Ceiling, Direction, Event, FlowPlan, HostInfo, LinkInfo, LinkKind, Readings, Transport,
+        Body, Ceiling, Digest, Direction, Event, FlowPlan, HostInfo, LatencyReport, LinkInfo, LinkKind,
+        ProbePhase, ProbeTransport, Readings, Transport,
     };
     use linerate_units::{Bytes, Timestamp};
+
+    /// Probes with round trips in ms, each in half a second of the run.
+    fn probes() -> LatencyReport {
+        let interval = |(at_ms, high_ms): (u64, u64)| LatencyInterval {
+            start_ns: Timestamp::from_ns(at_ms * 1_000_000),
+            end_ns: Timestamp::from_ns((at_ms + 500) * 1_000_000),
+            count: 50,
+            min_ns: 50_000_000,
+            high_ns: high_ms * 1_000_000,
+            max_ns: 900_000_000,
+        };
+        LatencyReport {
+            phase: ProbePhase::Loaded,
+            over: ProbeTransport::Udp,
+            sent: 300,
+            lost: 0,
+            rtt: Digest::default(),
+            upload: None,
+            download: None,
+            offset_ns: None,
+            offset_error_ns: None,
+            kernel_timestamps: true,
+            course: [(7_000, 99), (7_500, 51), (8_000, 61), (8_500, 80), (9_500, 71)].map(interval).to_vec(),
+        }
+    }
 
     fn record() -> RunRecord {
         let plan = FlowPlan {
@@ -81,6 +156,8 @@ mod tests {
             readings.put(tcp::CWND, Bytes::new(1_000_000 * number));
             readings.put(tcp::SRTT, Span::from_ms(50 + number));
             readings.put(tcp::MIN_RTT, Span::from_ms(50));
+            readings.put(tcp::DELIVERED, 16_000 * number);
+            readings.put(tcp::SND_MSS, Bytes::new(8948));
             let (start_ns, end_ns) = (
                 Timestamp::from_ns(number * 1_000_000_000),
                 Timestamp::from_ns((number + 1) * 1_000_000_000),
@@ -98,11 +175,22 @@ mod tests {
             sample(0, true),
             sample(1, false),
             sample(2, false),
+            sample(3, true),
+            Body::Progress {
+                flow: 0,
+                bytes: Bytes::new(1),
+                elapsed: Span::from_ms(1),
+                srtt: None,
+                retransmits: None,
+            },
+            Body::Latency { flow: Some(0), report: probes() },
             Body::Ceilings { flow: 0, ladder: vec![ceiling], ceiling: None },
         ];
         let event = |(number, body): (u64, Body)| {
             let host = u16::from(number == 1);
-            Event { run: "r".to_owned(), host, seq: number, at: Timestamp::START, body }
+            // The receiver read first 7.5 s after the start of the run.
+            let at = Timestamp::from_ns(7_501_000_000);
+            Event { run: "r".to_owned(), host, seq: number, at, body }
         };
         RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>())
     }
@@ -111,11 +199,18 @@ mod tests {
     fn the_senders_intervals_and_the_slower_line_are_taken() {
         let run = record();
         let series = series(&run.flows[0]);
-        assert_eq!(series.len(), 2, "the omitted interval is out");
+        assert_eq!(series.len(), 3, "the omitted start is in, the tail is out");
         assert_eq!((series[0].goodput_bps, series[0].span_s), (1e9, 1.0));
-        assert_eq!((series[1].cwnd_bytes, series[1].rtt_s), (Some(2e6), Some(0.052)));
+        assert_eq!((series[2].cwnd_bytes, series[2].rtt_s), (Some(2e6), Some(0.052)));
+        // 16,000 segments of 8948 bytes are 1.145 Gbit.
+        assert_eq!(series[1].arrived_bps, Some(1_145_344_000.0));
+        let probed: Vec<Option<f64>> = series.iter().map(|reading| reading.probe_rtt_s).collect();
+        assert_eq!(probed, [Some(0.061), Some(0.080), Some(0.071)], "by the time of the run");
         let path = path(&run, &run.flows[0], 2e9).unwrap();
-        assert_eq!(path, Path { drain_bps: 10e9, alone_bps: 9.9e9, others_bps: 2e9, base_rtt_s: 0.05 });
+        assert_eq!(
+            path,
+            Path { drain_bps: 10e9, alone_bps: 9.9e9, others_bps: 2e9, base_rtt_s: 0.05, probe_base_s: None }
+        );
     }
 
     #[test]

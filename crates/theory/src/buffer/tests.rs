@@ -8,7 +8,7 @@ const MIB: f64 = 1_048_576.0;
 const ALONE: f64 = 10e9 * 8948.0 / 9038.0;
 
 fn path() -> Path {
-    Path { drain_bps: 10e9, alone_bps: ALONE, others_bps: 2.0161e9, base_rtt_s: 0.0508 }
+    Path { drain_bps: 10e9, alone_bps: ALONE, others_bps: 2.0161e9, base_rtt_s: 0.0508, probe_base_s: None }
 }
 
 /// MBytes of 2^20 in a second, retransmissions, window in MiB: as a science network's pages print them.
@@ -17,8 +17,8 @@ fn printed(rows: &[(f64, u64, f64)]) -> Vec<Reading> {
         span_s: 1.0,
         goodput_bps: megabytes * MIB * 8.0,
         cwnd_bytes: Some(window * MIB),
-        rtt_s: None,
         retransmits: *retransmits,
+        ..Reading::default()
     };
     rows.iter().map(reading).collect()
 }
@@ -100,7 +100,7 @@ fn sawtooth(buffer: f64, drops: usize) -> Vec<Reading> {
                 goodput_bps: window * 8.0 / rtt,
                 cwnd_bytes: Some(window),
                 rtt_s: Some(rtt),
-                retransmits: 0,
+                ..Reading::default()
             });
         }
         let window = full * 0.7;
@@ -110,6 +110,7 @@ fn sawtooth(buffer: f64, drops: usize) -> Vec<Reading> {
             cwnd_bytes: Some(window),
             rtt_s: Some((window * 8.0 / left).max(path.base_rtt_s)),
             retransmits: 300,
+            ..Reading::default()
         });
     }
     series
@@ -145,6 +146,58 @@ fn losses_beside_the_full_queue_do_not_pull_the_estimate_down() {
     }
     let Some(Finding::Estimate { bytes, .. }) = study(&series, &path()) else { panic!() };
     assert!((bytes / 16e6 - 1.0).abs() < 0.01, "{bytes}");
+}
+
+/// The kernel's smoothed round trip has only half of the rise of a queue that stands for milliseconds; probes have all of it.
+#[test]
+fn probes_are_believed_before_the_kernels_mean() {
+    let path = Path { probe_base_s: Some(0.0506), ..path() };
+    let mut series = sawtooth(4e6, 8);
+    for reading in &mut series {
+        let rise = reading.rtt_s.unwrap() - path.base_rtt_s;
+        reading.rtt_s = Some(path.base_rtt_s + rise / 2.0);
+        reading.probe_rtt_s = Some(0.0506 + rise);
+    }
+    let Some(Finding::Estimate { bytes, .. }) = study(&series, &path) else { panic!() };
+    assert!((bytes / 4e6 - 1.0).abs() < 0.01, "{bytes}");
+    series.iter_mut().for_each(|reading| reading.probe_rtt_s = None);
+    let Some(Finding::Estimate { bytes, .. }) = study(&series, &path) else { panic!() };
+    assert!((bytes / 2e6 - 1.0).abs() < 0.01, "without probes the kernel is all there is: {bytes}");
+}
+
+/// A queue that overflows in slow start: what is acknowledged stands still behind the first gap, though the line is full, and
+/// the probe that met the full queue was sent two round trips before the repair shows.
+#[test]
+fn the_first_overflow_counts_by_what_arrives_and_by_probes_that_left_before() {
+    let path = Path { base_rtt_s: 0.05, probe_base_s: Some(0.05), ..path() };
+    let left = 1.0 - path.others_bps / path.drain_bps;
+    let at = |share: f64, acked: f64, probe: f64, retransmits| Reading {
+        span_s: 0.1,
+        goodput_bps: acked * ALONE,
+        arrived_bps: Some(share * ALONE),
+        probe_rtt_s: Some(probe),
+        retransmits,
+        ..Reading::default()
+    };
+    // 16 MB at 10 Gb/s are 12.8 ms.
+    let series = [
+        at(0.1, 0.1, 0.05, 0),
+        at(0.4, 0.4, 0.0628, 0),
+        at(0.5, 0.5, 0.055, 0),
+        at(0.7, 0.1, 0.052, 900),
+        at(left, 0.0, 0.051, 2000),
+        at(0.3, 1.4, 0.05, 0),
+    ];
+    let Some(Finding::Estimate { bytes, drops: 1, load, .. }) = study(&series, &path) else {
+        panic!("{:?}", study(&series, &path))
+    };
+    assert!((bytes - 16e6).abs() < 1.0, "{bytes}");
+    assert!((load - 1.0).abs() < 1e-9, "{load}");
+    let idle: Vec<Reading> = series
+        .iter()
+        .map(|one| Reading { arrived_bps: one.arrived_bps.map(|rate| rate * 0.5), ..*one })
+        .collect();
+    assert!(matches!(study(&idle, &path), Some(Finding::NotAFullQueue { losses: 1, .. })));
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub(super) fn measure(
         to: Target::Server { host: request.host.clone(), port: request.port },
         spec: request.spec.clone(),
         start_after: Span::ZERO,
+        after: None,
         background: false,
         plan: None,
     };

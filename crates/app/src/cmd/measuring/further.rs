@@ -2,9 +2,10 @@
 
 use linerate_control::{ControlError, FollowUp, Log, Request, Sink, investigate};
 use linerate_model::Outcome;
+use linerate_theory::inquiry::Topic;
 
 use crate::archive_sink::ArchiveSink;
-use crate::args::{ArchiveArgs, OutputArgs};
+use crate::args::{ArchiveArgs, Investigation, OutputArgs};
 use crate::naming::{now, run_name};
 use crate::{say, terminal};
 
@@ -14,9 +15,14 @@ pub(super) fn measure(
     archive: &ArchiveArgs,
     output: &OutputArgs,
     log: &mut Log<'_>,
+    wanted: Investigation,
 ) -> Result<Outcome, ControlError> {
     let told = terminal::watched() && !output.quiet && !output.json_stream;
-    investigate(request, log, &mut |question| {
+    let topic = match wanted {
+        Investigation::Open => None,
+        Investigation::Reads => Some(Topic::Reads),
+    };
+    investigate(request, log, topic, &mut |question| {
         if told {
             say::live(&question.because);
         }

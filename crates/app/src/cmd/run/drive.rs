@@ -218,6 +218,11 @@ impl Drive<'_> {
             coordinator.rest(self.prepared.plan.pause, self.signals.stop());
             return !self.is_stopped();
         }
+        // Others are measured meanwhile.
+        if let Some(coordinator) = self.coordinator.as_mut().filter(|_| self.prepared.plan.pause > Span::ZERO)
+        {
+            coordinator.give_places_back();
+        }
         let until = clock::now() + self.prepared.plan.pause.as_duration();
         while !until.has_passed() && !self.is_stopped() {
             clock::sleep_until(until.min(clock::now() + LOOK));

@@ -4,11 +4,13 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use linerate_model::PlanRecord;
+use linerate_report::picture::Pictures;
 use linerate_report::{View, plan};
 
 use super::RunArgs;
 use crate::args::{FormatName, ReportArgs};
-use crate::cmd::{format::whole_file, measuring::format_of, page};
+use crate::cmd::format::{whole_file, write_pictures};
+use crate::cmd::{measuring::format_of, page};
 use crate::exit::Exit;
 use crate::{say, terminal};
 
@@ -64,8 +66,9 @@ pub(in crate::cmd) fn write(record: &PlanRecord, format: FormatName, out: &mut d
         FormatName::Text => {
             out.write_all(plan::text(record, &View { width: WIDE, ..View::default() }).as_bytes())
         }
-        FormatName::Jsonl | FormatName::Svg | FormatName::Html => {
-            Err(io::Error::other("a plan has no such form; give json, csv, markdown or text"))
+        FormatName::Svg => write_pictures(&Pictures::of_plan(record), None, out),
+        FormatName::Jsonl | FormatName::Html => {
+            Err(io::Error::other("a plan has no such form; give json, csv, markdown, svg or text"))
         }
     }
 }

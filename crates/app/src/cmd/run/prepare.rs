@@ -14,7 +14,7 @@ use super::super::plan::too_long;
 use super::{RunArgs, Trouble, WorldName};
 
 /// What a report may end in. A further format is one more ending here and one more arm in `outcome::write`.
-const REPORTS: &str = ".html, .json, .csv, .md or .txt";
+const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
 
 /// A plan that may be carried out.
 pub(super) struct Prepared {

@@ -51,14 +51,15 @@ impl Drive<'_> {
         if troubles.is_empty() { Ok(!asked.is_empty()) } else { Err(host_troubles(&troubles)) }
     }
 
-    /// Makes the hosts be set as a point asks; what an earlier one set and this one does not ask for is put back.
+    /// Makes the hosts be set as a point asks; what an earlier one set and this one does not ask for is put back. A host
+    /// that is gone, or refuses, fails its own flows.
     pub(super) fn apply_settings(&mut self, point: &Point) -> Result<(), Trouble> {
         if !self.sets_hosts {
             return Ok(());
         }
         let wanted = self.wanted(point)?;
         let Some(coordinator) = &mut self.coordinator else { return Ok(()) };
-        let applied = coordinator.apply_settings(&wanted, self.signals.stop());
+        let applied = coordinator.apply_where_possible(&wanted, self.signals.stop());
         applied.map(drop).map_err(|troubles| host_troubles(&troubles))
     }
 

@@ -1,6 +1,6 @@
 //! One trial of a plan: what is asked of the hosts, and what they brought in.
 
-use linerate_control::{FlowEnd, FlowJob, Group, Log, PlanLog, Target, Told};
+use linerate_control::{After, FlowEnd, FlowJob, Group, Log, PlanLog, Target, Told};
 use linerate_model::{Body, EVENT_SCHEMA, GroupPlace, Outcome, PlanPlace, RunStart, TrialRun, World};
 use linerate_plan::{Figures, Task, TrialFigures, counts};
 use linerate_units::Span;
@@ -16,38 +16,54 @@ impl Drive<'_> {
         let plan = &self.prepared.plan;
         let at = |name: &str| self.names.iter().position(|known| known == name).unwrap_or(usize::MAX);
         let slots = plan.schedule(&task.point);
-        let flow = |(test, slot): (&linerate_plan::Test, &linerate_plan::Slot)| {
-            let mut spec = test.spec.clone();
-            if test.background {
-                // Its own end must not come before that of the others.
-                let others = slot.end.map_or(Span::from_secs(3600), |end| end.saturating_sub(slot.start));
-                spec.traffic.duration = Some(spec.traffic.measured().max(others + SPARE));
-            }
-            let place = PlanPlace {
-                run: run.to_owned(),
-                point: task.point.id.to_string(),
-                repeat: task.repeat.saturating_sub(1),
-                flow: test.flow.clone(),
-            };
-            FlowJob {
-                from: at(&test.from),
-                to: Target::Host(at(&test.to)),
-                spec,
-                start_after: slot.start,
-                background: test.background,
-                plan: Some(place),
-            }
+        let place = |name: &String| plan.flows.iter().position(|flow| flow.name == *name);
+        let after = |flow: &linerate_plan::Flow| After {
+            flows: flow.after.iter().filter_map(place).collect(),
+            pause: flow.at,
         };
+        let flow =
+            |((test, slot), own): ((&linerate_plan::Test, &linerate_plan::Slot), &linerate_plan::Flow)| {
+                let mut spec = test.spec.clone();
+                if test.background {
+                    // Its own end must not come before that of the others.
+                    let others = slot.end.map_or(Span::from_secs(3600), |end| end.saturating_sub(slot.start));
+                    spec.traffic.duration = Some(spec.traffic.measured().max(others + SPARE));
+                }
+                let place = PlanPlace {
+                    run: run.to_owned(),
+                    point: task.point.id.to_string(),
+                    repeat: task.repeat.saturating_sub(1),
+                    flow: test.flow.clone(),
+                };
+                FlowJob {
+                    from: at(&test.from),
+                    to: Target::Host(at(&test.to)),
+                    spec,
+                    start_after: slot.start,
+                    after: (!own.after.is_empty()).then(|| after(own)),
+                    background: test.background,
+                    plan: Some(place),
+                }
+            };
         Group {
             name: Some(format!("{} {} trial {}", plan.name, task.point.id, task.repeat)),
             started_at: now(),
-            flows: task.point.tests.iter().zip(&slots).map(flow).collect(),
+            flows: task.point.tests.iter().zip(&slots).zip(&plan.flows).map(flow).collect(),
         }
+    }
+
+    /// The trial that follows this one at once, on the same network under the same settings.
+    fn following(&self, task: &Task) -> Option<Task> {
+        if self.sets_hosts || self.prepared.plan.pause > Span::ZERO {
+            return None;
+        }
+        self.conductor.following().filter(|next| next.point.lab == task.point.lab)
     }
 
     /// One trial: its runs and what they measured.
     pub(super) fn trial(&mut self, task: &Task, plan_log: &PlanLog<'_>) -> (Vec<TrialRun>, TrialFigures) {
         let group = self.group(task, plan_log.run());
+        let next = self.following(task).map(|task| self.group(&task, plan_log.run()));
         self.screen.begin_trial(task, &self.prepared.plan, self.conductor.standing(), plan_log.elapsed());
         // Without random numbers the place in the plan's log is a name as well.
         let at = plan_log.record().events;
@@ -58,7 +74,9 @@ impl Drive<'_> {
         let (screen, signals) = (&mut self.screen, self.signals);
         let mut on = |told: &Told<'_>| screen.told(told);
         let ran = match &mut self.coordinator {
-            Some(coordinator) => coordinator.run_group(&group, &mut logs, signals.stop(), &mut on),
+            Some(coordinator) => {
+                coordinator.run_before(&group, next.as_ref(), &mut logs, signals.stop(), &mut on)
+            }
             None => Err(Vec::new()),
         };
         let ends = ran.unwrap_or_else(|troubles| {

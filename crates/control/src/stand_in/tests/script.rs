@@ -118,6 +118,7 @@ impl Keeper for Memory {
             name: format!("{}-{}", planned.tool, planned.run),
             started_at: "2026-01-01T00:00:00Z".to_owned(),
             sinks: vec![Box::new(self.clone())],
+            calibration: None,
         })
     }
 }

@@ -1,0 +1,145 @@
+//! Books down to the wire: a test alone is explained at every place, others' bytes are named where they pass.
+#![expect(clippy::unwrap_used, reason = "a test that cannot look fails")]
+
+mod support;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use support::{Lab, PATIENCE, Process, Server, caveats, eventually, flow, test, test_json};
+
+/// One network at a time: two on a small machine would be late for each other.
+fn alone() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Two hosts at 100 Mb/s.
+fn network() -> Lab {
+    Lab::up("pair", &["link.a.rate=100M", "link.b.rate=100M"])
+}
+
+fn server(lab: &Lab) -> Server {
+    Server::from(lab.linerate("b", &["serve", "-p", "0", "--json"]))
+}
+
+fn measure(lab: &Lab, server: &Server, args: &[&str]) -> Value {
+    let port = server.port.to_string();
+    let head = ["test", "b", "-p", &port, "--json", "-t", "3", "-C", "cubic"];
+    let done = Process::start(lab.linerate("a", &[&head[..], args].concat())).finish(PATIENCE);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    done.json()
+}
+
+fn steps(flow: &Value) -> Vec<Value> {
+    flow["books"]["steps"].as_array().cloned().unwrap_or_default()
+}
+
+fn residual_share(flow: &Value, step: &Value) -> f64 {
+    step["residual_bytes"].as_f64().unwrap() / flow["receiver"]["bytes"].as_f64().unwrap()
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_test_alone_is_explained_to_a_thousandth_everywhere() {
+    let _alone = alone();
+    let lab = network();
+    let server = server(&lab);
+    for (name, options) in [
+        ("upload", &["--upload"][..]),
+        ("download", &["--download"]),
+        ("upload", &["--upload", "-u", "-b", "20M"]),
+    ] {
+        let document = measure(&lab, &server, options);
+        let flow = flow(&document, name);
+        let steps = steps(flow);
+        let places: Vec<&str> = steps.iter().map(|step| step["place"].as_str().unwrap()).collect();
+        for place in ["sender_interface", "receiver_interface", "port", "return_sent", "return_received"] {
+            assert!(places.contains(&place), "{place} of {options:?}: {places:?}");
+        }
+        for step in &steps {
+            assert!(residual_share(flow, step).abs() < 0.001, "{options:?}: {step:#}");
+        }
+        assert!(!caveats(&document).contains(&"books_open".to_owned()), "{options:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_second_sender_is_named_where_its_bytes_pass() {
+    let _alone = alone();
+    let lab = network();
+    let (server, other) = (server(&lab), server(&lab));
+    let port = other.port.to_string();
+    let beside = ["test", "b", "-p", &port, "--upload", "-u", "-b", "8M", "-t", "15", "--no-latency", "-q"];
+    let beside = Process::start(lab.linerate("a", &beside));
+    eventually("the second sender sends", || {
+        (lab.port("s>b")["packets"].as_u64().unwrap_or_default() > 500).then_some(())
+    });
+    // Without an idle time nothing is known of others, so all of it has to be named.
+    let document = measure(&lab, &server, &["--upload", "--no-latency"]);
+    let flow = flow(&document, "upload");
+    let seconds = flow["receiver"]["seconds"].as_f64().unwrap();
+    for place in ["sender_interface", "receiver_interface", "port"] {
+        let step = steps(flow).into_iter().find(|step| step["place"] == place).unwrap();
+        assert_eq!(step["open"], true, "{step:#}");
+        let bps = step["residual_bytes"].as_f64().unwrap() * 8.0 / seconds;
+        // The datagrams' headers come on top of the 8 Mb/s, and the phase lasts longer than its measured part.
+        assert!((7e6..13e6).contains(&bps), "{bps} at {place}");
+    }
+    for place in ["sender_socket", "receiver_socket", "return_sent", "return_received"] {
+        let step = steps(flow).into_iter().find(|step| step["place"] == place).unwrap();
+        assert_eq!(step["open"], false, "{step:#}");
+    }
+    let said = flow["caveats"].as_array().unwrap().iter().find(|caveat| caveat["kind"] == "books_open");
+    let text = said.unwrap()["text"].as_str().unwrap();
+    assert!(text.contains("not this test's (receiver_interface)"), "{text}");
+    // With one, it is allowed for.
+    let document = measure(&lab, &server, &["--upload"]);
+    assert!(!caveats(&document).contains(&"books_open".to_owned()), "{document:#}");
+    drop(beside);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn what_goes_back_for_each_size_of_a_read_is_counted_on_an_asymmetric_link() {
+    let _alone = alone();
+    let lab = Lab::up("pair", &["link.a.rate=200M", "link.b.rate=200M", "link.b.from.b.rate=5M"]);
+    let server = server(&lab);
+    let document = measure(&lab, &server, &["--upload", "--investigate=reads"]);
+    let inquiry = &flow(&document, "upload")["inquiries"][0];
+    assert_eq!(inquiry["question"], "reads");
+    assert_eq!(inquiry["runs"].as_array().unwrap().len(), 6, "{inquiry:#}");
+    for bytes in [1024, 4096, 16_384, 65_536, 262_144, 1_048_576] {
+        let value = |what: &str| inquiry["evidence"][format!("read_{bytes}_return_{what}")].as_f64().unwrap();
+        // An acknowledgement has 90 bytes on a wire of 5 Mb/s.
+        assert!((value("share_ratio") - value("bps") / 5e6).abs() < 1e-6, "{inquiry:#}");
+        // At least one for two segments without bundles, fewer with them, and never more than one for each.
+        assert!((0.001..=1.1).contains(&value("per_segment_ratio")), "{inquiry:#}");
+    }
+}
+
+#[test]
+fn a_run_that_nobody_watches_has_rates_and_nothing_else() {
+    let server = Server::start(&[]);
+    let args = ["--upload", "-t", "0.5", "-b", "50M", "--json", "--unwatched"];
+    let document = test_json(test("127.0.0.1", server.port, &args));
+    let flow = flow(&document, "upload");
+    assert!((flow["receiver"]["bitrate_bps"].as_f64().unwrap() / 50e6 - 1.0).abs() < 0.2, "{flow:#}");
+    assert_eq!(flow["samples"].as_array().unwrap().len(), 0);
+    assert!(flow.get("verdict").is_none() && flow.get("latency").is_none(), "{flow:#}");
+}
+
+#[test]
+fn the_connections_of_an_upload_balance_to_the_byte() {
+    let server = Server::start(&[]);
+    let document = test_json(test("127.0.0.1", server.port, &["--upload", "-n", "20M", "--json"]));
+    let flow = flow(&document, "upload");
+    for place in ["sender_socket", "receiver_socket"] {
+        let step = steps(flow).into_iter().find(|step| step["place"] == place).unwrap();
+        // The end of the stream counts as a byte at a receiver.
+        let counted = step["counted_bytes"].as_u64().unwrap();
+        assert!((20 << 20..=(20 << 20) + 1).contains(&counted), "{step:#}");
+        assert_eq!(step["residual_bytes"], 0);
+    }
+}

@@ -1,0 +1,101 @@
+//! The rates that both ends of a test report agree within 0.5 %, in every pair of roles of the tools that have two.
+//!
+//! Each end divides what it counted by a time of its own, so the sender's rate and the receiver's differ by what is under way
+//! when the test ends and by how late each of them looks at its clock. The form of the tests keeps both small, which the pairs
+//! of two originals among them show: programs run before everybody else's, and a rate is offered in blocks of which one is less
+//! than 0.05 % of the test, or a narrow line and a small window keep as little under way. (nuttcp 6.1.2 waits for its rate in a
+//! loop without sleeping, for which the kernel pauses a program of such priority.)
+#![expect(clippy::unwrap_used, reason = "a report without a rate fails its test")]
+
+mod support;
+
+use serde_json::Value;
+use support::{Iperf2, Iperf3, Island, NUTTCP, PATIENCE, Whose, before, both_json_on, pair_on};
+
+/// Of the sender's rate.
+const TOLERANCE: f64 = 0.005;
+
+/// Whether two rates of one test are the same but for what is under way and the moments of two clocks.
+fn agree(what: &str, sent: f64, received: f64) {
+    let apart = received / sent - 1.0;
+    assert!(
+        apart.abs() <= TOLERANCE,
+        "{what}: sent at {sent}, received at {received}: {:+.3} %",
+        apart * 100.0
+    );
+}
+
+#[test]
+fn an_error_of_one_per_cent_is_none_of_the_clocks() {
+    agree("equal", 200e6, 200e6);
+    agree("a block under way", 200e6, 199.8e6);
+    for wrong in [1.01, 0.99] {
+        let told = std::panic::catch_unwind(|| agree("wrong", 200e6, 200e6 * wrong));
+        assert!(told.is_err(), "{wrong}");
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, chrt, iperf3"]
+fn rates_of_iperf3_agree() {
+    use Iperf3::{Ours, Real};
+    let island = Island::prompt();
+    let rate = |document: &Value, sum: &str| {
+        document["end"][sum]["bits_per_second"].as_f64().unwrap_or_else(|| panic!("no {sum} in {document}"))
+    };
+    for (client, server) in [(Real, Real), (Ours, Real), (Real, Ours), (Ours, Ours)] {
+        for way in [None, Some("-R")] {
+            let args: Vec<&str> = ["-t", "2", "-b", "200M", "-l", "16K"].into_iter().chain(way).collect();
+            let (near, far) = both_json_on(&island, client, &args, server);
+            let pair = format!("client {client:?}, server {server:?}, {way:?}");
+            let (sender, receiver) = if way.is_none() { (&near, &far) } else { (&far, &near) };
+            let sent = rate(sender, "sum_sent");
+            assert!((sent / 200e6 - 1.0).abs() < 0.05, "{pair}: the rate that was asked for: {sent}");
+            agree(&pair, sent, rate(receiver, "sum_received"));
+            // What the client says of both ends.
+            agree(&format!("{pair}, at the client"), rate(&near, "sum_sent"), rate(&near, "sum_received"));
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, chrt, iperf"]
+fn rates_of_iperf_2_agree() {
+    use Iperf2::{Ours, Real};
+    let island = Island::prompt();
+    for (client, server) in [(Real, Real), (Ours, Real), (Real, Ours), (Ours, Ours)] {
+        for way in [None, Some("-R")] {
+            let args: Vec<&str> = ["-t", "2", "-b", "50m", "-l", "8000"].into_iter().chain(way).collect();
+            let pair = pair_on(&island, client, &args, (server, &[]), 1);
+            let (near, far) = pair.whole(if way.is_none() { "1" } else { "*1" }, "1");
+            let (sender, receiver) = if way.is_none() { (near, far) } else { (far, near) };
+            assert_eq!(sender.bytes, receiver.bytes, "{client:?} {server:?} {way:?}");
+            let pair = format!("client {client:?}, server {server:?}, {way:?}");
+            agree(&pair, sender.bits_per_second, receiver.bits_per_second);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces, chrt, tc, nuttcp"]
+fn rates_of_nuttcp_agree() {
+    use Whose::{Ours, Real};
+    let island = Island::prompt();
+    island.narrow("200mbit");
+    for (client, server) in [(Real, Real), (Ours, Real), (Real, Ours), (Ours, Ours)] {
+        for way in ["-t", "-r"] {
+            let serving = NUTTCP.start(server, &island, &["-1"]);
+            island.await_listener(5000);
+            let args = [way, "-T2", "-l8k", "-w32", "-D", "-v", "127.0.0.1"];
+            let done = NUTTCP.ask(client, &island, &args);
+            assert_eq!(done.code, Some(0), "{done:?}");
+            assert_eq!(serving.finish(PATIENCE).code, Some(0));
+            let [sent, received] = ['t', 'r'].map(|end| {
+                let start = format!("nuttcp-{end}: ");
+                let mut lines = done.stdout.lines().filter(|line| line.starts_with(&start));
+                before(lines.find(|line| line.contains(" real seconds = ")).unwrap(), " Mbps")
+            });
+            agree(&format!("client {client:?}, server {server:?}, {way}"), sent, received);
+        }
+    }
+}

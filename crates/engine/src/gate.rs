@@ -1,0 +1,129 @@
+//! Where the pumps of a flow wait, with all that they need, until they may begin.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use linerate_sock::priority::Urgent;
+use linerate_sock::{Mono, clock};
+
+use crate::control::Control;
+
+/// The last moment before the instant is not slept through: a wake-up takes its time. So much of it where the waiting
+/// thread goes before all others,
+const AWAKE_URGENT: Duration = Duration::from_micros(200);
+/// and so much where it has to wait for its turn.
+const AWAKE: Duration = Duration::from_millis(1);
+
+/// A gate that opens once, at an instant.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    /// When; absent until somebody says.
+    opens: Mutex<Option<Mono>>,
+    changed: Condvar,
+    passed: AtomicUsize,
+    last: AtomicU64,
+}
+
+impl Gate {
+    /// Lets everybody through at `at`; the first word counts.
+    pub(crate) fn open_at(&self, at: Mono) {
+        let mut opens = self.opens.lock().unwrap_or_else(PoisonError::into_inner);
+        opens.get_or_insert(at);
+        self.changed.notify_all();
+    }
+
+    /// Has those who wait for a word look around.
+    pub(crate) fn wake(&self) {
+        let _waiting = self.opens.lock().unwrap_or_else(PoisonError::into_inner);
+        self.changed.notify_all();
+    }
+
+    /// When the last of `pumps` had passed; absent while one waits.
+    pub(crate) fn all_passed(&self, pumps: usize) -> Option<Mono> {
+        let all = self.passed.load(Ordering::Acquire) >= pumps;
+        all.then(|| Mono(self.last.load(Ordering::Acquire)))
+    }
+
+    /// Waits for a word; absent if the flow is aborted before.
+    fn word(&self, control: &Control) -> Option<Mono> {
+        let mut opens = self.opens.lock().unwrap_or_else(PoisonError::into_inner);
+        while opens.is_none() && !control.aborted() {
+            opens = self.changed.wait(opens).unwrap_or_else(PoisonError::into_inner);
+        }
+        opens.filter(|_| !control.aborted())
+    }
+
+    fn pass(&self) {
+        self.last.fetch_max(clock::now().as_ns(), Ordering::AcqRel);
+        self.passed.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl Control {
+    /// A pump waits until it may begin. One whose flow is aborted goes through as well, and finds that out by itself.
+    pub(crate) fn wait_at_gate(&self) {
+        let Some(at) = self.gate.word(self) else { return };
+        if !at.has_passed() {
+            let urgent = Urgent::claim().ok();
+            let awake = if urgent.is_some() { AWAKE_URGENT } else { AWAKE };
+            let close = Mono(at.as_ns().saturating_sub(awake.as_nanos() as u64));
+            if self.rest_until(close, |control| !control.aborted()) {
+                while !at.has_passed() {
+                    std::hint::spin_loop();
+                }
+            }
+        }
+        // Behind the claim: what keeps a thread that has none from its processor is part of the truth.
+        self.gate.pass();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::PATIENCE;
+
+    fn control() -> Control {
+        Control::new(2, true, PATIENCE).unwrap()
+    }
+
+    #[test]
+    fn nobody_passes_before_the_instant_and_the_last_one_says_when_all_had() {
+        let control = control();
+        std::thread::scope(|scope| {
+            let pumps: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        control.wait_at_gate();
+                        clock::now()
+                    })
+                })
+                .collect();
+            assert_eq!(control.gate.all_passed(2), None);
+            let at = clock::now() + Duration::from_millis(20);
+            control.gate.open_at(at);
+            control.gate.open_at(Mono(0));
+            let left: Vec<Mono> = pumps.into_iter().map(|pump| pump.join().unwrap()).collect();
+            let passed = control.gate.all_passed(2).unwrap();
+            assert!(left.iter().all(|left| *left >= at) && passed >= at, "{left:?} {passed:?} {at:?}");
+            assert!(left.iter().any(|left| *left >= passed), "{left:?} {passed:?}");
+        });
+    }
+
+    #[test]
+    fn an_aborted_flow_holds_nobody_and_has_not_begun() {
+        let control = control();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| control.wait_at_gate());
+            control.abort();
+            waiting.join().unwrap();
+        });
+        assert_eq!(control.gate.all_passed(1), None);
+        let late = clock::now() + Duration::from_secs(3600);
+        control.gate.open_at(late);
+        // A word that comes after the end changes nothing.
+        control.wait_at_gate();
+        assert!(!late.has_passed());
+    }
+}

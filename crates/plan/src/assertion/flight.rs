@@ -1,0 +1,72 @@
+//! The window in effect of a flow, and what it allows, as its record has them.
+
+use linerate_model::metrics::{Metric, Side, tcp};
+use linerate_model::{FlowRecord, RunRecord};
+use linerate_theory::bdp;
+use linerate_theory::stats::order::median;
+use linerate_units::Bytes;
+
+/// Bytes on their way and not acknowledged yet, of all streams, on average over the measured part.
+///
+/// What a window of so many bytes comes to: of a buffer a part is overhead, a receiver announces what it expects to find
+/// room for, and a writer that filled its buffer sleeps until a third is free. The kernel counts packets, some of which
+/// are not full; together they fit the announced window. Source: Linux `tcpi_unacked`, RFC 9293 §3.8.6.
+pub(super) fn in_flight_bytes(flow: &FlowRecord) -> Option<f64> {
+    let samples = flow.samples_of(Side::Sender).filter(|sample| !sample.outside);
+    let of = |sample: &linerate_model::Sample| {
+        let in_flight = sample.readings.get(tcp::UNACKED)?.get();
+        Some(sample.readings.get(tcp::SND_WND).map_or(in_flight, |announced| in_flight.min(announced.get())))
+    };
+    let all: Vec<f64> = samples.filter_map(of).map(|bytes| bytes as f64).collect();
+    mean(&all).filter(|bytes| *bytes > 0.0)
+}
+
+/// The window that the receiver announced, of all streams, as the sender heard it: the median of the measured part.
+pub(super) fn announced_bytes(flow: &FlowRecord) -> Option<f64> {
+    median(&measured(flow, tcp::SND_WND))
+}
+
+fn measured(flow: &FlowRecord, metric: Metric<Bytes>) -> Vec<f64> {
+    let samples = flow.samples_of(Side::Sender).filter(|sample| !sample.outside);
+    samples.filter_map(|sample| Some(sample.readings.get(metric)?.get() as f64)).collect()
+}
+
+fn mean(all: &[f64]) -> Option<f64> {
+    (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+}
+
+/// The round trip without a queue, ns: the median of the probes before the load; without probes, the least that the flow's
+/// kernel has seen.
+pub(super) fn base_rtt_ns(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
+    let idle = run.idle.as_ref().filter(|idle| idle.rtt.count > 0).map(|idle| idle.rtt.p50_ns as f64);
+    let seen = || {
+        let of = flow.samples_of(Side::Sender).filter_map(|sample| sample.readings.get(tcp::MIN_RTT));
+        of.map(|rtt| rtt.as_ns() as f64).reduce(f64::min)
+    };
+    idle.or_else(seen).filter(|rtt| *rtt > 0.0)
+}
+
+/// The rate that the window in effect allows over the round trip without a queue, at most the ceiling, bit/s. Of each
+/// connection one segment waits for its pair.
+///
+/// # Source
+/// RFC 6349 §3.3.1, RFC 1122 §4.2.3.2
+pub(super) fn rate_bps(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
+    let (in_flight, segment) = (in_flight_bytes(flow)?, super::quantities::segment_bytes(flow)?);
+    let (rtt_s, ceiling) = (base_rtt_ns(run, flow)? / 1e9, flow.ceiling.as_ref()?.bitrate_bps);
+    bdp::ack_clocked_goodput_bps(in_flight, segment, f64::from(flow.plan.streams), rtt_s, ceiling)
+}
+
+/// The window that fills the path, of all streams together.
+///
+/// # Source
+/// RFC 6349 §3.3.1
+pub(super) fn needed_bytes(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
+    bdp::bdp_bytes(link_bps(flow)?, base_rtt_ns(run, flow)? / 1e9)
+}
+
+/// What the line carries as payload; where no line is known, the limit that the flow is compared with.
+fn link_bps(flow: &FlowRecord) -> Option<f64> {
+    let link = flow.ladder.iter().find(|ceiling| ceiling.limit == "link");
+    link.or(flow.ceiling.as_ref()).map(|ceiling| ceiling.bitrate_bps)
+}

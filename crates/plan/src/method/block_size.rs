@@ -1,0 +1,129 @@
+//! Throughput and latency against the size of a message.
+
+use std::collections::BTreeMap;
+
+use linerate_model::{
+    MethodCell, MethodRow, MethodTable, Outcome, PlanPoint, PlanRecord, RunRecord, TrialEnd,
+};
+use linerate_theory::stats::order::{median, median_interval};
+
+use super::points::{Points, Way, numbers, words};
+
+/// How sure the interval of a median is at least.
+const CONFIDENCE: f64 = 0.95;
+
+/// Rates of a size in every trial, and its times one way in ns.
+type Measured = (Vec<f64>, Vec<f64>);
+
+/// What each series amounts to, then its curve.
+pub(super) fn tables(record: &PlanRecord, runs: &dyn Fn(&str) -> Option<RunRecord>) -> Vec<MethodTable> {
+    let Some(points) = Points::of(record) else { return Vec::new() };
+    let ways = points.ways_with("message_rate");
+    let curves = ways.iter().map(|way| curve(record, &points, way, runs));
+    figures(&points, &ways).into_iter().chain(curves.flatten().collect::<Vec<_>>()).collect()
+}
+
+fn figures(points: &Points<'_>, ways: &[Way<'_>]) -> Option<MethodTable> {
+    if ways.is_empty() {
+        return None;
+    }
+    let mut columns = vec![words("series")];
+    columns.extend(points.start.axes.iter().map(|axis| words(&axis.name)));
+    columns.extend([
+        numbers("latency", "ns"),
+        numbers("highest rate", "bit/s"),
+        numbers("saturation size", "bytes"),
+        numbers("half-performance size", "bytes"),
+    ]);
+    let rows = ways.iter().map(|way| {
+        let mut cells = vec![MethodCell::text(path_of(points, way))];
+        let labels = (0..points.start.axes.len()).map(|axis| points.label(way.point, axis));
+        cells.extend(labels.map(|label| label.map_or_else(MethodCell::default, MethodCell::text)));
+        let quantities = ["message_latency", "message_rate", "saturation_size", "half_size"];
+        cells.extend(quantities.map(|quantity| points.cell(way, quantity)));
+        MethodRow { point: Some(way.point.id.clone()), cells }
+    });
+    Some(MethodTable {
+        title: "Series over message sizes".to_owned(),
+        about: "Latency is the time of the smallest message one way; from the saturation size on nine tenths of the highest \
+                rate are reached; the half-performance size is start-up time times the rate without start-up (Hockney, \
+                NetPIPE)."
+            .to_owned(),
+        columns,
+        rows: rows.collect(),
+        notes: Vec::new(),
+    })
+}
+
+/// The flow, and from where to where.
+fn path_of(points: &Points<'_>, way: &Way<'_>) -> String {
+    let flow = points.start.flows.iter().find(|flow| flow.name == way.flow);
+    flow.map_or_else(
+        || way.flow.to_owned(),
+        |flow| match flow.from == flow.to {
+            true => format!("{} (loopback of {})", flow.name, flow.from),
+            false => format!("{} ({} to {})", flow.name, flow.from, flow.to),
+        },
+    )
+}
+
+/// The sizes of a series with their medians over the trials.
+fn curve(
+    record: &PlanRecord,
+    points: &Points<'_>,
+    way: &Way<'_>,
+    runs: &dyn Fn(&str) -> Option<RunRecord>,
+) -> Option<MethodTable> {
+    let mut sizes: BTreeMap<u64, Measured> = BTreeMap::new();
+    for run in runs_of(record, way.point, way.flow).into_iter().filter_map(runs) {
+        for point in run.flows.iter().flat_map(|flow| &flow.sizes) {
+            let (rates, times) = sizes.entry(point.message_bytes.get()).or_default();
+            rates.extend(point.bitrate.map(linerate_units::Bitrate::bps));
+            times.push(point.one_way().as_ns() as f64);
+        }
+    }
+    if sizes.is_empty() {
+        return None;
+    }
+    let rows = sizes.into_iter().map(|(size, (rates, times))| MethodRow {
+        point: Some(way.point.id.clone()),
+        cells: vec![MethodCell::number(size as f64), middle(&rates), middle(&times)],
+    });
+    let labels = points.start.axes.iter().enumerate();
+    let labels =
+        labels.filter_map(|(axis, known)| Some(format!("{} {}", known.name, points.label(way.point, axis)?)));
+    let place: Vec<String> = std::iter::once(path_of(points, way)).chain(labels).collect();
+    Some(MethodTable {
+        title: format!("Curve of {}", place.join(", ")),
+        about:
+            "Rate of payload and time one way of a message of each size: medians over the trials of the plan."
+                .to_owned(),
+        columns: vec![numbers("message", "bytes"), numbers("rate", "bit/s"), numbers("time one way", "ns")],
+        rows: rows.collect(),
+        notes: Vec::new(),
+    })
+}
+
+/// Completed runs of a flow at a point; of a repeat that was measured again the last one.
+fn runs_of<'r>(record: &'r PlanRecord, point: &PlanPoint, flow: &str) -> Vec<&'r str> {
+    let of_point = record.trials.iter().filter(|trial| trial.point == point.id);
+    let mut last: BTreeMap<u32, &'r str> = BTreeMap::new();
+    for trial in of_point {
+        let run = |trial: &'r TrialEnd| {
+            trial.runs.iter().find(|run| run.flow == flow && run.outcome == Outcome::Completed)
+        };
+        if let Some(run) = run(trial) {
+            last.insert(trial.repeat, &run.run);
+        }
+    }
+    last.into_values().collect()
+}
+
+fn middle(values: &[f64]) -> MethodCell {
+    let ends = median_interval(values, CONFIDENCE);
+    MethodCell {
+        low: ends.as_ref().map(|ends| ends.low),
+        high: ends.as_ref().map(|ends| ends.high),
+        ..MethodCell::number(median(values))
+    }
+}

@@ -1,0 +1,315 @@
+//! The buffer of a bottleneck: what each point says of it, each second of a typical trial, and the sizes that would suit.
+
+mod seconds;
+
+use linerate_model::{
+    Direction, FlowRecord, MethodCell, MethodColumn, MethodRow, MethodTable, PlanPoint, PlanRecord,
+    PointSummary, RunRecord, TrialEnd,
+};
+use linerate_theory::buffer::fits;
+use linerate_theory::queueing::udp_wire_rate_bps;
+
+use crate::plan::{Flow, Plan};
+use crate::progress::is_complete;
+use crate::together::{Known, Passage};
+
+/// The tables of the method.
+pub(super) fn tables(
+    plan: &Plan,
+    record: &PlanRecord,
+    runs: &dyn Fn(&str) -> Option<RunRecord>,
+) -> Vec<MethodTable> {
+    let mut views = Vec::new();
+    let points = record.start.iter().flat_map(|start| &start.points);
+    for point in points {
+        let trial = typical(plan, record, point);
+        let trial: Vec<Option<RunRecord>> = match trial {
+            Some(trial) => trial.runs.iter().map(|run| runs(&run.run)).collect(),
+            None => Vec::new(),
+        };
+        for (at, flow) in plan.flows.iter().enumerate().filter(|(_, flow)| !flow.background) {
+            let Some(Some(run)) = trial.get(at) else { continue };
+            for measured in &run.flows {
+                views.push(View::new(plan, record, point, flow, &trial, run, measured));
+            }
+        }
+    }
+    let mut tables: Vec<MethodTable> = estimates(record, &views).into_iter().collect();
+    tables.extend(sizes(&views));
+    tables.extend(views.iter().filter_map(seconds::table));
+    tables
+}
+
+/// A flow of a point in one direction, with a typical trial of it.
+struct View<'r> {
+    record: &'r PlanRecord,
+    point: &'r PlanPoint,
+    /// The point and, where there are several, the flow and the direction, for headings.
+    label: String,
+    flow: &'r Flow,
+    direction: Direction,
+    measured: FlowRecord,
+    passage: Option<Passage>,
+    known: Option<Known>,
+    /// Goodput that other traffic leaves of the line; absent where its rate is not known beforehand.
+    expected_bps: Option<f64>,
+    /// Share of the line that other traffic takes.
+    others: f64,
+}
+
+impl<'r> View<'r> {
+    fn new(
+        plan: &Plan,
+        record: &'r PlanRecord,
+        point: &'r PlanPoint,
+        flow: &'r Flow,
+        trial: &[Option<RunRecord>],
+        run: &RunRecord,
+        measured: &FlowRecord,
+    ) -> Self {
+        let direction = measured.plan.direction;
+        let beside = || {
+            let background = plan.flows.iter().zip(trial).filter(|(flow, _)| flow.background);
+            background.filter_map(|(_, run)| run.as_ref())
+        };
+        let of = |run: &RunRecord| {
+            let flow = run.flows.iter().find(|flow| flow.plan.direction == direction)?;
+            Passage::of(run, flow)
+        };
+        let others: Vec<Passage> = beside().filter_map(of).collect();
+        let passage = Passage::of(run, measured);
+        let known = passage.as_ref().and_then(|one| one.known(&others.iter().collect::<Vec<_>>()));
+        let taken: Option<f64> = beside().map(|run| wire_rate_bps(run, direction)).sum();
+        let expected_bps = passage.as_ref().zip(taken).and_then(|(passage, taken)| {
+            let line = passage.line();
+            (taken < line.drain_bps).then(|| line.alone_bps * (1.0 - taken / line.drain_bps))
+        });
+        let mut label = point_label(record, point);
+        if run.flows.len() > 1 || plan.flows.iter().filter(|flow| !flow.background).count() > 1 {
+            label = format!("{label}, {} {}", flow.name, direction.name());
+        }
+        let others = others.iter().map(Passage::share).sum();
+        let measured = measured.clone();
+        Self { record, point, label, flow, direction, measured, passage, known, expected_bps, others }
+    }
+
+    fn summary(&self, quantity: &str) -> Option<&'r PointSummary> {
+        self.record.summaries.iter().find(|one| {
+            one.point == self.point.id
+                && one.flow == self.flow.name
+                && one.direction == self.direction
+                && one.quantity == quantity
+        })
+    }
+
+    /// A figure of all trials, with the interval of its median.
+    fn cell(&self, quantity: &str) -> MethodCell {
+        let Some(summary) = self.summary(quantity) else { return MethodCell::default() };
+        MethodCell {
+            value: summary.median,
+            low: summary.interval.map(|one| one.low),
+            high: summary.interval.map(|one| one.high),
+            ..MethodCell::default()
+        }
+    }
+}
+
+/// The rate that a load of datagrams takes of the line; absent for one that gives way, or whose rate nobody set.
+fn wire_rate_bps(run: &RunRecord, direction: Direction) -> Option<f64> {
+    let traffic = &run.start.as_ref()?.spec.traffic;
+    let flow = run.flows.iter().find(|flow| flow.plan.direction == direction);
+    let Some(flow) = flow else { return Some(0.0) };
+    let (rate, length) = (traffic.offered().filter(|_| traffic.udp)?, traffic.length?);
+    udp_wire_rate_bps(rate.bps() * f64::from(flow.plan.streams), length.get() as f64)
+}
+
+/// The trial of a point whose goodput is nearest to the median; of a search the last one that passed.
+fn typical<'r>(plan: &Plan, record: &'r PlanRecord, point: &PlanPoint) -> Option<&'r TrialEnd> {
+    let of_point = |trial: &&TrialEnd| {
+        trial.point == point.id && is_complete(trial) && trial.step.as_ref().is_none_or(|step| step.passed)
+    };
+    let trials: Vec<&TrialEnd> = record.trials.iter().filter(of_point).collect();
+    let judged = plan.flows.iter().find(|flow| !flow.background)?;
+    let goodput = record
+        .summaries
+        .iter()
+        .find(|one| one.point == point.id && one.flow == judged.name && one.quantity == "goodput");
+    // A repeat that was measured twice counts with the later trial, as it does in the summary.
+    let latest = |repeat: u32| trials.iter().rev().find(|trial| trial.repeat == repeat).copied();
+    let mut repeats: Vec<u32> = trials.iter().map(|trial| trial.repeat).collect();
+    repeats.sort_unstable();
+    repeats.dedup();
+    let Some((goodput, median)) = goodput.and_then(|one| Some((one, one.median?))) else {
+        return trials.last().copied();
+    };
+    if goodput.values.len() != repeats.len() {
+        return trials.last().copied();
+    }
+    let mut ranked: Vec<(f64, u32)> =
+        goodput.values.iter().map(|value| (value - median).abs()).zip(repeats).collect();
+    ranked.sort_by(|one, other| one.0.total_cmp(&other.0));
+    latest(ranked.first()?.1)
+}
+
+/// The values of a point, as they are shown.
+fn point_label(record: &PlanRecord, point: &PlanPoint) -> String {
+    let axes = record.start.as_ref().map(|start| start.axes.as_slice()).unwrap_or_default();
+    let value = |(axis, value): (&linerate_model::PlanAxis, &usize)| {
+        Some(format!("{}={}", axis.name, axis.values.get(*value)?.label))
+    };
+    let values: Vec<String> = axes.iter().zip(&point.values).filter_map(value).collect();
+    if values.is_empty() { "the only point".to_owned() } else { values.join(" ") }
+}
+
+pub(super) fn column(name: &str, unit: Option<&str>) -> MethodColumn {
+    MethodColumn { name: name.to_owned(), unit: unit.map(str::to_owned) }
+}
+
+/// What each point says of the buffer, and its rates.
+fn estimates(record: &PlanRecord, views: &[View<'_>]) -> Option<MethodTable> {
+    if views.is_empty() {
+        return None;
+    }
+    let searched = record.start.as_ref().is_some_and(|start| start.search.is_some());
+    let row = |view: &View<'_>| {
+        let buffer = buffer_cell(view, searched);
+        let drain = view.passage.as_ref().map(|passage| passage.line().drain_bps);
+        let as_time = |bytes: Option<f64>| Some(bytes? * 8.0 / drain? * 1e9);
+        let delay = MethodCell {
+            value: as_time(buffer.value),
+            low: as_time(buffer.low),
+            high: as_time(buffer.high),
+            ..buffer.clone()
+        };
+        let rate = view.cell("steady");
+        let rate = if rate.value.is_some() { rate } else { view.cell("goodput") };
+        let method =
+            view.known.as_ref().map_or_else(MethodCell::default, |known| MethodCell::text(known.method));
+        let share = rate.value.zip(view.expected_bps).map(|(rate, expected)| rate / expected);
+        MethodRow {
+            point: Some(view.point.id.clone()),
+            cells: vec![
+                MethodCell::text(view.label.clone()),
+                method,
+                buffer,
+                delay,
+                MethodCell::text(kinds(view, searched)),
+                view.cell("buffer_load"),
+                MethodCell::number(Some(view.others)),
+                rate,
+                MethodCell::number(view.expected_bps),
+                MethodCell::number(share),
+            ],
+        }
+    };
+    Some(MethodTable {
+        title: "The buffer, by point".to_owned(),
+        about: "A: the rise of the round trip before a drop at the full line, times the line's rate. B: what the longest burst \
+                without a loss leaves waiting, L(1 - out/in). C: the plateau of the delay while the load is above the line's \
+                rate. Bytes are those on the line. The rate expected is what the load beside it leaves of the line."
+            .to_owned(),
+        columns: vec![
+            column("point", None),
+            column("method", None),
+            column("buffer", Some("bytes")),
+            column("at the line's rate", Some("ns")),
+            column("kind", None),
+            column("load at the drop", Some("1")),
+            column("other load", Some("1")),
+            column("rate", Some("bit/s")),
+            column("rate expected", Some("bit/s")),
+            column("of expected", Some("1")),
+        ],
+        rows: views.iter().map(row).collect(),
+        notes: notes(views, searched),
+    })
+}
+
+/// The buffer over all trials; of a single one with the interval over its drops.
+fn buffer_cell(view: &View<'_>, searched: bool) -> MethodCell {
+    let mut cell = view.cell("buffer");
+    let words = view.summary("buffer_kind").map(|one| one.words.as_slice()).unwrap_or_default();
+    cell.at_least = cell.value.is_some() && !searched && words.iter().any(|word| word == "lower_bound");
+    let alone = view.summary("buffer").is_some_and(|one| one.values.len() == 1);
+    if alone && let Some(interval) = view.known.as_ref().and_then(|known| known.interval) {
+        (cell.low, cell.high) = (Some(interval.low), Some(interval.high));
+    }
+    cell
+}
+
+/// What is known of the buffer, in words; those of trials that do not agree with their number.
+fn kinds(view: &View<'_>, searched: bool) -> String {
+    let words = view.summary("buffer_kind").map(|one| one.words.as_slice()).unwrap_or_default();
+    let mut counted: Vec<(&str, usize)> = Vec::new();
+    for word in words {
+        let told = match word.as_str() {
+            "lower_bound" if searched => "estimate",
+            "lower_bound" => "lower bound: nothing was dropped at a full queue",
+            "other_loss" => "loss not caused by a full queue",
+            other => other,
+        };
+        match counted.iter_mut().find(|(known, _)| *known == told) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((told, 1)),
+        }
+    }
+    match counted.as_slice() {
+        [] => "nothing was seen of a queue".to_owned(),
+        [(only, _)] => (*only).to_owned(),
+        several => {
+            several.iter().map(|(word, count)| format!("{word} x{count}")).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// A slope of the delay that is off by more than this says that the load was not what it should have been.
+const SLOPE_TOLERANCE: f64 = 0.25;
+
+fn notes(views: &[View<'_>], searched: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if searched {
+        notes.push("Buffers of bursts are known to the resolution of the search, from below.".to_owned());
+    }
+    for view in views {
+        let slope = view.known.as_ref().and_then(|known| known.slope);
+        if let Some(slope) = slope.filter(|slope| (slope - 1.0).abs() > SLOPE_TOLERANCE) {
+            notes.push(format!(
+                "{}: the delay rose {slope:.2} times as fast as the load should have made it; the line drains at another \
+                 rate, or the load was not steady.",
+                view.label
+            ));
+        }
+    }
+    notes
+}
+
+/// The sizes with which the path would be fit.
+fn sizes(views: &[View<'_>]) -> Option<MethodTable> {
+    let path = |view: &View<'_>| {
+        let path = view.passage.as_ref()?.path()?;
+        Some((path.drain_bps, path.base_rtt_s, f64::from(view.measured.plan.streams)))
+    };
+    // The path of the plan is one; buffers do not change its rate and its shortest round trip.
+    let (drain, rtt, streams) = views.iter().find_map(path)?;
+    let row = |fit: linerate_theory::buffer::Fit| MethodRow {
+        point: None,
+        cells: vec![
+            MethodCell::text(fit.wish),
+            MethodCell::number(Some(fit.bytes)),
+            MethodCell::number(Some(fit.bytes * 8.0 / drain * 1e9)),
+        ],
+    };
+    Some(MethodTable {
+        title: "Sizes with which this path would be fit".to_owned(),
+        about: format!(
+            "For {:.4} Gb/s, a round trip of {:.3} ms and {streams} streams. The product of rate and round trip: Villamizar and \
+             Song 1994; over the root of the number of flows: Appenzeller, Keslassy and McKeown 2004, for many flows; the \
+             others keep the line full through one back-off.",
+            drain / 1e9,
+            rtt * 1e3
+        ),
+        columns: vec![column("so that", None), column("buffer", Some("bytes")), column("delay", Some("ns"))],
+        rows: fits(drain, rtt, streams).into_iter().map(row).collect(),
+        notes: Vec::new(),
+    })
+}

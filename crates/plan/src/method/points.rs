@@ -1,0 +1,116 @@
+//! What a plan amounts to, found by point, flow and quantity, and as cells of tables.
+
+use std::collections::BTreeMap;
+
+use linerate_model::{
+    Direction, MethodCell, MethodColumn, PlanAxis, PlanPoint, PlanRecord, PlanStart, PointSummary,
+};
+
+/// A flow in one direction, at a point.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way<'r> {
+    pub(super) point: &'r PlanPoint,
+    pub(super) flow: &'r str,
+    pub(super) direction: Direction,
+}
+
+/// The summaries of a plan by their places.
+pub(super) struct Points<'r> {
+    pub(super) start: &'r PlanStart,
+    by_place: BTreeMap<(&'r str, &'r str, &'static str, &'r str), &'r PointSummary>,
+}
+
+impl<'r> Points<'r> {
+    /// Those of a plan; absent for one that never began, or of which nothing was measured.
+    pub(super) fn of(record: &'r PlanRecord) -> Option<Self> {
+        let place = |one: &'r PointSummary| {
+            ((one.point.as_str(), one.flow.as_str(), one.direction.name(), one.quantity.as_str()), one)
+        };
+        let by_place: BTreeMap<_, _> = record.summaries.iter().map(place).collect();
+        let start = record.start.as_ref().filter(|_| !by_place.is_empty())?;
+        Some(Self { start, by_place })
+    }
+
+    /// Every flow that is not in the background, in each direction in which it has the quantity, point by point.
+    pub(super) fn ways_with(&self, quantity: &str) -> Vec<Way<'r>> {
+        let flows = || self.start.flows.iter().filter(|flow| !flow.background);
+        let directions = [Direction::Upload, Direction::Download];
+        let of_point = |point: &'r PlanPoint| {
+            let of_flow = move |flow: &'r str| directions.map(|direction| Way { point, flow, direction });
+            flows().flat_map(move |flow| of_flow(&flow.name))
+        };
+        let all = self.start.points.iter().flat_map(of_point);
+        all.filter(|way| self.find(way, quantity).is_some()).collect()
+    }
+
+    pub(super) fn find(&self, way: &Way<'_>, quantity: &str) -> Option<&'r PointSummary> {
+        self.by_place.get(&(way.point.id.as_str(), way.flow, way.direction.name(), quantity)).copied()
+    }
+
+    /// Its median.
+    pub(super) fn number(&self, way: &Way<'_>, quantity: &str) -> Option<f64> {
+        self.find(way, quantity)?.median
+    }
+
+    /// Its median with the interval.
+    pub(super) fn cell(&self, way: &Way<'_>, quantity: &str) -> MethodCell {
+        let Some(found) = self.find(way, quantity) else { return MethodCell::default() };
+        let ends = found.interval.as_ref();
+        MethodCell {
+            low: ends.map(|ends| ends.low),
+            high: ends.map(|ends| ends.high),
+            ..MethodCell::number(found.median)
+        }
+    }
+
+    /// The label of the point on an axis.
+    pub(super) fn label(&self, point: &PlanPoint, axis: usize) -> Option<&'r str> {
+        let value = point.values.get(axis)?;
+        self.start.axes.get(axis)?.values.get(*value).map(|value| value.label.as_str())
+    }
+
+    /// Columns that say which row is which: the axes, the flow where there are several, the direction where both are.
+    pub(super) fn naming(&self, ways: &[Way<'_>]) -> Naming {
+        let differ = |of: fn(&Way<'_>) -> String| ways.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
+        Naming {
+            axes: self.start.axes.len(),
+            flow: differ(|way| way.flow.to_owned()),
+            direction: differ(|way| way.direction.name().to_owned()),
+        }
+    }
+
+    pub(super) fn naming_columns(&self, naming: &Naming) -> Vec<MethodColumn> {
+        let axes = self.start.axes.iter().map(|axis: &PlanAxis| words(&axis.name));
+        let flow = naming.flow.then(|| words("flow"));
+        axes.chain(flow).chain(naming.direction.then(|| words("direction"))).collect()
+    }
+
+    pub(super) fn naming_cells(&self, naming: &Naming, way: &Way<'_>) -> Vec<MethodCell> {
+        let axes = (0..naming.axes)
+            .map(|axis| self.label(way.point, axis).map_or_else(MethodCell::default, MethodCell::text));
+        let flow = naming.flow.then(|| MethodCell::text(way.flow));
+        axes.chain(flow).chain(naming.direction.then(|| MethodCell::text(way.direction.name()))).collect()
+    }
+}
+
+/// Which columns say what a row is about.
+pub(super) struct Naming {
+    axes: usize,
+    flow: bool,
+    direction: bool,
+}
+
+/// A column of words.
+pub(super) fn words(name: &str) -> MethodColumn {
+    MethodColumn { name: name.to_owned(), unit: None }
+}
+
+/// A column of numbers in a unit.
+pub(super) fn numbers(name: &str, unit: &str) -> MethodColumn {
+    MethodColumn { name: name.to_owned(), unit: Some(unit.to_owned()) }
+}
+
+/// The median of what several rows have of the same; absent where none has it.
+pub(super) fn typical(found: impl Iterator<Item = f64>) -> Option<f64> {
+    linerate_theory::stats::order::median(&found.collect::<Vec<f64>>())
+}

@@ -1,0 +1,151 @@
+//! TCP throughput in the terms of RFC 6349.
+
+use linerate_model::{MethodCell, MethodRow, MethodTable, PlanRecord};
+use linerate_theory::bdp;
+
+use super::points::{Points, Way, numbers, typical, words};
+
+/// The path, then every test on it.
+pub(super) fn tables(record: &PlanRecord) -> Vec<MethodTable> {
+    let Some(points) = Points::of(record) else { return Vec::new() };
+    [path(&points), tests(&points)].into_iter().flatten().collect()
+}
+
+/// What is found out before the tests: sections 3.1 to 3.3.
+fn path(points: &Points<'_>) -> Option<MethodTable> {
+    let ways = points.ways_with("rtt_baseline");
+    let of = |quantity: &'static str| typical(ways.iter().filter_map(|way| points.number(way, quantity)));
+    let (rtt, ceiling) = (of("rtt_baseline")?, of("ceiling"));
+    let (bottleneck_bandwidth, at_least, from) = bottleneck_bandwidth(points, ceiling);
+    let product = bottleneck_bandwidth.and_then(|bps| bdp::bdp_bytes(bps, rtt / 1e9));
+    let columns = vec![
+        words("step"),
+        words("what"),
+        numbers("size", "bytes"),
+        numbers("time", "ns"),
+        numbers("rate", "bit/s"),
+        words("from"),
+    ];
+    let none = MethodCell::default;
+    let row = |step: &str, what: &str, size: MethodCell, time: MethodCell, rate: MethodCell, from: &str| {
+        MethodRow {
+            point: None,
+            cells: vec![
+                MethodCell::text(step),
+                MethodCell::text(what),
+                size,
+                time,
+                rate,
+                MethodCell::text(from),
+            ],
+        }
+    };
+    let number = |value: Option<f64>| MethodCell { at_least, ..MethodCell::number(value) };
+    let mtu = of("path_mtu").map_or_else(none, |mtu| MethodCell::text(format!("{mtu:.0} B")));
+    let rows = vec![
+        row("3.1", "path MTU", mtu, none(), none(), "the kernel's knowledge of the connection's path"),
+        row(
+            "3.2",
+            "baseline round-trip time",
+            none(),
+            MethodCell::number(rtt),
+            none(),
+            "probes before the load",
+        ),
+        row("3.2", "bottleneck bandwidth", none(), none(), number(bottleneck_bandwidth), from),
+        row("3.3", "BDP, and least RWND", number(product), none(), none(), "the product of both"),
+    ];
+    Some(MethodTable {
+        title: "The path (RFC 6349 section 3)".to_owned(),
+        about: "Medians over all trials of the plan.".to_owned(),
+        columns,
+        rows,
+        notes: vec![
+            "After RFC 6349, with deviations: the path MTU was not searched by probes of growing size (section 3.1), and the \
+             times of day are those at which the plan was run (section 3.2)."
+                .to_owned(),
+        ],
+    })
+}
+
+/// The bottleneck bandwidth, whether the path may carry more, and where it is from.
+///
+/// A host that sends no more, and loses nothing, has not reached the bottleneck: then TCP may have carried more.
+fn bottleneck_bandwidth(points: &Points<'_>, ceiling: Option<f64>) -> (Option<f64>, bool, &'static str) {
+    let datagrams = points.ways_with("loss");
+    let carried = typical(datagrams.iter().filter_map(|way| points.number(way, "goodput")));
+    let Some(carried) = carried else {
+        let from = "the ceiling of TCP on the line; give the plan a flow with UDP to measure it";
+        return (ceiling, false, from);
+    };
+    let lost = datagrams.iter().any(|way| points.number(way, "loss").is_some_and(|loss| loss > 0.0));
+    let line = typical(datagrams.iter().filter_map(|way| points.number(way, "ceiling")));
+    let reached = lost || line.is_none_or(|line| carried >= NEARLY * line);
+    let segments = points.ways_with("segment").into_iter().filter_map(|way| points.number(&way, "goodput"));
+    match segments.reduce(f64::max).filter(|most| !reached && *most > carried) {
+        Some(most) => (Some(most), true, "the most that TCP carried; the host sent less than that with UDP"),
+        None if reached => (Some(carried), false, "a test with UDP, payload"),
+        None => {
+            (Some(carried), true, "a test with UDP, payload; the host sent no more, and nothing was lost")
+        }
+    }
+}
+
+/// A rate that is so much of the line's has reached it.
+const NEARLY: f64 = 0.98;
+
+/// The throughput tests: sections 3.3 and 4.
+fn tests(points: &Points<'_>) -> Option<MethodTable> {
+    // A test without a transfer time ratio has no ideal, and one of datagrams no window.
+    let ways: Vec<Way<'_>> = points
+        .ways_with("transfer_time_ratio")
+        .into_iter()
+        .filter(|way| points.find(way, "loss").is_none())
+        .collect();
+    if ways.is_empty() {
+        return None;
+    }
+    let naming = points.naming(&ways);
+    let mut columns = points.naming_columns(&naming);
+    columns.extend([
+        numbers("in flight", "bytes"),
+        numbers("expected", "bit/s"),
+        numbers("achieved", "bit/s"),
+        numbers("achieved/expected", "1"),
+        numbers("transfer time ratio", "1"),
+        numbers("TCP efficiency", "%"),
+        numbers("buffer delay", "%"),
+    ]);
+    let rows = ways.iter().map(|way| {
+        let mut cells = points.naming_cells(&naming, way);
+        cells.extend(["in_flight", "window_rate", "goodput"].map(|quantity| points.cell(way, quantity)));
+        let rates = points.number(way, "goodput").zip(points.number(way, "window_rate"));
+        let share =
+            rates.filter(|(_, expected)| *expected > 0.0).map(|(achieved, expected)| achieved / expected);
+        cells.push(MethodCell::number(share));
+        cells.push(points.cell(way, "transfer_time_ratio"));
+        cells.extend(["tcp_efficiency", "buffer_delay"].map(|quantity| percent(points.cell(way, quantity))));
+        MethodRow { point: Some(way.point.id.clone()), cells }
+    });
+    Some(MethodTable {
+        title: "TCP throughput tests (RFC 6349 sections 3.3 and 4)".to_owned(),
+        about: "Expected is what was in flight of all connections over the baseline round-trip time, less a segment of each \
+                that waits for its pair, and at most what the line carries. The transfer time ratio is the actual time of a transfer over that of the line's TCP payload \
+                (section 4.1), TCP efficiency the share of bytes that were not sent again (4.2), buffer delay the rise of the \
+                mean round-trip time over the baseline (4.3)."
+            .to_owned(),
+        columns,
+        rows: rows.collect(),
+        notes: vec![
+            "The ideal counts TCP timestamps where they are in use, which the RFC's own arithmetic does not: its ideal is \
+             12 bytes of each segment higher."
+                .to_owned(),
+        ],
+    })
+}
+
+/// A ratio as the RFC prints it.
+fn percent(cell: MethodCell) -> MethodCell {
+    let times = |value: Option<f64>| value.map(|value| value * 100.0);
+    MethodCell { value: times(cell.value), low: times(cell.low), high: times(cell.high), ..cell }
+}

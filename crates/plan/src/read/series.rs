@@ -1,0 +1,72 @@
+//! Reading flows that are series over message sizes.
+
+use linerate_document::{Content, hint};
+use linerate_model::{HostKnobs, SocketKnobs, Sweep, TestSpec};
+
+use super::Reader;
+use crate::keys::Fields;
+use crate::kind::Setting;
+use crate::knobs::{Knob, knob, series, series_knobs};
+
+impl Reader<'_> {
+    /// The series of a flow; absent where it is a test, and where something is wrong with it.
+    pub(super) fn series(&mut self, fields: &Fields<'_>, path: &str) -> Option<Sweep> {
+        let value = fields.value("series")?;
+        let Content::Table(table) = &value.content else {
+            let text = format!(
+                "{path}series: {} is not a table such as {{ sizes = \"1..1M\", time = \"10s\" }}",
+                value.content.describe()
+            );
+            self.mistakes.add(&value.at, text);
+            return None;
+        };
+        let before = self.mistakes.len();
+        let mut set: Vec<(&Knob, Setting)> = Vec::new();
+        for entry in &table.0 {
+            let Some(knob) = series_knobs().iter().find(|knob| knob.name == entry.key) else {
+                let hint = hint(&entry.key, series_knobs().iter().map(|knob| knob.name.as_str()));
+                self.mistakes.add(&entry.at, format!("there is no knob {path}series.{}{hint}", entry.key));
+                continue;
+            };
+            let read = knob.kind.read_or_default(&entry.value);
+            // One at a time, so that the place is known.
+            match read.and_then(|setting| series([(knob, &setting)]).map(|_| setting)) {
+                Ok(setting) => set.push((knob, setting)),
+                Err(text) => {
+                    self.mistakes.add(&entry.value.at, format!("{path}series.{}: {text}", entry.key));
+                }
+            }
+        }
+        self.refuse_for_a_series(fields, path);
+        if self.mistakes.len() > before {
+            return None;
+        }
+        let found = series(set.iter().map(|(knob, setting)| (*knob, setting))).ok()?;
+        let spec = TestSpec::of_sweep(found.clone(), SocketKnobs::default(), HostKnobs::default());
+        if let Err(error) = spec.check() {
+            let name = error.knob.trim_start_matches('-').replace('-', "_");
+            let at = table.get(&name).map_or(&value.at, |entry| &entry.value.at);
+            self.mistakes.add(at, format!("{path}series.{name}: {}; {}", error.trouble, error.remedy));
+            return None;
+        }
+        Some(found)
+    }
+
+    /// What a series has no use for.
+    fn refuse_for_a_series(&mut self, fields: &Fields<'_>, path: &str) {
+        if fields.flag("background")
+            && let Some(value) = fields.value("background")
+        {
+            let text = format!("{path}background: a series ends by itself; leave one of the two out");
+            self.mistakes.add(&value.at, text);
+        }
+        let Some(Content::Table(table)) = fields.value("test").map(|value| &value.content) else { return };
+        for entry in &table.0 {
+            if knob(&entry.key).is_ok_and(Knob::is_traffic) {
+                let name = &entry.key;
+                let text = format!("{path}test.{name}: a series takes none of it; see the knobs of series");
+                self.mistakes.add(&entry.at, text);
+            }
+        }
+    }
+}

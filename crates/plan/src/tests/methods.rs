@@ -1,0 +1,396 @@
+//! What plans amount to in the terms of their methods, from hand-made results.
+
+use std::collections::BTreeMap;
+
+use linerate_model::{
+    Body, Direction, Event, MethodCell, MethodTable, Outcome, PlanRecord, PointSummary, RunRecord, SearchEnd,
+    SearchStep, SummaryInterval, TrialEnd, TrialRun, World,
+};
+use linerate_units::Timestamp;
+use serde_json::{Value, json};
+
+use super::plan;
+use crate::{Measured, Opening, Plan, QUANTITIES, tables};
+
+/// A plan's log, as far as tables look at it.
+struct Told<'p> {
+    plan: &'p Plan,
+    record: PlanRecord,
+    runs: BTreeMap<String, RunRecord>,
+}
+
+impl<'p> Told<'p> {
+    fn of(plan: &'p Plan) -> Self {
+        let opening = Opening {
+            started_at: String::new(),
+            world: World::Lab,
+            linerate: String::new(),
+            set: Vec::new(),
+        };
+        let mut told = Self { plan, record: PlanRecord::default(), runs: BTreeMap::new() };
+        told.note(Body::PlanStarted(Box::new(plan.open(opening).unwrap())));
+        told
+    }
+
+    fn note(&mut self, body: Body) {
+        let seq = self.record.events;
+        self.record.apply(&Event { run: "p".to_owned(), host: 0, seq, at: Timestamp::START, body });
+    }
+
+    fn point(&self, number: usize) -> String {
+        self.plan.point(number).unwrap().id.to_string()
+    }
+
+    /// Medians of a flow's uploads at a point.
+    fn sum(&mut self, point: usize, flow: &str, medians: &[(&str, f64)]) {
+        for (quantity, median) in medians {
+            assert!(QUANTITIES.iter().any(|known| known.name == *quantity), "{quantity}");
+            let interval = SummaryInterval { low: median - 1.0, high: median + 1.0, coverage: 0.97 };
+            self.note(Body::PointSummed(PointSummary {
+                point: self.point(point),
+                flow: flow.to_owned(),
+                direction: Direction::Upload,
+                quantity: (*quantity).to_owned(),
+                unit: None,
+                values: vec![*median],
+                median: Some(*median),
+                interval: Some(interval),
+                words: Vec::new(),
+            }));
+        }
+    }
+
+    /// A trial of one flow, and its run.
+    fn trial(&mut self, point: usize, repeat: u32, step: Option<SearchStep>, flow: &str, bodies: &[Value]) {
+        let run = format!("{point}-{}", self.record.trials.len());
+        let event = |(seq, body): (usize, &Value)| -> Event {
+            serde_json::from_value(json!({ "run": run, "host": 0, "seq": seq, "at_ns": 0, "body": body }))
+                .unwrap()
+        };
+        let events: Vec<Event> = bodies.iter().enumerate().map(event).collect();
+        self.runs.insert(run.clone(), RunRecord::fold(&events));
+        let runs = vec![TrialRun {
+            flow: flow.to_owned(),
+            run,
+            outcome: Outcome::Completed,
+            reason: None,
+            began: None,
+            late: None,
+            clock_error: None,
+        }];
+        self.note(Body::TrialEnded(TrialEnd {
+            point: self.point(point),
+            repeat,
+            content: String::new(),
+            step,
+            runs,
+        }));
+    }
+
+    fn tables(&self) -> Vec<MethodTable> {
+        tables(self.plan, &self.record, &|run| self.runs.get(run).cloned())
+    }
+}
+
+/// The cell of a row below a head.
+fn cell<'t>(table: &'t MethodTable, row: usize, head: &str) -> &'t MethodCell {
+    let at = table.columns.iter().position(|column| column.name == head).unwrap_or_else(|| panic!("{head}"));
+    &table.rows[row].cells[at]
+}
+
+fn value(table: &MethodTable, row: usize, head: &str) -> f64 {
+    cell(table, row, head).value.unwrap_or_else(|| panic!("{head} in row {row}"))
+}
+
+fn close(found: f64, expected: f64) {
+    assert!((found / expected - 1.0).abs() < 1e-6, "{found}, expected {expected}");
+}
+
+fn flow(name: &str) -> Value {
+    json!({ "kind": "flow_planned", "flow": 0, "name": name, "from": "a", "to": "b", "transport": "udp",
+        "direction": "upload", "streams": 1 })
+}
+
+#[test]
+fn a_plan_without_a_method_has_no_tables_and_one_without_results_neither() {
+    let none = plan("test.upload = true\naxis.streams = [1, 4]\n");
+    let mut told = Told::of(&none);
+    told.sum(0, "a-b", &[("goodput", 1e9), ("window_rate", 1e9)]);
+    assert!(told.tables().is_empty());
+    for method in ["rfc6349", "rfc2544", "window", "block-size"] {
+        let text = format!(
+            "method = \"{method}\"\n[test]\nudp = true\n[axis.rate]\nto = \"1G\"\nfrom = 0\npass = \"loss == 0\""
+        );
+        assert!(Told::of(&plan(&text)).tables().is_empty(), "{method}");
+    }
+}
+
+/// 64 KiB over 21 ms are 24.966 Mb/s; 1000 km of fibre take 9.80 ms there and back, 2.14 times less.
+#[test]
+fn a_window_stands_beside_what_it_allows_and_what_the_path_needs() {
+    let plan =
+        plan("method = \"window\"\ndistance = 1000\ntest.upload = true\naxis.window = [\"64K\", \"4M\"]\n");
+    let mut told = Told::of(&plan);
+    let path = [("rtt_baseline", 21e6), ("ceiling", 941.482_445e6), ("bdp", 2_471_391.0)];
+    told.sum(0, "a-b", &path);
+    told.sum(1, "a-b", &path);
+    told.sum(0, "a-b", &[("in_flight", 65_536.0), ("window_rate", 24.966e6), ("goodput", 24.5e6)]);
+    told.sum(1, "a-b", &[("window_rate", 941.482_445e6), ("goodput", 941.482_445e6)]);
+    let [table] = &told.tables()[..] else { panic!("one table") };
+    assert_eq!(table.rows.len(), 2);
+    assert_eq!(
+        (&table.rows[0].point, cell(table, 0, "window")),
+        (&Some(told.point(0)), &MethodCell::text("64K"))
+    );
+    assert_eq!((value(table, 0, "in flight"), value(table, 0, "RTT")), (65_536.0, 21e6));
+    close(value(table, 0, "measured/computed"), 24.5 / 24.966);
+    close(value(table, 1, "measured/computed"), 1.0);
+    close(value(table, 1, "land speed"), 941.482_445e12);
+    assert_eq!(cell(table, 0, "measured").low, Some(24.5e6 - 1.0));
+    assert_eq!(*cell(table, 1, "in flight"), MethodCell::default(), "absent is not 0");
+    assert!(
+        table.notes[0].contains("needs a window of 2.36 MiB (2471391 bytes): 941.5 Mb/s over 21 ms"),
+        "{:?}",
+        table.notes
+    );
+    assert!(
+        table.notes[1].contains("1000 km") && table.notes[1].contains("is 2.14 times that"),
+        "{:?}",
+        table.notes
+    );
+}
+
+/// The example of RFC 6349 section 4.2: of 102,000 packets 2,000 were sent again.
+#[test]
+fn the_path_comes_before_the_tests_and_metrics_are_in_percent() {
+    let plan = plan(
+        "method = \"rfc6349\"\ntest.upload = true\n[flow.capacity]\nfrom = \"a\"\nto = \"b\"\ntest = { udp = true }\n\
+         [flow.tcp]\nfrom = \"a\"\nto = \"b\"",
+    );
+    let mut told = Told::of(&plan);
+    told.sum(0, "capacity", &[("goodput", 500e6), ("loss", 0.0), ("transfer_time_ratio", 1.0)]);
+    let tcp = [
+        ("goodput", 330e6),
+        ("rtt_baseline", 5e6),
+        ("path_mtu", 1500.0),
+        ("window_rate", 400e6),
+        ("transfer_time_ratio", 1.5),
+        ("tcp_efficiency", 100_000.0 / 102_000.0),
+        ("buffer_delay", 0.28),
+    ];
+    told.sum(0, "tcp", &tcp);
+    let tables = told.tables();
+    let [path, tests] = &tables[..] else { panic!("two tables") };
+    assert_eq!(*cell(path, 0, "size"), MethodCell::text("1500 B"));
+    assert_eq!((value(path, 1, "time"), value(path, 2, "rate")), (5e6, 500e6));
+    assert!(!cell(path, 2, "rate").at_least);
+    // 500 Mb/s over 5 ms: table 3.3.1 of the RFC has 312.5 KBytes.
+    assert_eq!(value(path, 3, "size"), 312_500.0);
+    assert_eq!(tests.rows.len(), 1, "datagrams have no transfer time ratio");
+    assert_eq!((value(tests, 0, "expected"), value(tests, 0, "achieved")), (400e6, 330e6));
+    close(value(tests, 0, "achieved/expected"), 0.825);
+    assert_eq!(value(tests, 0, "transfer time ratio"), 1.5);
+    close(value(tests, 0, "TCP efficiency"), 98.039_215_7);
+    close(value(tests, 0, "buffer delay"), 28.0);
+}
+
+/// A host whose UDP is slower than its TCP has not found the bottleneck.
+#[test]
+fn a_capacity_that_the_host_could_not_reach_is_a_lower_bound() {
+    let plan = plan(
+        "method = \"rfc6349\"\ntest.upload = true\n[flow.capacity]\nfrom = \"a\"\nto = \"b\"\ntest = { udp = true }\n\
+         [flow.tcp]\nfrom = \"a\"\nto = \"b\"",
+    );
+    let path = |loss: f64, tcp: f64| {
+        let mut told = Told::of(&plan);
+        told.sum(0, "capacity", &[("goodput", 450e6), ("loss", loss), ("ceiling", 957e6)]);
+        told.sum(0, "tcp", &[("goodput", tcp), ("rtt_baseline", 20e6), ("segment", 1448.0)]);
+        let table = told.tables().remove(0);
+        (value(&table, 2, "rate"), cell(&table, 3, "size").at_least)
+    };
+    assert_eq!(path(0.0, 900e6), (900e6, true));
+    assert_eq!(path(0.0, 400e6), (450e6, true));
+    assert_eq!(path(0.1, 900e6), (450e6, false), "what is lost has met the bottleneck");
+}
+
+fn step(number: f64, confirms: bool, passed: bool) -> Option<SearchStep> {
+    Some(SearchStep { label: String::new(), number, confirms, passed })
+}
+
+fn datagrams(received: u64, lost: u64) -> [Value; 2] {
+    let tally = json!({ "bytes": 1472 * received, "elapsed_ns": 2_000_000_000_u64, "bitrate_bps": 1e6,
+        "udp": { "packets": received, "lost": lost } });
+    [flow("upload"), json!({ "kind": "flow_ended", "flow": 0, "side": "receiver", "tally": tally })]
+}
+
+/// Frames of 1518 bytes at 1 Gb/s: 81274 a second (RFC 6349 section 4.1.1), 957.088 Mb/s of UDP payload.
+#[test]
+fn frames_a_second_stand_beside_the_most_that_the_line_takes() {
+    let plan = plan(
+        "method = \"rfc2544\"\ntest = { udp = true, upload = true }\naxis.length = [1472]\n\
+         axis.rate = { from = 0, to = \"1G\", pass = \"loss == 0\" }\n",
+    );
+    let mut told = Told::of(&plan);
+    told.trial(0, 0, step(1e9, false, false), "a-b", &datagrams(150_000, 12_550));
+    told.trial(0, 0, step(0.5e9, false, true), "a-b", &datagrams(84_918, 0));
+    let point = told.point(0);
+    let found = Some(0.5e9);
+    told.note(Body::SearchEnded(SearchEnd { point, repeat: 0, found: None, number: found }));
+    told.sum(0, "a-b", &[("goodput", 0.5e9), ("ceiling", 957.087_972e6), ("rtt_mean", 250_000.0)]);
+    let tables = told.tables();
+    let [throughput, loss] = &tables[..] else { panic!("two tables") };
+    assert_eq!(*cell(throughput, 0, "frame size"), MethodCell::text("1518"));
+    // 0.5e9 / (8 x 1472), and x 8 x 1538 on the line.
+    close(value(throughput, 0, "throughput"), 42_459.239_1);
+    close(value(throughput, 0, "theoretical maximum"), 81_274.385);
+    close(value(throughput, 0, "of maximum"), 52.241_85);
+    close(value(throughput, 0, "on the line"), 522.418_478e6);
+    assert_eq!(value(throughput, 0, "round trip at throughput"), 250_000.0);
+    // The largest load first: 12550 of 162550 in two seconds.
+    close(value(loss, 0, "load asked for"), 84_918.478);
+    close(value(loss, 0, "sent"), 81_275.0);
+    close(value(loss, 0, "frame loss rate"), 7.720_701_3);
+    assert_eq!(value(loss, 1, "frame loss rate"), 0.0);
+}
+
+/// 0.25e9 of 0.5e9 asked for: the host sent half, so the device carries at least that.
+#[test]
+fn a_load_that_the_host_could_not_send_is_not_claimed_of_the_device() {
+    let plan = plan(
+        "method = \"rfc2544\"\ntest = { udp = true, upload = true }\naxis.length = [1472]\n\
+         axis.rate = { from = 0, to = \"1G\", pass = \"loss == 0\" }\n",
+    );
+    let mut told = Told::of(&plan);
+    let point = told.point(0);
+    told.note(Body::SearchEnded(SearchEnd { point, repeat: 0, found: None, number: Some(0.5e9) }));
+    told.sum(0, "a-b", &[("goodput", 0.25e9), ("ceiling", 957.087_972e6)]);
+    let throughput = told.tables().remove(0);
+    let found = cell(&throughput, 0, "throughput");
+    assert!(found.at_least && cell(&throughput, 0, "of maximum").at_least);
+    close(found.value.unwrap(), 21_229.619_6);
+}
+
+#[test]
+fn a_burst_that_passed_at_the_end_of_the_range_is_at_least_that() {
+    let plan = plan(
+        "method = \"rfc2544\"\ntest = { udp = true, upload = true, rate = 0 }\naxis.length = [1472, 82]\n\
+         axis.blocks = { from = 1, to = 1000, pass = \"loss == 0\" }\n",
+    );
+    let mut told = Told::of(&plan);
+    for (point, repeat, number) in [(0, 0, 1000.0), (1, 0, 500.0), (1, 1, 700.0)] {
+        let point = told.point(point);
+        told.note(Body::SearchEnded(SearchEnd { point, repeat, found: None, number: Some(number) }));
+    }
+    told.sum(0, "a-b", &[("goodput", 1e8), ("ceiling", 957.087_972e6)]);
+    let [bursts] = &told.tables()[..] else { panic!("one table") };
+    let found = cell(bursts, 0, "frames in the burst");
+    assert_eq!((found.value, found.at_least), (Some(1000.0), true));
+    // 1000 / 81274.385 s.
+    close(value(bursts, 0, "time at the maximum rate"), 12.304e6);
+    let found = cell(bursts, 1, "frames in the burst");
+    assert_eq!(
+        (found.value, found.low, found.high, found.at_least),
+        (Some(600.0), Some(500.0), Some(700.0), false)
+    );
+    assert_eq!(*cell(bursts, 1, "time at the maximum rate"), MethodCell::default());
+}
+
+#[test]
+fn a_series_is_its_figures_and_a_curve_of_medians() {
+    let plan = plan(
+        "method = \"block-size\"\n[flow.loop]\nfrom = \"a\"\nto = \"a\"\nseries = { sizes = \"1,1K\" }\n\
+         [flow.test]\nfrom = \"a\"\nto = \"b\"\nafter = \"loop\"",
+    );
+    let mut told = Told::of(&plan);
+    let size = |bytes: u64, ns: u64| {
+        let point = json!({ "message_bytes": bytes, "best_one_way_ns": ns, "median_one_way_ns": ns,
+            "bitrate_bps": bytes as f64 * 8e9 / ns as f64 });
+        json!({ "kind": "size", "flow": 0, "point": point })
+    };
+    for (repeat, slower) in [(0, 0), (1, 200), (2, 100)] {
+        let sizes = [flow("upload"), size(1, 1000 + slower), size(1024, 2000 + slower)];
+        told.trial(0, repeat, None, "loop", &sizes);
+    }
+    // A repeat that was measured again counts once.
+    told.trial(0, 2, None, "loop", &[flow("upload"), size(1, 1300), size(1024, 2300)]);
+    told.sum(0, "loop", &[("message_latency", 1200.0), ("message_rate", 4e9), ("half_size", 512.0)]);
+    told.sum(0, "test", &[("goodput", 1e9)]);
+    let tables = told.tables();
+    let [figures, curve] = &tables[..] else { panic!("two tables") };
+    assert_eq!(*cell(figures, 0, "series"), MethodCell::text("loop (loopback of a)"));
+    assert_eq!((value(figures, 0, "latency"), value(figures, 0, "highest rate")), (1200.0, 4e9));
+    assert_eq!(*cell(figures, 0, "saturation size"), MethodCell::default());
+    // 1000, 1200 and 1300; 2000, 2200 and 2300.
+    assert_eq!((value(curve, 0, "message"), value(curve, 0, "time one way")), (1.0, 1200.0));
+    assert_eq!((value(curve, 1, "message"), value(curve, 1, "time one way")), (1024.0, 2200.0));
+    close(value(curve, 1, "rate"), 8.0 * 1024.0 / 2200e-9);
+    assert_eq!(curve.rows.len(), 2);
+}
+
+/// One stream, 21 ms: of the samples the one outside does not count, and no more is in flight than was announced.
+#[test]
+fn the_window_in_effect_is_what_was_in_flight_on_average() {
+    let sample = |outside: bool, in_flight: u64, announced: u64| {
+        let readings =
+            json!({ "tcp.unacked": in_flight, "tcp.snd_wnd": announced, "tcp.min_rtt": 21_000_000 });
+        json!({ "kind": "sample", "flow": 0, "sample": { "side": "sender", "start_ns": 0, "end_ns": 1, "outside": outside,
+            "readings": readings } })
+    };
+    let ceiling = json!({ "limit": "link", "bitrate_bps": 941.482_445e6, "because": "a gigabit" });
+    let bodies = [
+        flow("upload"),
+        sample(true, 1_000_000, 2_000_000),
+        sample(false, 70_000, 66_000),
+        sample(false, 65_072, 80_000),
+        json!({ "kind": "ceilings", "flow": 0, "ladder": [ceiling], "ceiling": ceiling }),
+        json!({ "kind": "flow_ended", "flow": 0, "side": "sender",
+            "tally": { "readings": { "tcp.snd_mss": 1448 } } }),
+    ];
+    let event = |(seq, body): (usize, &Value)| -> Event {
+        serde_json::from_value(json!({ "run": "r", "host": 0, "seq": seq, "at_ns": 0, "body": body }))
+            .unwrap()
+    };
+    let events: Vec<Event> = bodies.iter().enumerate().map(event).collect();
+    let record = RunRecord::fold(&events);
+    let find = |name: &str| {
+        let quantity = QUANTITIES.iter().find(|one| one.name == name).unwrap();
+        match (quantity.of)(&record, &record.flows[0]) {
+            Some(Measured::Number(number)) => number,
+            other => panic!("{name}: {other:?}"),
+        }
+    };
+    // 66,000 and 65,072; of 66,000 and 80,000 the middle.
+    assert_eq!((find("in_flight"), find("rwnd"), find("rtt_baseline")), (65_536.0, 73_000.0, 21e6));
+    // 65,536 less one segment that waits: 64,088 over 21 ms.
+    close(find("window_rate"), 24.414_476_19e6);
+    close(find("bdp"), 2_471_391.418);
+}
+
+/// 300 in the first half second and 500 in the other; what lies outside does not count.
+#[test]
+fn interrupts_are_those_of_a_second() {
+    let sample = |outside: bool, start: u64, count: u64| {
+        let readings = json!({ "host.interrupts": count, "host.softirq": 0.25 });
+        json!({ "kind": "sample", "flow": 0, "sample": { "side": "receiver", "start_ns": start, "end_ns": start + 500_000_000,
+            "outside": outside, "readings": readings } })
+    };
+    let bodies = [
+        flow("upload"),
+        sample(true, 0, 9000),
+        sample(false, 500_000_000, 300),
+        sample(false, 1_000_000_000, 500),
+    ];
+    let event = |(seq, body): (usize, &Value)| -> Event {
+        serde_json::from_value(json!({ "run": "r", "host": 0, "seq": seq, "at_ns": 0, "body": body }))
+            .unwrap()
+    };
+    let events: Vec<Event> = bodies.iter().enumerate().map(event).collect();
+    let record = RunRecord::fold(&events);
+    let find = |name: &str| {
+        let quantity = QUANTITIES.iter().find(|one| one.name == name).unwrap();
+        (quantity.of)(&record, &record.flows[0])
+    };
+    assert_eq!(find("interrupts_receiver"), Some(Measured::Number(800.0)));
+    assert_eq!(find("softirq_receiver"), Some(Measured::Number(0.25)));
+    assert_eq!((find("interrupts_sender"), find("softirq_sender")), (None, None));
+}

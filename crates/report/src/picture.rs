@@ -1,0 +1,126 @@
+//! Charts as SVG pictures, for papers and tickets: the same figures that a page draws, of the same data.
+
+mod matrix;
+mod panel;
+mod scale;
+#[cfg(test)]
+mod tests;
+
+use linerate_model::{PlanRecord, RunRecord};
+use plotters::drawing::DrawingAreaErrorKind;
+use plotters::prelude::{BLACK, DrawingArea, IntoDrawingArea, SVGBackend, Text, WHITE};
+use plotters::style::IntoFont;
+
+use crate::html::{self, Chart, Matrix};
+use crate::layout::harmless;
+use crate::text::heading;
+
+/// Width of a picture, in pixels.
+const WIDTH: u32 = 960;
+/// Height of the line above everything, and of the title of a figure.
+const HEAD: u32 = 34;
+const TITLE: u32 = 30;
+/// Height of letters: heading, title, axes, ticks.
+const LETTERS: [u32; 4] = [17, 15, 13, 12];
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+
+/// What can be drawn of a run or of a plan, in the order of its page.
+#[derive(Debug)]
+pub struct Pictures {
+    heading: String,
+    figures: Vec<Figure>,
+}
+
+#[derive(Debug)]
+enum Figure {
+    Chart(Chart),
+    Matrix(Matrix),
+}
+
+impl Figure {
+    fn title(&self) -> &str {
+        match self {
+            Self::Chart(chart) => &chart.title,
+            Self::Matrix(matrix) => &matrix.title,
+        }
+    }
+
+    /// Height with its title, in pixels.
+    fn height(&self) -> u32 {
+        TITLE
+            + match self {
+                Self::Chart(chart) => panel::height(chart),
+                Self::Matrix(matrix) => matrix::height(matrix),
+            }
+    }
+
+    fn draw(&self, area: &Area<'_>) -> Drawn {
+        let (head, below) = area.split_vertically(TITLE);
+        head.draw(&Text::new(self.title(), (12, 8), ("sans-serif", LETTERS[1]).into_font().color(&BLACK)))?;
+        match self {
+            Self::Chart(chart) => panel::draw(&below, chart),
+            Self::Matrix(matrix) => matrix::draw(&below, matrix),
+        }
+    }
+}
+
+impl Pictures {
+    /// Those of a run: curves over message size, rates and windows over time, latency as a distribution.
+    #[must_use]
+    pub fn of_run(record: &RunRecord) -> Self {
+        let pieces = heading(record);
+        let pieces = pieces.iter().filter(|piece| !piece.is_empty()).map(|piece| harmless(piece));
+        Self {
+            heading: pieces.collect::<Vec<_>>().join("   "),
+            figures: html::charts_of_run(record).into_iter().map(Figure::Chart).collect(),
+        }
+    }
+
+    /// Those of a plan: curves over a swept value, and matrices.
+    #[must_use]
+    pub fn of_plan(record: &PlanRecord) -> Self {
+        let (charts, matrices) = html::figures_of_plan(record);
+        let name = record.start.as_ref().map_or_else(String::new, |start| {
+            format!("plan {}   {}", harmless(&start.name), harmless(&start.started_at))
+        });
+        let charts = charts.into_iter().map(Figure::Chart);
+        Self { heading: name, figures: charts.chain(matrices.into_iter().map(Figure::Matrix)).collect() }
+    }
+
+    /// The titles, in order; empty where there is nothing to draw.
+    pub fn titles(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.figures.iter().map(Figure::title)
+    }
+
+    /// One figure, or all of them below each other; absent where there is none.
+    #[must_use]
+    pub fn svg(&self, only: Option<usize>) -> Option<String> {
+        let figures = match only {
+            Some(number) => std::slice::from_ref(self.figures.get(number)?),
+            None => &self.figures,
+        };
+        if figures.is_empty() {
+            return None;
+        }
+        let mut picture = String::new();
+        self.draw(figures, &mut picture).ok()?;
+        Some(picture)
+    }
+
+    fn draw(&self, figures: &[Figure], picture: &mut String) -> Drawn {
+        let height = HEAD + figures.iter().map(Figure::height).sum::<u32>();
+        let whole = SVGBackend::with_string(picture, (WIDTH, height)).into_drawing_area();
+        whole.fill(&WHITE)?;
+        let (head, mut rest) = whole.split_vertically(HEAD);
+        let letters = ("sans-serif", LETTERS[0]).into_font().color(&BLACK);
+        head.draw(&Text::new(self.heading.as_str(), (12, 10), letters))?;
+        for figure in figures {
+            let (area, below) = rest.split_vertically(figure.height());
+            figure.draw(&area)?;
+            rest = below;
+        }
+        whole.present()
+    }
+}

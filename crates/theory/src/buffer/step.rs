@@ -1,0 +1,148 @@
+//! The buffer by a step of steady load: the delay rises until the buffer is full, and stays there while packets are lost.
+
+use super::{FULL, Finding};
+use crate::domain::{finite, not_negative, positive};
+use crate::queueing::queue_bytes;
+use crate::stats::{Interval, order};
+
+/// The delay of a step is taken as risen from this share of the plateau on, and as not yet there up to its complement.
+const FOOT: f64 = 0.1;
+
+/// A plateau is believed if as many intervals as this lie on it.
+const PLATEAU: usize = 3;
+
+/// One interval of a flow that does not give way.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Look {
+    /// Its middle, from any origin, s.
+    pub at_s: f64,
+    /// Round trip of the probes beside it, s; absent where none came back.
+    pub rtt_s: Option<f64>,
+    /// Datagrams lost in it.
+    pub lost: u64,
+}
+
+/// The step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// What all flows offer together, bit/s on the line.
+    pub offered_bps: f64,
+    /// Rate at which the queue drains, bit/s on the line.
+    pub drain_bps: f64,
+    /// Round trip of the probes without a queue, s.
+    pub base_rtt_s: f64,
+}
+
+/// What a step amounts to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stepped {
+    /// The buffer.
+    pub finding: Finding,
+    /// Seconds of delay gained in a second, while it rose; absent where it rose within less than three intervals.
+    pub slope: Option<f64>,
+    /// What they should be: offered over drained, less 1.
+    pub expected_slope: f64,
+}
+
+/// The buffer by a step of load; absent where the probes saw nothing, or the line drains no faster than nothing.
+///
+/// The plateau is the median of the round trips from the first loss on, to the last one. Without a loss the largest round
+/// trip is a lower bound; losses at a line that has room, or beside a flat round trip, are not those of a full queue.
+///
+/// Source: B = C · plateau / 8, with d(delay)/dt = (offered − C)/C as the check (RFC 8238 section 3 measures buffers by bursts
+/// in the same way).
+#[must_use]
+pub fn step(looks: &[Look], step: &Step) -> Option<Stepped> {
+    let drain = positive(step.drain_bps)?;
+    let load = not_negative(step.offered_bps)? / drain;
+    let queue = |rtt: f64| queue_bytes(rtt, step.base_rtt_s, drain).map(|bytes| bytes.max(0.0));
+    let largest = looks.iter().filter_map(|look| queue(look.rtt_s?)).max_by(f64::total_cmp)?;
+    let lossy: Vec<usize> = (0..looks.len()).filter(|at| looks[*at].lost > 0).collect();
+    let expected_slope = load - 1.0;
+    let told = |finding, slope| Some(Stepped { finding, slope, expected_slope });
+    let (Some(first), Some(last)) = (lossy.first(), lossy.last()) else {
+        return told(Finding::LowerBound { bytes: largest, other_losses: 0 }, slope(looks, largest, &queue));
+    };
+    // The first lossy interval began before the buffer was full.
+    let queues: Vec<f64> =
+        looks[(first + 1).min(*last)..=*last].iter().filter_map(|look| queue(look.rtt_s?)).collect();
+    let bytes = order::median(&queues).unwrap_or(0.0);
+    let flat = queues.iter().filter(|one| (*one - bytes).abs() <= FOOT * bytes).count();
+    if load < FULL || flat < PLATEAU || bytes <= 0.5 * largest {
+        let losses = lossy.len();
+        return told(Finding::NotAFullQueue { losses, load, queue_bytes: bytes }, None);
+    }
+    let interval: Option<Interval> = order::median_interval(&queues, 0.95);
+    let slope = slope(&looks[..=*first], bytes, &queue);
+    told(Finding::Estimate { bytes, interval, drops: queues.len(), load }, slope)
+}
+
+/// Seconds of delay gained in a second between the foot of the rise and its shoulder, by least squares.
+fn slope(looks: &[Look], full: f64, queue: &dyn Fn(f64) -> Option<f64>) -> Option<f64> {
+    let rising = |look: &&Look| {
+        let bytes = look.rtt_s.and_then(queue);
+        bytes.is_some_and(|bytes| (FOOT * full..(1.0 - FOOT) * full).contains(&bytes))
+    };
+    let points: Vec<(f64, f64)> =
+        looks.iter().filter(rising).filter_map(|look| Some((look.at_s, look.rtt_s?))).collect();
+    (points.len() >= PLATEAU).then_some(())?;
+    let count = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (at, rtt) = (mean(|point| point.0), mean(|point| point.1));
+    let spread: f64 = points.iter().map(|point| (point.0 - at).powi(2)).sum();
+    finite(points.iter().map(|point| (point.0 - at) * (point.1 - rtt)).sum::<f64>() / spread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1 Gb/s with 1.25 Gb/s offered and 2 ms without a queue: 0.25 s of delay a second, so 1 MB, which is 8 ms, is full after
+    /// 32 ms, and then a fifth is lost.
+    fn looks(buffer_ms: f64, intervals: u32) -> Vec<Look> {
+        let look = |number: u32| {
+            let at_s = f64::from(number) * 0.004 + 0.002;
+            let (rise, full) = (0.25 * at_s, buffer_ms / 1e3);
+            Look { at_s, rtt_s: Some(0.002 + rise.min(full)), lost: if rise > full { 400 } else { 0 } }
+        };
+        (0..intervals).map(look).collect()
+    }
+
+    const STEP: Step = Step { offered_bps: 1.25e9, drain_bps: 1e9, base_rtt_s: 0.002 };
+
+    #[test]
+    fn the_plateau_is_the_buffer_and_the_slope_is_that_of_the_surplus() {
+        let stepped = step(&looks(8.0, 60), &STEP).unwrap();
+        let Finding::Estimate { bytes, load, drops, interval } = stepped.finding else {
+            panic!("{stepped:?}")
+        };
+        assert!((bytes - 1e6).abs() < 1.0, "{bytes}");
+        // 60 intervals, of which eight rise, one was the first to lose.
+        assert_eq!((load, drops), (1.25, 51));
+        assert!(interval.is_some_and(|one| one.low <= 1e6 + 1.0 && one.high >= 1e6 - 1.0));
+        assert!((stepped.slope.unwrap() - 0.25).abs() < 1e-9, "{:?}", stepped.slope);
+        assert!((stepped.expected_slope - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn without_a_loss_the_longest_delay_is_a_lower_bound() {
+        // 0.25 · 78 ms = 19.5 ms of delay, which are 2.4375 MB.
+        let stepped = step(&looks(100.0, 20), &STEP).unwrap();
+        let Finding::LowerBound { bytes, other_losses: 0 } = stepped.finding else { panic!("{stepped:?}") };
+        assert!((bytes - 2.4375e6).abs() < 1.0, "{bytes}");
+    }
+
+    #[test]
+    fn losses_beside_room_or_without_a_plateau_are_not_of_a_full_queue() {
+        let idle = Step { offered_bps: 0.9e9, ..STEP };
+        let found = step(&looks(8.0, 60), &idle).unwrap().finding;
+        assert!(matches!(found, Finding::NotAFullQueue { losses: 52, .. }), "{found:?}");
+        let mut flat = looks(8.0, 60);
+        flat.iter_mut().for_each(|look| look.rtt_s = Some(0.002));
+        flat[30].rtt_s = Some(0.010);
+        let found = step(&flat, &STEP).unwrap().finding;
+        assert!(matches!(found, Finding::NotAFullQueue { queue_bytes: 0.0, .. }), "{found:?}");
+        assert_eq!(step(&[], &STEP), None);
+        assert_eq!(step(&looks(8.0, 60), &Step { drain_bps: 0.0, ..STEP }), None);
+    }
+}

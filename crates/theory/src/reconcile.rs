@@ -1,0 +1,240 @@
+//! The books of a flow down to the wire: what each place on the way counted, beside what the counts of its connections and
+//! the headers explain.
+//!
+//! Kernels count a bundle of segments (TSO, GSO, GRO) as one packet with one set of headers where software carries it:
+//! loopback, veth, TAP; so the packets that the interface itself counted say how many headers are in its bytes. A
+//! queueing discipline counts every segment with its headers, and so does a port of the emulated network.
+
+mod load;
+mod place;
+#[cfg(test)]
+mod tests;
+
+use linerate_model::{BookStep, FlowRecord, LinkKind, Place, RunRecord, Side, Tally, Transport};
+use linerate_units::Bytes;
+
+use load::Frames;
+use place::Station;
+
+/// A residual above this share of the flow's bytes is said, with its place.
+pub const OPEN: f64 = 0.001;
+
+/// What is in reach of a count: the least and the most that explain it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Range {
+    least: u64,
+    most: u64,
+}
+
+/// The way of the bytes of a flow, from the sender's connections to the receiver's, then the way back.
+///
+/// Units: bytes. Domain: empty where nothing below the programs was read; steps whose counts are unknown are left out.
+/// Source: own definition; `linux/tcp.h` (connections), `net/core/dev.c` (qdisc_pkt_len_init), `rtnl_link_stats64`.
+#[must_use]
+pub fn steps(record: &RunRecord, flow: &FlowRecord) -> Vec<BookStep> {
+    let way = Way::of(record, flow);
+    let mut steps: Vec<BookStep> = way.sender_socket().into_iter().collect();
+    if way.on_loopback() {
+        steps.extend(way.loopback());
+    } else {
+        steps.extend(way.qdisc());
+        steps.extend(way.interface(Side::Sender, Heading::Out, Place::SenderInterface));
+        steps.extend(way.ports());
+        steps.extend(way.interface(Side::Receiver, Heading::In, Place::ReceiverInterface));
+    }
+    steps.extend(way.receiver_socket());
+    if !way.on_loopback() {
+        steps.extend(way.interface(Side::Receiver, Heading::Out, Place::ReturnSent));
+        steps.extend(way.interface(Side::Sender, Heading::In, Place::ReturnReceived));
+    }
+    steps
+}
+
+/// What the open steps mean, for a person; `None` where all counts agree.
+#[must_use]
+pub fn said(steps: &[BookStep]) -> Option<String> {
+    let open = || steps.iter().filter(|step| step.open);
+    let parts: Vec<String> = open().map(one).collect();
+    let shared = open().any(|step| step.place.is_shared() && step.residual_bytes > 0);
+    let advice =
+        if shared { ": others used these ways, so the path may carry more than was measured" } else { "" };
+    (!parts.is_empty()).then(|| format!("{}{advice}", parts.join("; ")))
+}
+
+fn one(step: &BookStep) -> String {
+    let off = Bytes::new(step.residual_bytes.unsigned_abs());
+    let (host, counter, place) = (&step.host, &step.counter, step.place.name());
+    match (step.residual_bytes > 0, step.place.is_shared()) {
+        (true, true) => format!("{off} on {counter} of {host} are not this test's ({place})"),
+        (false, true) => format!("{counter} of {host} counted {off} less than passed there ({place})"),
+        (true, false) => format!("{counter} of {host} counted {off} too many ({place})"),
+        (false, false) => format!("{off} are missing at {counter} of {host} ({place})"),
+    }
+}
+
+/// Which way through an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heading {
+    Out,
+    In,
+}
+
+/// A flow with everything that ran beside it.
+struct Way<'a> {
+    record: &'a RunRecord,
+    flow: &'a FlowRecord,
+    stations: [Station<'a>; 2],
+}
+
+impl<'a> Way<'a> {
+    fn of(record: &'a RunRecord, flow: &'a FlowRecord) -> Self {
+        let both = record.start.as_ref().is_some_and(|start| start.spec.traffic.bidir);
+        let beside: Vec<&FlowRecord> = if both { record.flows.iter().collect() } else { vec![flow] };
+        let stations = [0, 1].map(|host| Station::new(record, &beside, host));
+        Self { record, flow, stations }
+    }
+
+    /// The host that has this side of the flow.
+    fn station(&self, side: Side) -> &Station<'a> {
+        let upload = self.flow.plan.direction == linerate_model::Direction::Upload;
+        &self.stations[usize::from((side == Side::Sender) != upload)]
+    }
+
+    fn on_loopback(&self) -> bool {
+        let kinds = self.record.hosts.iter().map(|host| host.link.as_ref().map(|link| link.kind));
+        kinds.take(2).all(|kind| kind == Some(LinkKind::Loopback)) && !self.record.hosts.is_empty()
+    }
+
+    fn foreign(&self) -> bool {
+        self.record.caveats.iter().any(|c| c.kind == linerate_model::CaveatKind::ForeignPeer)
+    }
+
+    /// A step, and whether its residual matters for this flow.
+    fn step(&self, at: (Place, &str, String), counted: u64, range: Range, because: String) -> BookStep {
+        let above = counted.saturating_sub(range.most);
+        let below = range.least.saturating_sub(counted);
+        let residual = i64::try_from(above).unwrap_or(i64::MAX) - i64::try_from(below).unwrap_or(i64::MAX);
+        let whole = [Side::Receiver, Side::Sender].into_iter().filter_map(|side| self.flow.tally(side));
+        let whole = whole.map(|tally| tally.total_bytes.get()).max().unwrap_or_default();
+        // A stand-in's peer may say other things on the same connection.
+        let open = !self.foreign() && residual.unsigned_abs() as f64 > OPEN * whole as f64;
+        let (place, host, counter) = at;
+        BookStep {
+            place,
+            host: host.to_owned(),
+            counter,
+            counted_bytes: Bytes::new(counted),
+            least_bytes: Bytes::new(range.least),
+            most_bytes: Bytes::new(range.most),
+            residual_bytes: residual,
+            open,
+            because,
+        }
+    }
+
+    /// What was written, less what was still queued, has left the connections once.
+    fn sender_socket(&self) -> Option<BookStep> {
+        let tally = self.flow.sender.as_ref().filter(|_| self.flow.plan.transport == Transport::Tcp)?;
+        let socket = socket(tally)?;
+        let (written, queued) = (tally.total_bytes.get(), tally.queued_bytes.unwrap_or_default().get());
+        let edge = u64::from(self.flow.plan.streams);
+        let range = Range { least: written.saturating_sub(queued), most: written.saturating_add(edge) };
+        let first = socket.sent_bytes.get().saturating_sub(socket.resent_bytes.get());
+        let because = format!("the program wrote {}", tally.total_bytes);
+        let at = (Place::SenderSocket, self.station(Side::Sender).name(), "the connections".to_owned());
+        Some(self.step(at, first, range, because))
+    }
+
+    /// What came in order has been read, and the end of each stream counts as a byte.
+    fn receiver_socket(&self) -> Option<BookStep> {
+        let tally = self.flow.receiver.as_ref().filter(|_| self.flow.plan.transport == Transport::Tcp)?;
+        let socket = socket(tally)?;
+        let read = tally.total_bytes.get();
+        // Cut off, it may leave bytes unread.
+        let cut = !tally.complete || self.flow.books.is_some_and(|books| books.never_sent_bytes.get() > 0);
+        let unread = if cut { socket.received_bytes.get().saturating_sub(read) } else { 0 };
+        let edge = u64::from(self.flow.plan.streams);
+        let range = Range { least: read, most: read.saturating_add(unread).saturating_add(edge) };
+        let because = format!("the program read {}", tally.total_bytes);
+        let at = (Place::ReceiverSocket, self.station(Side::Receiver).name(), "the connections".to_owned());
+        Some(self.step(at, socket.received_bytes.get(), range, because))
+    }
+
+    fn qdisc(&self) -> Option<BookStep> {
+        let station = self.station(Side::Sender);
+        let interface = station.interface()?;
+        let qdisc = interface.qdisc.as_ref().filter(|qdisc| qdisc.bytes.get() > 0)?;
+        let load = station.load(Heading::Out, self.flow)?;
+        let (range, because) = load.explained(Frames::Each { check: 0, least: 0 });
+        let counter = format!("{} on {}", qdisc.kind, interface.name);
+        let thrown = thrown_away(qdisc.dropped, "by it");
+        Some(self.step(
+            (Place::SenderQdisc, station.name(), counter),
+            qdisc.bytes.get(),
+            range,
+            because + &thrown,
+        ))
+    }
+
+    fn interface(&self, side: Side, heading: Heading, place: Place) -> Option<BookStep> {
+        let station = self.station(side);
+        let interface = station.interface()?;
+        let load = station.load(heading, self.flow)?;
+        let passed = if heading == Heading::Out { interface.sent } else { interface.received };
+        let (range, because) =
+            load.explained(Frames::Counted { packets: passed.packets, check: station.check() });
+        let because = because + &thrown_away(passed.dropped, "at it");
+        let at = (place, station.name(), interface.name.clone());
+        Some(self.step(at, passed.bytes.get(), range, because))
+    }
+
+    /// Both directions of both ends pass one interface, which counts them going out.
+    fn loopback(&self) -> Option<BookStep> {
+        let [a, b] = &self.stations;
+        let interface = a.interface().or(b.interface())?;
+        let load = a.load(Heading::Out, self.flow)?.with(b.load(Heading::Out, self.flow)?);
+        let passed = interface.sent;
+        let (range, because) = load.explained(Frames::Counted { packets: passed.packets, check: 0 });
+        let at = (Place::SenderInterface, self.station(Side::Sender).name(), interface.name.clone());
+        Some(self.step(at, passed.bytes.get(), range, because))
+    }
+
+    /// The port of an emulated network that leads from or to the server: a client does not know the name of its node.
+    fn ports(&self) -> Vec<BookStep> {
+        let Some(node) = self.record.start.as_ref().map(|start| node(&start.target)) else {
+            return Vec::new();
+        };
+        let upload = self.flow.plan.direction == linerate_model::Direction::Upload;
+        let heading = if upload { Heading::In } else { Heading::Out };
+        let (station, beside) = (&self.stations[1], |flows: &[u16]| flows.contains(&self.flow.plan.flow));
+        let Some(load) = station.load(heading, self.flow) else { return Vec::new() };
+        let leads = |port: &str| {
+            port.split_once('>').is_some_and(|(from, to)| if upload { to == node } else { from == node })
+        };
+        let ports = self.record.ports.iter().filter(|port| beside(&port.flows) && leads(&port.port));
+        let step = |port| {
+            let (counted, dropped) = place::port_counts(port);
+            let (mut range, because) = load.explained(Frames::Each { check: 4, least: 64 });
+            range.least = range.least.saturating_sub(dropped.saturating_mul(load.full_frame()));
+            let because = because + &thrown_away(dropped, "at it");
+            self.step((Place::Port, station.name(), format!("port {}", port.port)), counted, range, because)
+        };
+        ports.map(step).collect()
+    }
+}
+
+/// The node that was typed, without its port.
+fn node(target: &str) -> &str {
+    match target.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => target,
+    }
+}
+
+fn socket(tally: &Tally) -> Option<&linerate_model::SocketCounts> {
+    tally.kernel.as_ref()?.socket.as_ref()
+}
+
+fn thrown_away(packets: u64, whose: &str) -> String {
+    if packets == 0 { String::new() } else { format!("; {packets} packets were thrown away {whose}") }
+}

@@ -1,0 +1,208 @@
+//! A host on the way: what it counted while the flows of a phase ran.
+
+use linerate_model::metrics::port;
+use linerate_model::{
+    Direction, FlowRecord, HostInfo, InterfaceCounts, LinkKind, PortRecord, ProbeTransport, RunRecord, Side,
+    SocketCounts, Tally, Transport,
+};
+
+use linerate_units::Bytes;
+
+use super::load::{Load, Others, Part, Probes};
+use super::{Heading, Range};
+use crate::framing::{ETHERNET_HEADER_BYTES, FCS_BYTES, Headers, IpVersion};
+
+/// Payload of a probe. Source: docs/reference/native-protocol.md.
+const PROBE_BYTES: u64 = 64;
+/// What others sent before the load may be half as much again beside it: nobody sends evenly.
+const UNEVEN: f64 = 1.5;
+
+/// One host with its part in every flow of the phase.
+pub(super) struct Station<'a> {
+    host: Option<&'a HostInfo>,
+    flows: Vec<(&'a FlowRecord, Side)>,
+    probed_idle: u64,
+}
+
+impl<'a> Station<'a> {
+    pub(super) fn new(record: &'a RunRecord, flows: &[&'a FlowRecord], number: u16) -> Self {
+        let side_of = |flow: &FlowRecord| {
+            let sends = (flow.plan.direction == Direction::Upload) == (number == 0);
+            if sends { Side::Sender } else { Side::Receiver }
+        };
+        Self {
+            host: record.hosts.get(usize::from(number)),
+            flows: flows.iter().map(|flow| (*flow, side_of(flow))).collect(),
+            probed_idle: record.idle.as_ref().map_or(0, |report| report.sent),
+        }
+    }
+
+    pub(super) fn name(&self) -> &'a str {
+        self.host.map_or("", |host| host.name.as_str())
+    }
+
+    /// The tally whose readings of the interface cover the longest time: the flow that ended last.
+    fn last(&self) -> Option<&'a Tally> {
+        let tallies = self.flows.iter().filter_map(|(flow, side)| flow.tally(*side));
+        let over = |tally: &&Tally| tally.kernel.as_ref().and_then(|k| k.interface.as_ref()).map(|i| i.over);
+        tallies.filter(|tally| over(tally).is_some()).max_by_key(over)
+    }
+
+    pub(super) fn interface(&self) -> Option<&'a InterfaceCounts> {
+        self.last()?.kernel.as_ref()?.interface.as_ref()
+    }
+
+    /// Bytes of a check sequence that a card may count.
+    pub(super) fn check(&self) -> u64 {
+        let kind = self.host.and_then(|host| host.link.as_ref()).map(|link| link.kind);
+        if matches!(kind, Some(LinkKind::Physical | LinkKind::Virtual)) { FCS_BYTES as u64 } else { 0 }
+    }
+
+    fn ip(&self) -> IpVersion {
+        let address = self.host.and_then(|host| host.address.as_ref()?.parse::<std::net::IpAddr>().ok());
+        match address {
+            Some(address) if !address.to_canonical().is_ipv4() => IpVersion::V6,
+            _ => IpVersion::V4,
+        }
+    }
+
+    /// What the phase and its dialogue explain in one direction of the interface; `None` where a flow's counts are
+    /// unknown.
+    pub(super) fn load(&self, heading: Heading, flow: &FlowRecord) -> Option<Load> {
+        let header = |headers: Headers| (ETHERNET_HEADER_BYTES + headers.total_bytes()) as u64;
+        let parts: Option<Vec<Part>> =
+            self.flows.iter().map(|(flow, side)| self.part(flow, *side, heading)).collect();
+        let mut parts = parts?;
+        let dialogue = self.last().and_then(|tally| tally.kernel.as_ref()?.dialogue.as_ref());
+        if let Some(counts) = dialogue {
+            parts.push(Part::bare(counts, heading, header(Headers::tcp(self.ip(), true))));
+        }
+        let streams: u64 = self.flows.iter().map(|(flow, _)| u64::from(flow.plan.streams)).sum();
+        let probes = flow.loaded.as_ref().map(|report| Probes {
+            sent: report.sent,
+            lost: report.lost,
+            frame: PROBE_BYTES + header(probe_headers(report.over, self.ip())),
+        });
+        Some(Load { parts, probes, others: self.others(heading, header(Headers::udp(self.ip()))), streams })
+    }
+
+    fn part(&self, flow: &FlowRecord, side: Side, heading: Heading) -> Option<Part> {
+        let (own, other) = (flow.tally(side)?, flow.tally(side.other()));
+        let header = (ETHERNET_HEADER_BYTES + headers(flow, self.ip()).total_bytes()) as u64;
+        if flow.plan.transport == Transport::Udp {
+            return datagrams(own, other, side, heading, header);
+        }
+        let counts = own.kernel.as_ref()?.socket.as_ref()?;
+        let peer = other.and_then(|tally| tally.kernel.as_ref()?.socket.as_ref());
+        let segment = segment(flow);
+        Some(match heading {
+            Heading::Out => Part {
+                payload: sent(counts, own),
+                segments: exactly(counts.data_segments_out),
+                bare: counts.bare_segments_out(),
+                header,
+                segment,
+            },
+            Heading::In => Part {
+                payload: received(counts, peer, segment),
+                segments: came(counts, peer, segment),
+                bare: counts.bare_segments_in(),
+                header,
+                segment,
+            },
+        })
+    }
+
+    /// What passed before the load without the probes of then, for as long as the phase took.
+    fn others(&self, heading: Heading, header: u64) -> Option<Others> {
+        let interface = self.interface()?;
+        let idle = interface.idle.filter(|idle| idle.over.as_ns() > 0)?;
+        let bytes = if heading == Heading::Out { idle.sent_bytes } else { idle.received_bytes };
+        let beside = bytes.get().saturating_sub(self.probed_idle.saturating_mul(PROBE_BYTES + header));
+        let times = interface.over.as_secs_f64() / idle.over.as_secs_f64();
+        Some(Others { bytes: (beside as f64 * times * UNEVEN) as u64 })
+    }
+}
+
+fn probe_headers(over: ProbeTransport, ip: IpVersion) -> Headers {
+    match over {
+        ProbeTransport::Udp => Headers::udp(ip),
+        ProbeTransport::Tcp => Headers::tcp(ip, true),
+    }
+}
+
+fn headers(flow: &FlowRecord, ip: IpVersion) -> Headers {
+    if flow.plan.transport == Transport::Udp {
+        return Headers::udp(ip);
+    }
+    let known = [&flow.sender_settings, &flow.receiver_settings].into_iter().flatten();
+    let mut options = known.filter(|settings| !settings.tcp_options.is_empty());
+    let stamped = options.next().is_none_or(|s| s.tcp_options.iter().any(|name| name == "timestamps"));
+    Headers::tcp(ip, stamped)
+}
+
+fn segment(flow: &FlowRecord) -> u64 {
+    let settings = flow.sender_settings.as_ref();
+    settings.and_then(|settings| settings.mss.effective).map_or(65_535, u64::from)
+}
+
+/// Where the host threw packets away, what was sent again may never have passed.
+fn sent(counts: &SocketCounts, own: &Tally) -> Range {
+    let interface = own.kernel.as_ref().and_then(|kernel| kernel.interface.as_ref());
+    let thrown = interface.is_some_and(|interface| {
+        interface.sent.dropped > 0 || interface.qdisc.as_ref().is_some_and(|qdisc| qdisc.dropped > 0)
+    });
+    let most = counts.sent_bytes.get();
+    let least = if thrown { most.saturating_sub(counts.resent_bytes.get()) } else { most };
+    Range { least, most }
+}
+
+const fn exactly(count: u64) -> Range {
+    Range { least: count, most: count }
+}
+
+/// Segments that came. A bundle that a program handed to the kernel (TAP) counts as one at the receiver, so it is no
+/// fewer than the payload takes, and no more than were sent.
+fn came(counts: &SocketCounts, peer: Option<&SocketCounts>, segment: u64) -> Range {
+    let filled = counts.received_bytes.get() / segment.max(1);
+    let least = counts.data_segments_in.max(filled);
+    Range { least, most: peer.map_or(least, |peer| peer.data_segments_out.max(least)) }
+}
+
+/// What came in order, and as much again as was sent again or doubled on the way.
+fn received(counts: &SocketCounts, peer: Option<&SocketCounts>, segment: u64) -> Range {
+    let least = counts.received_bytes.get();
+    let again = peer.map_or(0, |peer| {
+        let doubled = counts.data_segments_in.saturating_sub(peer.data_segments_out);
+        peer.resent_bytes.get().saturating_add(doubled.saturating_mul(segment))
+    });
+    Range { least, most: least.saturating_add(again) }
+}
+
+fn datagrams(own: &Tally, other: Option<&Tally>, side: Side, heading: Heading, header: u64) -> Option<Part> {
+    let passes = (side == Side::Sender) == (heading == Heading::Out);
+    if !passes {
+        return Some(Part { header, ..Part::default() });
+    }
+    let udp = own.udp.as_ref()?;
+    let bytes = own.total_bytes.get();
+    let (most, segments) = match other.filter(|_| side == Side::Receiver) {
+        // What this host dropped had come.
+        Some(sent) => {
+            let dropped = udp.socket_drops.unwrap_or_default();
+            (sent.total_bytes.get().max(bytes), udp.packets.saturating_add(dropped))
+        }
+        None => (bytes, udp.packets),
+    };
+    let segment = bytes / udp.packets.max(1);
+    let segments = exactly(segments);
+    Some(Part { payload: Range { least: bytes, most }, segments, bare: 0, header, segment })
+}
+
+/// Bytes that a port sent, and packets that it threw away.
+pub(super) fn port_counts(port: &PortRecord) -> (u64, u64) {
+    let readings = || port.samples.iter().map(|sample| &sample.readings);
+    let bytes = readings().filter_map(|found| found.get(port::BYTES)).map(Bytes::get);
+    let dropped = readings().filter_map(|found| found.get(port::DROPPED));
+    (bytes.fold(0, u64::saturating_add), dropped.fold(0, u64::saturating_add))
+}

@@ -1,0 +1,367 @@
+use linerate_model::metrics::port;
+use linerate_model::{
+    Body, Direction, Event, FlowPlan, HostInfo, IdleCounts, InterfaceCounts, KernelCounts, LinkInfo,
+    PassedCounts, PortSample, QdiscCounts, Readings, RunRecord, RunStart, SocketCounts, TestSpec, UdpTally,
+    World,
+};
+use linerate_units::{Span, Timestamp};
+
+use super::*;
+
+/// 100 MB in 69,061 segments of 1448 bytes, 2,200 bundles, 1,000 acknowledgements; 66 bytes before each payload.
+const PAYLOAD: u64 = 100_000_000;
+const SEGMENTS: u64 = 69_061;
+const BUNDLES: u64 = 2_200;
+const ACKS: u64 = 1_000;
+const HEADER: u64 = 66;
+
+struct Run {
+    sender: Tally,
+    receiver: Tally,
+    kind: LinkKind,
+    transport: Transport,
+    ports: Vec<(&'static str, u64)>,
+}
+
+fn tally(kernel: KernelCounts) -> Tally {
+    let total_bytes = Bytes::new(PAYLOAD);
+    Tally {
+        total_bytes,
+        queued_bytes: Some(Bytes::default()),
+        complete: true,
+        kernel: Some(Box::new(kernel)),
+        ..Tally::default()
+    }
+}
+
+fn passed(bytes: u64, packets: u64) -> PassedCounts {
+    PassedCounts { bytes: Bytes::new(bytes), packets, dropped: 0 }
+}
+
+fn interface(sent: PassedCounts, received: PassedCounts) -> InterfaceCounts {
+    InterfaceCounts {
+        name: "eth0".into(),
+        over: Span::from_secs(10),
+        sent,
+        received,
+        qdisc: None,
+        idle: None,
+    }
+}
+
+/// An upload over a device that carries bundles; every byte is this test's.
+fn balanced() -> Run {
+    let data = passed(PAYLOAD + (BUNDLES + ACKS) * HEADER - ACKS * HEADER, BUNDLES);
+    let acks = passed(ACKS * HEADER, ACKS);
+    let sent = SocketCounts {
+        sent_bytes: Bytes::new(PAYLOAD),
+        acked_bytes: Bytes::new(PAYLOAD),
+        segments_out: SEGMENTS,
+        data_segments_out: SEGMENTS,
+        segments_in: ACKS,
+        ..SocketCounts::default()
+    };
+    let got = SocketCounts {
+        received_bytes: Bytes::new(PAYLOAD + 1),
+        segments_in: SEGMENTS,
+        data_segments_in: SEGMENTS,
+        segments_out: ACKS,
+        ..SocketCounts::default()
+    };
+    let kernel =
+        |socket, interface| KernelCounts { socket: Some(socket), dialogue: None, interface: Some(interface) };
+    Run {
+        sender: tally(kernel(sent, interface(data, acks))),
+        receiver: tally(kernel(got, interface(acks, data))),
+        kind: LinkKind::Veth,
+        transport: Transport::Tcp,
+        ports: Vec::new(),
+    }
+}
+
+fn kernel(tally: &mut Tally) -> &mut KernelCounts {
+    tally.kernel.as_mut().unwrap()
+}
+
+fn eth0(tally: &mut Tally) -> &mut InterfaceCounts {
+    kernel(tally).interface.as_mut().unwrap()
+}
+
+impl Run {
+    fn record(self) -> RunRecord {
+        let link = LinkInfo {
+            name: "eth0".into(),
+            kind: self.kind,
+            speed: None,
+            full_duplex: None,
+            mtu: 1500,
+            driver: None,
+            offloads: Vec::new(),
+        };
+        let host = |name: &str, address: &str| HostInfo {
+            name: name.into(),
+            address: Some(address.into()),
+            link: Some(link.clone()),
+            ..HostInfo::default()
+        };
+        let plan = FlowPlan {
+            flow: 0,
+            name: "upload".into(),
+            from: "a".into(),
+            to: "b".into(),
+            transport: self.transport,
+            direction: Direction::Upload,
+            streams: 1,
+        };
+        let start = RunStart {
+            schema: linerate_model::EVENT_SCHEMA.into(),
+            started_at: String::new(),
+            world: World::Hosts,
+            linerate: String::new(),
+            target: "b:5201".into(),
+            spec: TestSpec::default(),
+        };
+        let port = |(name, bytes): &(&str, u64)| {
+            let mut readings = Readings::default();
+            readings.put(port::BYTES, Bytes::new(*bytes));
+            let (start_ns, end_ns) = (Timestamp::START, Timestamp::from_ns(1));
+            let sample = PortSample { start_ns, end_ns, outside: false, readings };
+            (0, Body::Port { flows: vec![0], port: (*name).into(), sample })
+        };
+        let mut bodies = vec![
+            (0, Body::RunStarted(start)),
+            (0, Body::Host { info: host("a", "10.0.0.1") }),
+            (1, Body::Host { info: host("b", "10.0.0.2") }),
+            (0, Body::FlowPlanned(plan)),
+            (0, Body::FlowEnded { flow: 0, side: Side::Sender, tally: self.sender }),
+            (1, Body::FlowEnded { flow: 0, side: Side::Receiver, tally: self.receiver }),
+        ];
+        bodies.extend(self.ports.iter().map(port));
+        let event = |(seq, (host, body))| Event { run: "r".into(), host, seq, at: Timestamp::START, body };
+        RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>())
+    }
+
+    fn steps(self) -> Vec<BookStep> {
+        let record = self.record();
+        steps(&record, record.flow(0).unwrap())
+    }
+
+    /// Places that are open, with their residuals.
+    fn open(self) -> Vec<(&'static str, i64)> {
+        let open = |step: BookStep| step.open.then(|| (step.place.name(), step.residual_bytes));
+        self.steps().into_iter().filter_map(open).collect()
+    }
+}
+
+#[test]
+fn a_test_alone_is_explained_at_every_place() {
+    let steps = balanced().steps();
+    let places: Vec<&str> = steps.iter().map(|step| step.place.name()).collect();
+    let expected = [
+        "sender_socket",
+        "sender_interface",
+        "receiver_interface",
+        "receiver_socket",
+        "return_sent",
+        "return_received",
+    ];
+    assert_eq!(places, expected);
+    assert!(steps.iter().all(|step| step.residual_bytes == 0 && !step.open), "{steps:#?}");
+    assert_eq!(said(&steps), None);
+}
+
+#[test]
+fn bytes_of_others_are_named_where_they_pass() {
+    let mut run = balanced();
+    let others = 1_000_000;
+    eth0(&mut run.receiver).received.bytes =
+        Bytes::new(eth0(&mut run.receiver).received.bytes.get() + others);
+    let steps = run.steps();
+    let open: Vec<&BookStep> = steps.iter().filter(|step| step.open).collect();
+    assert_eq!(open.len(), 1);
+    assert_eq!((open[0].place, open[0].host.as_str()), (Place::ReceiverInterface, "b"));
+    // All but what the edges of the time may hold.
+    assert!((990_000..=1_000_000).contains(&open[0].residual_bytes), "{}", open[0].residual_bytes);
+    let text = said(&steps).unwrap();
+    assert!(text.contains("on eth0 of b are not this test's"), "{text}");
+}
+
+#[test]
+fn a_thousandth_is_the_bound() {
+    let with = |others: u64| {
+        let mut run = balanced();
+        eth0(&mut run.sender).sent.bytes = Bytes::new(eth0(&mut run.sender).sent.bytes.get() + others);
+        run.open()
+    };
+    assert_eq!(with(99_000), []);
+    assert_eq!(with(110_000).first().map(|found| found.0), Some("sender_interface"));
+}
+
+#[test]
+fn what_others_sent_before_the_load_is_allowed_beside_it() {
+    let idle = IdleCounts {
+        over: Span::from_secs(2),
+        sent_bytes: Bytes::new(200_000),
+        received_bytes: Bytes::default(),
+    };
+    let mut run = balanced();
+    let interface = eth0(&mut run.sender);
+    interface.idle = Some(idle);
+    // A megabyte in ten seconds, as in the two before.
+    interface.sent.bytes = Bytes::new(interface.sent.bytes.get() + 1_000_000);
+    assert_eq!(run.open(), []);
+    let mut run = balanced();
+    let interface = eth0(&mut run.sender);
+    interface.idle = Some(idle);
+    interface.sent.bytes = Bytes::new(interface.sent.bytes.get() + 2_000_000);
+    assert_eq!(run.open().len(), 1);
+}
+
+#[test]
+fn bytes_that_never_passed_an_interface_are_missed_there() {
+    let mut run = balanced();
+    let interface = eth0(&mut run.sender);
+    interface.sent.bytes = Bytes::new(interface.sent.bytes.get() - 1_000_000);
+    let steps = run.steps();
+    let step = steps.iter().find(|step| step.open).unwrap();
+    assert!(step.residual_bytes < -990_000, "{}", step.residual_bytes);
+    assert!(said(&steps).unwrap().contains("less than passed there (sender_interface)"));
+}
+
+#[test]
+fn a_socket_that_sent_less_than_was_written_is_no_matter_of_others() {
+    let mut run = balanced();
+    run.sender.total_bytes = Bytes::new(PAYLOAD + 500_000);
+    assert_eq!(run.open(), [("sender_socket", -500_000)]);
+    let mut run = balanced();
+    run.sender.total_bytes = Bytes::new(PAYLOAD + 500_000);
+    run.sender.queued_bytes = Some(Bytes::new(500_000));
+    assert_eq!(run.open(), [], "it was still queued");
+}
+
+#[test]
+fn a_queue_and_a_port_count_the_headers_of_every_segment() {
+    let each = PAYLOAD + SEGMENTS * HEADER;
+    let with = |bytes: u64, on_port: u64| {
+        let mut run = balanced();
+        let qdisc =
+            QdiscCounts { kind: "fq".into(), bytes: Bytes::new(bytes), packets: SEGMENTS, dropped: 0 };
+        eth0(&mut run.sender).qdisc = Some(qdisc);
+        run.ports = vec![("s>b", on_port), ("a>s", 7)];
+        run.open()
+    };
+    // A port counts the check sequence, too.
+    assert_eq!(with(each, each + 4 * SEGMENTS), []);
+    assert_eq!(
+        with(each + 1_000_000, each + 4 * SEGMENTS).first().map(|found| found.0),
+        Some("sender_qdisc")
+    );
+    assert_eq!(with(each, each).first().map(|found| found.0), Some("port"), "check sequences are missing");
+}
+
+#[test]
+fn a_receiver_that_counts_bundles_as_one_does_not_open_the_books_of_a_port() {
+    let with = |on_port: u64| {
+        let mut run = balanced();
+        let socket = kernel(&mut run.receiver).socket.as_mut().unwrap();
+        (socket.data_segments_in, socket.segments_in) = (BUNDLES, BUNDLES);
+        run.ports = vec![("s>b", on_port)];
+        run.open()
+    };
+    let each = PAYLOAD + SEGMENTS * (HEADER + 4);
+    assert_eq!(with(each), []);
+    assert_eq!(with(each + 1_000_000).first().map(|found| found.0), Some("port"));
+}
+
+#[test]
+fn what_was_sent_again_may_arrive_or_not() {
+    let mut run = balanced();
+    let again = 1_448_000;
+    let bytes = |bytes: Bytes| Bytes::new(bytes.get() + again);
+    let socket = kernel(&mut run.sender).socket.as_mut().unwrap();
+    (socket.sent_bytes, socket.resent_bytes) = (bytes(socket.sent_bytes), Bytes::new(again));
+    let sent = &mut eth0(&mut run.sender).sent;
+    sent.bytes = bytes(sent.bytes);
+    assert_eq!(run.open(), [], "lost on the way");
+    let mut run = balanced();
+    let socket = kernel(&mut run.sender).socket.as_mut().unwrap();
+    (socket.sent_bytes, socket.resent_bytes) = (bytes(socket.sent_bytes), Bytes::new(again));
+    for passed in [&mut eth0(&mut run.sender).sent, &mut eth0(&mut run.receiver).received] {
+        passed.bytes = bytes(passed.bytes);
+    }
+    assert_eq!(run.open(), [], "arrived twice");
+}
+
+#[test]
+fn datagrams_have_no_counts_of_their_sockets() {
+    let udp = |packets| Some(UdpTally { packets, ..UdpTally::default() });
+    let mut run = balanced();
+    run.transport = Transport::Udp;
+    let frames = passed(PAYLOAD + SEGMENTS * 42, SEGMENTS);
+    (eth0(&mut run.sender).sent, eth0(&mut run.sender).received) = (frames, passed(0, 0));
+    (eth0(&mut run.receiver).received, eth0(&mut run.receiver).sent) = (frames, passed(0, 0));
+    (run.sender.udp, run.receiver.udp) = (udp(SEGMENTS), udp(SEGMENTS));
+    for tally in [&mut run.sender, &mut run.receiver] {
+        kernel(tally).socket = None;
+    }
+    let steps = run.steps();
+    let places: Vec<&str> = steps.iter().map(|step| step.place.name()).collect();
+    assert_eq!(places, ["sender_interface", "receiver_interface", "return_sent", "return_received"]);
+    assert!(steps.iter().all(|step| !step.open), "{steps:#?}");
+}
+
+#[test]
+fn on_loopback_both_directions_pass_one_interface() {
+    let mut run = balanced();
+    run.kind = LinkKind::Loopback;
+    let both = passed(PAYLOAD + (BUNDLES + ACKS) * HEADER, BUNDLES + ACKS);
+    for tally in [&mut run.sender, &mut run.receiver] {
+        *eth0(tally) = interface(both, both);
+    }
+    let steps = run.steps();
+    let places: Vec<&str> = steps.iter().map(|step| step.place.name()).collect();
+    assert_eq!(places, ["sender_socket", "sender_interface", "receiver_socket"]);
+    assert!(steps.iter().all(|step| !step.open), "{steps:#?}");
+}
+
+#[test]
+fn what_was_not_read_makes_no_step() {
+    let mut run = balanced();
+    run.sender.kernel = None;
+    let places: Vec<&str> = run.steps().iter().map(|step| step.place.name()).collect();
+    assert_eq!(places, ["receiver_interface", "receiver_socket", "return_sent"]);
+    let nothing = RunRecord::fold(&[]);
+    assert!(nothing.flows.is_empty());
+}
+
+#[test]
+fn absurd_counts_make_no_panic() {
+    for value in [0, 1, u64::MAX] {
+        let counts = SocketCounts {
+            sent_bytes: Bytes::new(value),
+            resent_bytes: Bytes::new(value),
+            acked_bytes: Bytes::new(value),
+            received_bytes: Bytes::new(value),
+            segments_out: value,
+            segments_in: value,
+            data_segments_out: 0,
+            data_segments_in: value,
+        };
+        let idle = IdleCounts {
+            over: Span::from_ns(1),
+            sent_bytes: Bytes::new(value),
+            received_bytes: Bytes::new(value),
+        };
+        let mut run = balanced();
+        for tally in [&mut run.sender, &mut run.receiver] {
+            tally.total_bytes = Bytes::new(value);
+            kernel(tally).socket = Some(counts);
+            kernel(tally).dialogue = Some(counts);
+            *eth0(tally) =
+                InterfaceCounts { idle: Some(idle), ..interface(passed(value, value), passed(value, value)) };
+        }
+        run.ports = vec![("s>b", value)];
+        let steps = run.steps();
+        assert!(!steps.is_empty());
+    }
+}

@@ -1,0 +1,123 @@
+//! What a plan costs beside its measuring time, and how exactly its flows start.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linerate_sock::clock;
+use serde_json::Value;
+
+use super::super::Bench;
+use super::super::figure::Readings;
+use super::super::tools::PATIENCE;
+use crate::process::Process;
+
+/// How long each trial of the plan with many points measures, seconds.
+const SHORT: f64 = 0.01;
+
+/// A folder with plans and archives that goes when this is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make() -> Result<Self, String> {
+        let folder = Self(std::env::temp_dir().join(format!("linerate-bench-plan-{}", std::process::id())));
+        std::fs::create_dir_all(&folder.0).map_err(|error| format!("{}: {error}", folder.0.display()))?;
+        Ok(folder)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Carries a plan out in the lab; its result, and how long the whole command took.
+fn carried_out(bench: &Bench, words: &[&str], longest: Duration) -> Result<(Value, Duration), String> {
+    let linerate = bench.linerate.display().to_string();
+    let words = ["run", "--world", "lab", "--quiet", "--json"].iter().chain(words);
+    let command: Vec<String> =
+        std::iter::once(linerate).chain(words.map(|word| (*word).to_owned())).collect();
+    let start = clock::now();
+    let output = Process::start(bench, &command)?.finish(longest + PATIENCE, |_| ())?;
+    let whole = clock::now().since(start);
+    let document =
+        serde_json::from_slice(&output).map_err(|error| format!("linerate run printed no JSON: {error}"))?;
+    Ok((document, whole))
+}
+
+/// The runs of all trials, in the order of time.
+fn runs(document: &Value) -> impl Iterator<Item = &Value> {
+    let trials = document["trials"].as_array().into_iter().flatten();
+    trials.flat_map(|trial| trial["runs"].as_array().into_iter().flatten())
+}
+
+/// From one beginning of a measurement to the next, in units of what each measures. That the network comes up before the
+/// first and goes behind the last is not in it.
+pub(super) fn overhead(bench: &Bench) -> Result<Vec<Readings>, String> {
+    let points: u32 = if bench.quick { 100 } else { 1000 };
+    let folder = Folder::make()?;
+    // Each point is another one by a length that makes no difference.
+    let lengths: Vec<String> = (0..points).map(|point| (65_536 + 64 * point).to_string()).collect();
+    let plan = format!(
+        "name = \"short\"\npause = 0\n[lab]\ntopology = \"pair\"\n[test]\nduration = {SHORT}\nupload = true\n\
+         no_latency = true\n[axis]\nlength = [{}]\n",
+        lengths.join(", ")
+    );
+    let file = folder.file("short.toml");
+    std::fs::write(&file, plan).map_err(|error| format!("{file}: {error}"))?;
+    let archive = folder.file("archive.sqlite");
+    let longest = Duration::from_millis(200) * points;
+    let (document, whole) = carried_out(bench, &[&file, "--archive", &archive], longest)?;
+    let note = format!("{points} points of 10 ms; the whole command {:.1} s", whole.as_secs_f64());
+    Ok(vec![Readings::once(period(&document, points)? / SHORT, note)])
+}
+
+/// Mean time from one beginning to the next, seconds.
+fn period(document: &Value, points: u32) -> Result<f64, String> {
+    let began: Option<Vec<f64>> = runs(document).map(|run| run["began_ns"].as_f64()).collect();
+    let began = began.ok_or("a trial did not begin")?;
+    match began.as_slice() {
+        [first, .., last] if began.len() == points as usize => {
+            Ok((last - first) / 1e9 / f64::from(points - 1))
+        }
+        _ => Err(format!("{} trials of {points}", began.len())),
+    }
+}
+
+/// How late the flows of two pairs began that were to start together.
+pub(super) fn start_error(bench: &Bench) -> Result<Vec<Readings>, String> {
+    let folder = Folder::make()?;
+    let archive = folder.file("archive.sqlite");
+    let repeats = if bench.quick { "repeats=1" } else { "repeats=2" };
+    let mut words = vec!["switch-matrix", "--archive", &archive];
+    for setting in ["test.duration=1s", "test.omit=0", repeats, "pause=0.2"] {
+        words.extend(["--set", setting]);
+    }
+    let (document, _) = carried_out(bench, &words, Duration::from_secs(120))?;
+    let late = |run: &Value| Some(run["late_ns"].as_f64()? / 1e6);
+    let all: Option<Vec<f64>> = runs(&document).map(late).collect();
+    let all = all.ok_or("a flow did not begin")?;
+    let note = format!("{} starts of two pairs; the worst is the figure's upper end", all.len());
+    Ok(vec![Readings { all, note: Some(note) }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_period_is_that_between_beginnings_and_needs_all_of_them() {
+        let trial = |began: Value| json!({ "runs": [{ "began_ns": began }] });
+        let document = json!({ "trials": [trial(5e9.into()), trial(5.02e9.into()), trial(5.06e9.into())] });
+        assert!((period(&document, 3).unwrap() - 0.03).abs() < 1e-9);
+        assert!(period(&document, 4).is_err());
+        let failed = json!({ "trials": [trial(5e9.into()), trial(Value::Null)] });
+        assert!(period(&failed, 2).is_err());
+        assert!(period(&json!({}), 2).is_err());
+    }
+}
