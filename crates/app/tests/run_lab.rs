@@ -1,5 +1,5 @@
 //! `linerate run --world lab`: an emulated network is brought up for a plan, and nothing is left of it.
-#![expect(clippy::panic, reason = "a test that cannot be prepared fails")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 
 mod support;
 
@@ -20,18 +20,6 @@ impl Bench {
     }
 }
 
-<<<<<<< HEAD
-=======
-impl Drop for Bench {
-    fn drop(&mut self) {
-        let _ = self.command(&["lab", "down", "--all"]).output();
-    }
-}
-
-fn list(of: &Value) -> &[Value] {
-    of.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
 /// The agent of a host in the lab of a plan: the only program there.
 fn agent_of(run: &str, host: &str) -> u32 {
     let space = format!("linerate-plan-{}-{host}", &run[..8]);
@@ -39,7 +27,6 @@ fn agent_of(run: &str, host: &str) -> u32 {
     String::from_utf8(pids.stdout).unwrap().split_whitespace().next().unwrap().parse().unwrap()
 }
 
->>>>>>> main
 /// The median of a quantity at a point, by its place.
 fn median(document: &Value, point: usize, flow: &str, quantity: &str) -> f64 {
     let summaries = elements(&document["points"][point]["summaries"]);
@@ -221,8 +208,8 @@ fn plans_that_come_along_run_in_the_lab() {
             assert!(measured, "{plan}: nothing was measured at {point}");
         }
         let method = document["plan"]["method"].is_string();
-        let tables = list(&document["tables"]);
-        let told = !tables.is_empty() && tables.iter().all(|table| !list(&table["rows"]).is_empty());
+        let tables = elements(&document["tables"]);
+        let told = !tables.is_empty() && tables.iter().all(|table| !elements(&table["rows"]).is_empty());
         assert_eq!(told, method, "{plan}: {tables:?}");
     }
 }
@@ -241,20 +228,20 @@ fn a_host_that_can_be_set_no_more_fails_its_own_flows_and_the_plan_goes_on() {
     let run = eventually("a trial is archived", || {
         let document = Process::start(bench.command(&["show", "--json"])).finish(PATIENCE);
         let document: Value = serde_json::from_str(&document.stdout).ok()?;
-        (!list(&document["trials"]).is_empty()).then(|| document["run"].as_str().unwrap().to_owned())
+        (!elements(&document["trials"]).is_empty()).then(|| document["run"].as_str().unwrap().to_owned())
     });
     signal(agent_of(&run, "b"), "KILL");
     let done = running.finish(3 * PATIENCE);
     assert_eq!(done.code, Some(1), "{done:?}");
     let document = bench.shown();
-    let trials = list(&document["trials"]);
+    let trials = elements(&document["trials"]);
     assert_eq!(
         (&document["outcome"], trials.len()),
         (&"failed".into(), 8),
         "every trial was tried: {document}"
     );
     let runs = |flow: &str| {
-        let all = trials.iter().flat_map(|trial| list(&trial["runs"]));
+        let all = trials.iter().flat_map(|trial| elements(&trial["runs"]));
         all.filter(|run| run["flow"] == flow).cloned().collect::<Vec<_>>()
     };
     let completed = |run: &Value| run["outcome"] == "completed";
@@ -282,13 +269,13 @@ fn a_flow_of_a_plan_is_a_series_on_loopback_and_on_the_line() {
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
     let sizes = |at: usize| -> Vec<f64> {
-        let rows = list(&document["tables"][at]["rows"]).iter();
+        let rows = elements(&document["tables"][at]["rows"]).iter();
         rows.filter_map(|row| row["cells"][0]["value"].as_f64()).collect()
     };
-    assert_eq!(list(&document["tables"]).len(), 3, "{document}");
+    assert_eq!(elements(&document["tables"]).len(), 3, "{document}");
     assert_eq!((sizes(1), sizes(2)), (vec![1.0, 1024.0, 65_536.0], vec![8192.0, 16_384.0, 32_768.0]));
     assert!(median(&document, 0, "line", "message_rate") < 1e9, "the line is one of 1 Gb/s");
-    let judged = list(&document["assertions"]);
+    let judged = elements(&document["assertions"]);
     assert_eq!(judged.len(), 2, "both series are judged, in their only direction: {judged:?}");
 }
 
@@ -310,7 +297,7 @@ fn buffers_of_known_size_are_found() {
         assert!((found / bytes - 1.0).abs() < 0.1, "{found} instead of {bytes}");
     }
     // The table of estimates and that of the sizes that would suit.
-    assert_eq!(list(&document["tables"]).len(), 2, "{document}");
+    assert_eq!(elements(&document["tables"]).len(), 2, "{document}");
 }
 
 #[test]
@@ -337,14 +324,9 @@ fn settings_of_hosts_hold_at_their_points() {
             elements(&point["values"]).iter().any(|one| one["axis"] == "mtu" && one["label"] == mtu)
         };
         let point = points.iter().find(has).unwrap();
-<<<<<<< HEAD
         let summaries = elements(&point["summaries"]);
-        let found = summaries.iter().find(|one| one["quantity"] == "segment").unwrap();
-=======
-        let summaries = list(&point["summaries"]);
         let is = |one: &&Value| one["quantity"] == "segment" && one["flow"] == "bulk";
         let found = summaries.iter().find(is).unwrap();
->>>>>>> main
         found["median"].as_f64().unwrap()
     };
     assert_eq!((segment("1500"), segment("9000")), (1448.0, 8948.0), "{document}");

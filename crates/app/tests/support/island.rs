@@ -39,19 +39,7 @@ impl Island {
 
     /// A program there. It is the child itself: signals reach it.
     pub(crate) fn exec(&self, program: &str, args: &[&str]) -> Command {
-<<<<<<< HEAD
-        exec(&self.name, program, args)
-=======
-        let mut command = Command::new("ip");
-        for (name, value) in linerate().get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        command.args(["netns", "exec", &self.name]).args(self.prefix).arg(program).args(args);
-        command
->>>>>>> main
+        exec(&self.name, program, args, self.prefix)
     }
 
     /// Makes loopback a line of this rate (as `200mbit`) with the packets of an Ethernet, so that whoever sends has to

@@ -19,14 +19,9 @@ mod shape;
 mod sieve;
 mod tool;
 
-<<<<<<< HEAD
 pub(crate) use bench::Bench;
-pub(crate) use iperf2::{Iperf2, Pair, Row, pair, rows};
-pub(crate) use iperf3::{Both, Iperf3, PORT, both, both_json, list, number};
-=======
 pub(crate) use iperf2::{Iperf2, Pair, Row, pair, pair_on, rows};
 pub(crate) use iperf3::{Both, Iperf3, PORT, both, both_json, both_json_on, list, number};
->>>>>>> main
 pub(crate) use island::Island;
 pub(crate) use lab::{Lab, files_below, switches, world};
 pub(crate) use lossy::{Lossy, Passed};

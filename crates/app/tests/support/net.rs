@@ -70,7 +70,7 @@ impl Net {
 
     /// A command that runs at a side; for the program itself see [`Self::test`].
     pub(crate) fn exec(&self, side: Side, program: &str, args: &[&str]) -> Command {
-        exec(self.name(side), program, args)
+        exec(self.name(side), program, args, &[])
     }
 
     /// `linerate test` from a side to the other one's port.
@@ -90,9 +90,9 @@ impl Drop for Net {
     }
 }
 
-/// A command in a network namespace, with the environment that [`linerate`] has. What runs is the child itself, not a process
+/// A command in a network namespace, behind other words if any, with the environment that [`linerate`] has. What runs is the child itself, not a process
 /// below it: signals and kills reach the program.
-pub(super) fn exec(netns: &str, program: &str, args: &[&str]) -> Command {
+pub(super) fn exec(netns: &str, program: &str, args: &[&str], before: &[&str]) -> Command {
     let mut command = Command::new("ip");
     for (name, value) in linerate().get_envs() {
         match value {
@@ -100,7 +100,7 @@ pub(super) fn exec(netns: &str, program: &str, args: &[&str]) -> Command {
             None => command.env_remove(name),
         };
     }
-    command.args(["netns", "exec", netns, program]).args(args);
+    command.args(["netns", "exec", netns]).args(before).arg(program).args(args);
     command
 }
 
