@@ -1,6 +1,6 @@
 # The verbs of the project. Each works on a clean clone and needs no terminal.
 
-.PHONY: help build demo test bench fmt fuzz doc ui
+.PHONY: help build demo test kills bench fmt fuzz doc ui
 
 # Properties are tried on the same cases every time, so that a change is judged by what it changes; make fuzz looks for
 # new ones.
@@ -13,6 +13,7 @@ help:
 	@echo "make ui      the charts of reports: checks, tests and builds ui/"
 	@echo "make demo    measure this machine over loopback, archive the run, write a report"
 	@echo "make test    everything that must hold before a change is taken"
+	@echo "make kills   as root: SIGKILL to a plan's coordinator, agents and lab at TIMES moments, by lot from SEED on"
 	@echo "make bench   compare with the installed peers"
 	@echo "make fmt     format the code"
 	@echo "make fuzz    look for new cases: properties at random, arbitrary bytes into every decoder"
@@ -49,6 +50,14 @@ test:
 	@cargo xtask skips
 	@if [ "$$(id -u)" -eq 0 ]; then cargo test --workspace -- --ignored; \
 	else echo 'not run: start make test as root to run them'; fi
+
+# A few of these are in `make test`; a number that stands in a failure's text repeats that one: TIMES=1 SEED=number.
+TIMES ?= 100
+SEED ?= 1
+
+kills:
+	@LINERATE_KILLS=$(TIMES) LINERATE_KILLS_SEED=$(SEED) \
+	cargo test -p linerate --test kills --test kills_lab -- --ignored --nocapture
 
 bench: build
 	@cargo xtask bench

@@ -15,6 +15,9 @@ demo:
 test:
     @make test
 
+kills:
+    @make kills
+
 bench:
     @make bench
 

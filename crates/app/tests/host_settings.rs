@@ -4,7 +4,6 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -14,9 +13,8 @@ use linerate_proto::agent::Token;
 use linerate_sock::host_setting::HostSetting;
 use linerate_sock::netns;
 use linerate_units::{Bitrate, Span};
-use support::{Folder, Net, PATIENCE, Process, Server, Side, eventually, pause, signal};
+use support::{PATIENCE, Process, Rigged, Server, Side, eventually, pause, signal};
 
-const SECRET: &str = "a secret that these tests share";
 /// Names what another process of this program shall do.
 const COORDINATE: &str = "LINERATE_TEST_COORDINATOR";
 static NO_STOP: AtomicBool = AtomicBool::new(false);
@@ -30,59 +28,7 @@ const POINT: [(&str, &str); 5] = [
     ("qdisc", "pfifo limit 9"),
 ];
 
-/// Two hosts with agents, whose journals are in a folder of the test's own.
-struct Rigged {
-    net: Net,
-    folder: Folder,
-    agents: BTreeMap<&'static str, Server>,
-}
-
 impl Rigged {
-    fn new() -> Self {
-        let (net, folder) = (Net::pair(), Folder::new());
-        std::fs::write(folder.file("token"), SECRET).unwrap();
-        let mut rigged = Self { net, folder, agents: BTreeMap::new() };
-        rigged.start("a");
-        rigged.start("b");
-        rigged
-    }
-
-    fn side(host: &str) -> Side {
-        if host == "a" { Side::A } else { Side::B }
-    }
-
-    /// A command of the program at a host, with the test's folder.
-    fn command(&self, host: &str, args: &[&str]) -> Command {
-        let mut command = self.net.exec(Self::side(host), env!("CARGO_BIN_EXE_linerate"), args);
-        command.env("LINERATE_RUN", self.folder.path());
-        command
-    }
-
-    fn start(&mut self, host: &'static str) {
-        self.start_with(host, &[]);
-    }
-
-    fn start_with(&mut self, host: &'static str, args: &[&str]) {
-        let token = self.folder.file("token");
-        let serve = ["serve", "-p", "5201", "--json", "--agent-token-file", &token];
-        let agent = Server::from(self.command(host, &[&serve[..], args].concat()));
-        self.agents.insert(host, agent);
-    }
-
-    /// Runs `work` at a host.
-    fn inside<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> T {
-        let file = std::fs::File::open(format!("/run/netns/{}", self.net.name(Self::side(host)))).unwrap();
-        netns::with_netns_fd(&file, work).unwrap()
-    }
-
-    /// Everything that can be set at both hosts.
-    fn state(&self) -> Vec<String> {
-        let at = |host| {
-            self.inside(host, || HostSetting::ALL.map(|setting| setting.read("veth0").unwrap()).to_vec())
-        };
-        [at("a"), at("b")].concat()
-    }
-
     /// Asks from host `a`, as a coordinator of this process.
     fn with<T: Send>(&self, work: impl FnOnce(&mut Coordinator) -> T + Send) -> T {
         self.inside("a", || {
@@ -92,12 +38,6 @@ impl Rigged {
             done
         })
     }
-
-    /// No journal and no lock is left.
-    fn is_clean(&self) -> bool {
-        let settings = self.folder.path().join("settings");
-        std::fs::read_dir(settings).map_or(true, |files| files.count() == 0)
-    }
 }
 
 fn rig() -> Rig {
@@ -106,7 +46,7 @@ fn rig() -> Rig {
         address: side.address().to_owned(),
         port: None,
         test_address: None,
-        token: Token::new(SECRET).unwrap(),
+        token: Token::new(Rigged::SECRET).unwrap(),
         netns: None,
     };
     Rig { name: "the tests".to_owned(), hosts: vec![host("a", Side::A), host("b", Side::B)] }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use support::{Lab, PATIENCE, Process, eventually, pause, signal, switches};
+use support::{Lab, PATIENCE, Process, eventually, kill, pause, signal, switches};
 
 /// Both tests look at a setting of the whole system.
 fn alone() -> MutexGuard<'static, ()> {
@@ -19,12 +19,6 @@ fn alone() -> MutexGuard<'static, ()> {
 /// The congestion controls that every user may choose: a lab whose hosts use another one extends the list for a moment.
 fn allowed() -> String {
     std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap()
-}
-
-/// Kills processes that may have ended already.
-fn kill(pids: &[u32]) {
-    let pids = pids.iter().map(u32::to_string);
-    let _ = Command::new("kill").arg("-9").args(pids).output().unwrap();
 }
 
 fn up(lab: &Lab) -> Command {

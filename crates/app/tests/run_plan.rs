@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use support::{Done, Folder, PATIENCE, Process, Server, linerate, pause, signal};
+use support::{Done, Folder, PATIENCE, Process, Server, elements, linerate, pause, signal};
 
 /// A folder with a token, an archive and a plan in it, and agents that have the token.
 struct Rig {
@@ -66,17 +66,13 @@ fn name(number: usize) -> String {
     NAMES.get(number).map_or_else(|| format!("h{number}"), |name| (*name).to_owned())
 }
 
-fn list(of: &Value) -> &[Value] {
-    of.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
 /// Point, repeat and outcome of every trial, in the order of time.
 fn trials(document: &Value) -> Vec<(String, u64, bool)> {
     let trial = |trial: &Value| {
-        let complete = list(&trial["runs"]).iter().all(|run| run["outcome"] == "completed");
+        let complete = elements(&trial["runs"]).iter().all(|run| run["outcome"] == "completed");
         (trial["point"].as_str().unwrap().to_owned(), trial["repeat"].as_u64().unwrap(), complete)
     };
-    list(&document["trials"]).iter().map(trial).collect()
+    elements(&document["trials"]).iter().map(trial).collect()
 }
 
 /// Two pairs, and a paced upload of a fifth of a second.
@@ -97,24 +93,24 @@ fn a_plan_ends_with_tables_and_stays_in_the_archive() {
         (&document["schema"], &document["outcome"]),
         (&"linerate.plan-result/1".into(), &"completed".into())
     );
-    let points = list(&document["points"]);
+    let points = elements(&document["points"]);
     assert_eq!(points.len(), 2);
     for point in points {
         for flow in ["ab", "cd"] {
             let is = |one: &&Value| one["flow"] == flow && one["quantity"] == "goodput";
-            let goodput = list(&point["summaries"]).iter().find(is).unwrap();
-            assert_eq!((list(&goodput["values"]).len(), &goodput["unit"]), (2, &"bit/s".into()));
+            let goodput = elements(&point["summaries"]).iter().find(is).unwrap();
+            assert_eq!((elements(&goodput["values"]).len(), &goodput["unit"]), (2, &"bit/s".into()));
             let median = goodput["median"].as_f64().unwrap();
             assert!((5e6..60e6).contains(&median), "{goodput}");
         }
     }
     assert_eq!(trials(&document).len(), 4);
-    let judged = list(&document["assertions"]);
+    let judged = elements(&document["assertions"]);
     assert!(judged.len() == 8 && judged.iter().all(|one| one["holds"] == true), "{judged:?}");
     // All events of all runs are on one line of time, and the starts of a trial were together.
-    for trial in list(&document["trials"]) {
+    for trial in elements(&document["trials"]) {
         let began = |run: &Value| run["began_ns"].as_u64().unwrap();
-        let runs = list(&trial["runs"]);
+        let runs = elements(&trial["runs"]);
         assert!(began(&runs[0]).abs_diff(began(&runs[1])) < 1_000_000_000, "{trial}");
         assert!(runs.iter().all(|run| run["late_ns"].is_u64() && run["clock_error_ns"].is_u64()), "{trial}");
     }
@@ -123,14 +119,14 @@ fn a_plan_ends_with_tables_and_stays_in_the_archive() {
 
     assert_eq!(rig.shown(), document, "the archive says the same");
     let history = rig.done(&["history", "--json"]).json();
-    let runs = list(&history["runs"]);
+    let runs = elements(&history["runs"]);
     assert!(runs.len() == 1 && runs[0]["kind"] == "plan" && runs[0]["target"] == "pairs", "{history}");
     let run = document["run"].as_str().unwrap();
     let all = rig.done(&["history", "--all", "--json"]).json();
     let parts = rig.done(&["history", "--plan", run, "--json"]).json();
-    assert_eq!((list(&all["runs"]).len(), list(&parts["runs"]).len()), (9, 8));
+    assert_eq!((elements(&all["runs"]).len(), elements(&parts["runs"]).len()), (9, 8));
     let point = rig.done(&["show", run, "--point", "length=4K", "--json"]).json();
-    assert_eq!(list(&point["runs"]).len(), 4, "two trials of two flows");
+    assert_eq!(elements(&point["runs"]).len(), 4, "two trials of two flows");
     assert!(rig.done(&["show", run]).stdout.contains("Assertions"));
     let csv = rig.done(&["export", run, "--format", "csv"]).stdout;
     assert!(
@@ -181,7 +177,7 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
     let tokenless = Process::start(command).finish(PATIENCE);
     assert!(tokenless.code == Some(2) && tokenless.stderr.contains("--agent-token-file"), "{tokenless:?}");
     let history = rig.done(&["history", "--all", "--json"]).json();
-    assert_eq!(list(&history["runs"]).len(), 0, "{history}");
+    assert_eq!(elements(&history["runs"]).len(), 0, "{history}");
     assert!(rig.agents.iter().all(|agent| agent.events("begun").is_empty()));
 }
 
@@ -198,9 +194,9 @@ fn a_host_that_dies_marks_its_points_and_the_others_go_on() {
     assert!(done.stdout.contains("failed") && done.stdout.contains("Missing"), "{done:?}");
     let document = rig.shown();
     assert_eq!(document["outcome"], "failed");
-    assert_eq!(list(&document["trials"]).len(), 8, "every trial was tried");
+    assert_eq!(elements(&document["trials"]).len(), 8, "every trial was tried");
     let completed = |flow: &str| {
-        let runs = list(&document["trials"]).iter().flat_map(|trial| list(&trial["runs"]));
+        let runs = elements(&document["trials"]).iter().flat_map(|trial| elements(&trial["runs"]));
         runs.filter(|run| run["flow"] == flow && run["outcome"] == "completed").count()
     };
     assert_eq!(completed("cd"), 8, "the other pair goes on");
@@ -246,9 +242,9 @@ fn a_coordinator_killed_at_any_moment_goes_on_without_measuring_twice() {
     assert_eq!((all.len(), once.len()), (6, 6), "two points, three times, each once: {all:?}");
     let goodput = |point: &Value| {
         let is = |one: &&Value| one["flow"] == "ab" && one["quantity"] == "goodput";
-        list(&point["summaries"]).iter().find(is).map(|one| list(&one["values"]).len())
+        elements(&point["summaries"]).iter().find(is).map(|one| elements(&one["values"]).len())
     };
-    assert_eq!(list(&document["points"]).iter().map(goodput).collect::<Vec<_>>(), [Some(3), Some(3)]);
+    assert_eq!(elements(&document["points"]).iter().map(goodput).collect::<Vec<_>>(), [Some(3), Some(3)]);
     assert!(rig.run(&["--resume"]).stderr.contains("no unfinished run"));
 }
 
@@ -277,7 +273,7 @@ fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_name_alone() {
     let once: BTreeSet<_> = complete.iter().cloned().collect();
     assert_eq!((complete.len(), once.len()), (18, 18));
     let spec = rig.done(&["show", &run, "--point", "length=4K", "--json"]).json();
-    let one = list(&spec["runs"])[0]["id"].as_str().unwrap().to_owned();
+    let one = elements(&spec["runs"])[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(
         rig.done(&["show", &one, "--json"]).json()["run"]["spec"]["traffic"]["duration_ns"],
         400_000_000
@@ -294,11 +290,11 @@ fn a_search_ends_at_the_largest_value_that_passes() {
     let done = rig.run(&["--json"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
-    let found = list(&document["points"][0]["found"]);
+    let found = elements(&document["points"][0]["found"]);
     assert_eq!(found.len(), 1, "{document}");
     let number = found[0]["number"].as_f64().unwrap();
     assert!((1e6..5e6).contains(&number), "{found:?}");
-    let steps = list(&document["trials"]);
+    let steps = elements(&document["trials"]);
     assert!(steps.len() >= 3 && steps.iter().all(|trial| trial["step"]["number"].is_f64()), "{steps:?}");
 }
 
@@ -333,7 +329,7 @@ fn sixty_four_hosts_are_measured_in_pairs_at_once() {
     let done = Process::start(rig.run_command(&["--json"])).finish(3 * PATIENCE);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
-    let runs = list(&document["trials"][0]["runs"]);
+    let runs = elements(&document["trials"][0]["runs"]);
     assert!(runs.len() == 32 && runs.iter().all(|run| run["outcome"] == "completed"), "{runs:?}");
     let began: Vec<u64> = runs.iter().map(|run| run["late_ns"].as_u64().unwrap()).collect();
     eprintln!("64 hosts: start errors up to {} us", began.iter().max().unwrap() / 1000);

@@ -3,11 +3,13 @@
 //! [`parse`] makes a [`Table`] of a text. Who reads it notes what is wrong in [`Mistakes`], each with its [`Place`], and
 //! goes on; [`hint`] names the known word that was probably meant. Topologies and plans are read this way.
 
+mod bundled;
 mod mistake;
 mod name;
 mod suggest;
 mod tree;
 
+pub use bundled::Bundled;
 pub use mistake::{Lines, Mistake, Mistakes, Place};
 pub use name::check_name;
 pub use suggest::hint;

@@ -29,7 +29,8 @@ use linerate_units::Bytes;
 use crate::train::HashFields;
 use crate::way::Way;
 
-pub use bundled::{Bundled, bundled};
+pub use bundled::bundled;
+pub use linerate_document::Bundled;
 pub use live::{SetError, Target, TargetError, change_way, parse_target, set_way};
 pub use mistake::{Mistake, Place, TopologyError};
 pub use overrides::{Override, OverrideError};

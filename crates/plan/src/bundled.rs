@@ -1,15 +1,6 @@
 //! The plans that come with the program.
 
-/// A plan that comes with the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bundled {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is for, one line.
-    pub about: &'static str,
-    /// The file.
-    pub text: &'static str,
-}
+use linerate_document::{Bundled, bundled as list};
 
 /// All of them.
 #[must_use]
@@ -17,17 +8,8 @@ pub fn bundled() -> &'static [Bundled] {
     BUNDLED
 }
 
-macro_rules! bundled {
-    ($($name:literal: $about:literal,)+) => {
-        &[$(Bundled {
-            name: $name,
-            about: $about,
-            text: include_str!(concat!("../../../plans/", $name, ".toml")),
-        }),+]
-    };
-}
-
-const BUNDLED: &[Bundled] = bundled! {
+const BUNDLED: &[Bundled] = list! {
+    "../../../plans";
     "window-sweep": "goodput and round-trip time against the window, 1 Gb/s and 21 ms",
     "block-size": "rate and latency against block and message size: loopback, then the path; ttcp's blocks, then NetPIPE's curve",
     "bufferbloat": "round-trip time beside a full line, with a large buffer and with CoDel",

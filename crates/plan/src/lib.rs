@@ -40,12 +40,13 @@ pub use assertion::{
     Scope, judge, judge_at,
 };
 pub use axis::{Axis, AxisValue, Part, Target};
-pub use bundled::{Bundled, bundled};
+pub use bundled::bundled;
 pub use compare::{AxisError, Candidate, Difference, Place, Row, Table, beside, quantities, values_of_axis};
 pub use conductor::{Conductor, Standing, Task, counts, judgements};
 pub use error::{PlanError, PlanMistake, Source};
 pub use include::Surroundings;
 pub use kind::Setting;
+pub use linerate_document::Bundled;
 pub use linerate_theory::compare::Pairing;
 pub use method::{Method, tables};
 pub use opening::Opening;

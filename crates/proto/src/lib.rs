@@ -20,6 +20,7 @@ mod ticket;
 pub mod ttcp;
 #[cfg(test)]
 mod virtual_hosts;
+mod watch;
 
 pub use error::PeerError;
 pub use session::{

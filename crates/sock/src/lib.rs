@@ -24,6 +24,7 @@ mod ethtool;
 pub mod features;
 pub mod host_setting;
 pub mod iface;
+pub mod journal;
 pub mod limits;
 pub mod local;
 pub mod memcopy;

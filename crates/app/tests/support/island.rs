@@ -6,7 +6,8 @@ use std::process::Command;
 
 use linerate_sock::netns;
 
-use super::{eventually, linerate, unique};
+use super::net::{exec, ip};
+use super::{eventually, unique};
 
 /// The namespace; removed on drop. Any port is free there, and its counters count nobody else's packets.
 pub(crate) struct Island {
@@ -36,17 +37,9 @@ impl Island {
         island
     }
 
-    /// A program there, with the environment that [`linerate`] has. It is the child itself: signals reach it.
+    /// A program there. It is the child itself: signals reach it.
     pub(crate) fn exec(&self, program: &str, args: &[&str]) -> Command {
-        let mut command = Command::new("ip");
-        for (name, value) in linerate().get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        command.args(["netns", "exec", &self.name]).args(self.prefix).arg(program).args(args);
-        command
+        exec(&self.name, program, args, self.prefix)
     }
 
     /// Makes loopback a line of this rate (as `200mbit`) with the packets of an Ethernet, so that whoever sends has to
@@ -89,9 +82,4 @@ fn listens(port: u16) -> bool {
             here && state == LISTEN && found == format!("{port:04X}")
         })
     })
-}
-
-fn ip(args: &[&str]) {
-    let output = Command::new("ip").args(args).output().unwrap();
-    assert!(output.status.success(), "ip {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

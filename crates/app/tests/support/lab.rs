@@ -136,7 +136,7 @@ pub(crate) fn world() -> BTreeSet<String> {
 }
 
 /// Files and folders below a folder, which need not exist.
-fn files_below(folder: &Path) -> Vec<String> {
+pub(crate) fn files_below(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut found = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {

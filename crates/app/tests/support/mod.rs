@@ -2,28 +2,34 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 #![allow(dead_code, unused_imports, reason = "each test program uses its own part of this module")]
 
+mod bench;
 pub(crate) mod bursts;
 mod iperf2;
 mod iperf3;
 mod island;
 mod lab;
 mod lossy;
+mod lot;
 mod net;
 mod process;
 mod relay;
+mod rigged;
 mod server;
 mod shape;
 mod sieve;
 mod tool;
 
+pub(crate) use bench::Bench;
 pub(crate) use iperf2::{Iperf2, Pair, Row, pair, pair_on, rows};
 pub(crate) use iperf3::{Both, Iperf3, PORT, both, both_json, both_json_on, list, number};
 pub(crate) use island::Island;
-pub(crate) use lab::{Lab, switches, world};
+pub(crate) use lab::{Lab, files_below, switches, world};
 pub(crate) use lossy::{Lossy, Passed};
+pub(crate) use lot::{Lot, wish};
 pub(crate) use net::{Net, Side};
-pub(crate) use process::{Done, Process, linerate, signal};
+pub(crate) use process::{Done, Process, kill, linerate, signal};
 pub(crate) use relay::Relay;
+pub(crate) use rigged::Rigged;
 pub(crate) use server::Server;
 pub(crate) use shape::shape;
 pub(crate) use sieve::{NEAR, SERVER_PORT, Sieve};
@@ -91,6 +97,11 @@ pub(crate) fn test_json(command: Command) -> Value {
 pub(crate) fn flow<'a>(document: &'a Value, name: &str) -> &'a Value {
     let flows = document["flows"].as_array().unwrap();
     flows.iter().find(|flow| flow["name"] == name).unwrap_or_else(|| panic!("no flow {name} in {document}"))
+}
+
+/// The elements of a list in a document; none where there is no list.
+pub(crate) fn elements(of: &Value) -> &[Value] {
+    of.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The kinds of every caveat in a result document, of the run and of its flows.

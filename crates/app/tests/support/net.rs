@@ -68,18 +68,9 @@ impl Net {
         ip(&["-n", self.name(side), "link", "set", "veth0", if up { "up" } else { "down" }]);
     }
 
-    /// A command that runs at a side; for the program itself see [`Self::test`]. What runs is the child itself, not a
-    /// process below it: signals and kills reach the program.
+    /// A command that runs at a side; for the program itself see [`Self::test`].
     pub(crate) fn exec(&self, side: Side, program: &str, args: &[&str]) -> Command {
-        let mut command = Command::new("ip");
-        for (name, value) in linerate().get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        command.args(["netns", "exec", self.name(side), program]).args(args);
-        command
+        exec(self.name(side), program, args, &[])
     }
 
     /// `linerate test` from a side to the other one's port.
@@ -99,7 +90,21 @@ impl Drop for Net {
     }
 }
 
-fn ip(args: &[&str]) {
+/// A command in a network namespace, behind other words if any, with the environment that [`linerate`] has. What runs is the child itself, not a process
+/// below it: signals and kills reach the program.
+pub(super) fn exec(netns: &str, program: &str, args: &[&str], before: &[&str]) -> Command {
+    let mut command = Command::new("ip");
+    for (name, value) in linerate().get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.args(["netns", "exec", netns]).args(before).arg(program).args(args);
+    command
+}
+
+pub(super) fn ip(args: &[&str]) {
     let mut command = Command::new("ip");
     command.args(args);
     done(command);

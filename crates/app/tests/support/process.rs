@@ -26,6 +26,12 @@ pub(crate) fn signal(pid: u32, name: &str) {
     assert!(sent.success(), "SIG{name} to {pid}");
 }
 
+/// Kills processes, all at once; they may have ended already.
+pub(crate) fn kill(pids: &[u32]) {
+    let pids = pids.iter().map(u32::to_string);
+    let _ = Command::new("kill").arg("-9").args(pids).output().unwrap();
+}
+
 /// A program that has ended.
 #[derive(Debug)]
 pub(crate) struct Done {

@@ -1,13 +1,13 @@
 //! Where the journal of a network namespace lies, and the lock that says whether its process lives.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use linerate_sock::journal::{Lock, is_taken};
 use linerate_sock::netns::{self, NetnsId};
-use linerate_sock::{clock, proc};
+use linerate_sock::proc;
 
 use super::journal::{JournalError, failed};
 
@@ -50,26 +50,15 @@ impl Place {
 
     /// True if a living process has the lock.
     pub(super) fn is_taken(&self) -> bool {
-        let lock = File::open(&self.lock);
-        lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+        is_taken(&self.lock)
     }
 
     /// Takes the lock; absent while another process has it.
     pub(super) fn take(self) -> Result<Option<Ground>, JournalError> {
         let made = DirBuilder::new().recursive(true).mode(OURS_ALONE).create(&self.folder);
         made.map_err(failed(&self.folder))?;
-        loop {
-            let opened =
-                OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&self.lock);
-            let lock = opened.map_err(failed(&self.lock))?;
-            if !lock_soon(&lock).map_err(failed(&self.lock))? {
-                return Ok(None);
-            }
-            // Else the one who had it has just removed it.
-            if is_file_at(&lock, &self.lock).map_err(failed(&self.lock))? {
-                return Ok(Some(Ground { place: self, _lock: lock }));
-            }
-        }
+        let lock = Lock::take(&self.lock).map_err(failed(&self.lock))?;
+        Ok(lock.map(|lock| Ground { place: self, _lock: lock }))
     }
 }
 
@@ -77,7 +66,7 @@ impl Place {
 #[derive(Debug)]
 pub(super) struct Ground {
     pub(super) place: Place,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Ground {
@@ -91,26 +80,6 @@ impl Ground {
         }
         Ok(())
     }
-}
-
-/// True if the open file is still the one at that path: a lock on one that has been removed meanwhile holds nothing.
-fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
-    let held = file.metadata()?;
-    Ok(fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino())))
-}
-
-/// Takes the lock, unless somebody keeps it. One who only looks ([`Place::is_taken`]) has it for a moment.
-fn lock_soon(lock: &File) -> io::Result<bool> {
-    const LOOKS: u32 = 25;
-    const PAUSE: Duration = Duration::from_millis(2);
-    for _ in 0..LOOKS {
-        match lock.try_lock() {
-            Ok(()) => return Ok(true),
-            Err(TryLockError::WouldBlock) => clock::sleep_until(clock::now() + PAUSE),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-    }
-    Ok(false)
 }
 
 #[cfg(test)]

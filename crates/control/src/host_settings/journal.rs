@@ -3,12 +3,11 @@
 //! One JSON object a line. From it alone a later process puts everything back, wherever the one before was killed: what
 //! is in the journal may not have been changed yet, but nothing is changed that is not in the journal.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use linerate_sock::host_setting::HostSetting;
+use linerate_sock::journal;
 use serde::{Deserialize, Serialize};
 
 /// Raised when an entry changes its meaning.
@@ -106,18 +105,15 @@ pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
 /// A journal that is being written.
 #[derive(Debug)]
 pub(super) struct Journal {
-    file: File,
+    lines: journal::Journal,
     path: PathBuf,
 }
 
 impl Journal {
     /// Begins a journal where none is.
     pub(super) fn create(path: &Path, boot_id: &str) -> Result<Self, JournalError> {
-        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path);
-        let mut journal = Self { file: file.map_err(failed(path))?, path: path.to_owned() };
-        // The file's name must be on the disk too.
-        let folder = path.parent().unwrap_or(path);
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder))?;
+        let lines = journal::Journal::create(path).map_err(failed(path))?;
+        let mut journal = Self { lines, path: path.to_owned() };
         let opening = Entry::Opening { format: FORMAT, boot_id: boot_id.to_owned(), pid: std::process::id() };
         journal.note(&opening)?;
         Ok(journal)
@@ -125,26 +121,14 @@ impl Journal {
 
     /// Goes on with the journal that is there.
     pub(super) fn go_on(path: &Path) -> Result<Self, JournalError> {
-        let file = OpenOptions::new().append(true).open(path).map_err(failed(path))?;
-        let mut journal = Self { file, path: path.to_owned() };
-        // A line that was cut off must not swallow the next one. It is cut away, since it says nothing.
-        let text = fs::read_to_string(path).map_err(failed(path))?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        journal.file.set_len(whole as u64).map_err(failed(path))?;
-        journal.sync()?;
-        Ok(journal)
+        let lines = journal::Journal::go_on(path).map_err(failed(path))?;
+        Ok(Self { lines, path: path.to_owned() })
     }
 
     /// Writes a line and waits until it is on the disk.
     pub(super) fn note(&mut self, entry: &Entry) -> Result<(), JournalError> {
-        let line = serde_json::to_string(entry).map_err(io::Error::from).map(|line| line + "\n");
-        let written = line.and_then(|line| self.file.write_all(line.as_bytes()));
-        written.map_err(failed(&self.path))?;
-        self.sync()
-    }
-
-    fn sync(&mut self) -> Result<(), JournalError> {
-        self.file.sync_data().map_err(failed(&self.path))
+        let line = serde_json::to_string(entry).map_err(io::Error::from);
+        line.and_then(|line| self.lines.note(&line)).map_err(failed(&self.path))
     }
 }
 
@@ -162,13 +146,9 @@ pub(super) struct Found {
 /// Reads a journal; absent where there is none. A last line that was cut off is left out: what it was to announce was not
 /// done.
 pub(super) fn read(path: &Path) -> Result<Option<Found>, JournalError> {
-    let text = match fs::read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(failed(path))?,
-    };
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let Some(lines) = journal::lines(path).map_err(failed(path))? else { return Ok(None) };
     let mut found = Found::default();
-    for (line, text) in (1..).zip(whole.lines()) {
+    for (line, text) in (1..).zip(&lines) {
         let taken = serde_json::from_str(text).map_err(|error| error.to_string());
         let taken = taken.and_then(|entry| found.take(entry));
         taken.map_err(|why| JournalError::Unreadable { path: path.to_owned(), line, why })?;
@@ -205,6 +185,7 @@ impl Found {
 mod tests {
     use super::*;
     use expect_test::expect;
+    use std::fs;
 
     fn change(setting: &str, found: &str, ours: &str) -> Entry {
         let interface = Some(Card { name: "eth0".to_owned(), index: 4 });

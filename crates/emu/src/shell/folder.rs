@@ -1,14 +1,13 @@
 //! The folder that a lab keeps while it is up, and the lock in it that says whether it is.
 
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
 
-use linerate_sock::clock;
+use linerate_sock::journal::{Lock, is_taken};
 use linerate_sock::userns::effective_user;
 
 use super::{GroundError, journal};
@@ -119,8 +118,7 @@ pub fn labs(run_dir: &Path) -> Result<Vec<LabName>, GroundError> {
 /// True if the switch of the lab runs.
 #[must_use]
 pub fn is_up(run_dir: &Path, lab: &LabName) -> bool {
-    let lock = File::open(folder_of(run_dir, lab).join(LOCK));
-    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    is_taken(&folder_of(run_dir, lab).join(LOCK))
 }
 
 /// Number of the process that is, or was, the switch of the lab; `None` when there is no such lab.
@@ -134,7 +132,7 @@ pub fn switch_pid(run_dir: &Path, lab: &LabName) -> Option<u32> {
 pub(super) struct Folder {
     path: PathBuf,
     lab: LabName,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Folder {
@@ -153,16 +151,12 @@ impl Folder {
     pub(super) fn take(run_dir: &Path, lab: &LabName) -> Result<Option<Self>, GroundError> {
         let path = folder_of(run_dir, lab);
         let place = path.join(LOCK);
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&place);
-        let lock = match opened {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(GroundError::folder(&place, "opening the lock"))?,
-        };
-        if !lock_soon(&lock).map_err(GroundError::folder(&place, "locking"))? {
-            return Err(GroundError::Running(lab.clone()));
+        match Lock::take(&place) {
+            Ok(Some(lock)) => Ok(Some(Self { path, lab: lab.clone(), _lock: lock })),
+            Ok(None) => Err(GroundError::Running(lab.clone())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(GroundError::folder(&place, "taking the lock")(error)),
         }
-        let there = is_file_at(&lock, &place).map_err(GroundError::folder(&place, "looking at the lock"))?;
-        Ok(there.then(|| Self { path, lab: lab.clone(), _lock: lock }))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -198,27 +192,6 @@ impl Folder {
         fs::remove_file(&lock).map_err(GroundError::folder(&lock, "removing"))?;
         fs::remove_dir(&self.path).map_err(GroundError::folder(&self.path, "removing"))
     }
-}
-
-/// True if the open file is still the one at that path: a lock on one that has been removed meanwhile holds nothing.
-fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
-    let held = file.metadata()?;
-    Ok(fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino())))
-}
-
-/// Takes the lock, unless somebody keeps it. One who only looks whether the lab is up ([`is_up`]) has it for a moment, as
-/// has a child of the one who had it until it runs its program.
-fn lock_soon(lock: &File) -> io::Result<bool> {
-    const LOOKS: u32 = 25;
-    const PAUSE: Duration = Duration::from_millis(2);
-    for _ in 0..LOOKS {
-        match lock.try_lock() {
-            Ok(()) => return Ok(true),
-            Err(TryLockError::WouldBlock) => clock::sleep_until(clock::now() + PAUSE),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-    }
-    Ok(false)
 }
 
 #[cfg(test)]
@@ -267,17 +240,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_of_a_removed_folder_holds_nothing() {
+    fn a_folder_that_was_removed_while_it_was_held_can_be_claimed_anew() {
         let run = tempfile::tempdir().unwrap();
         let pair = lab("pair");
         let held = Folder::claim(run.path(), &pair).unwrap();
-        let place = held.path().join(LOCK);
-        let file = File::open(&place).unwrap();
-        assert!(is_file_at(&file, &place).unwrap());
         fs::remove_dir_all(held.path()).unwrap();
-        assert!(!is_file_at(&file, &place).unwrap());
         let again = Folder::claim(run.path(), &pair).unwrap();
-        assert!(!is_file_at(&file, &place).unwrap(), "another one is there");
         drop(held);
         assert!(is_up(run.path(), &pair), "the old lock is not the new one");
         again.remove().unwrap();

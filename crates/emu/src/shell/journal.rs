@@ -4,11 +4,10 @@
 //! everything, wherever the switch was killed: what is in the journal may not exist yet, but nothing exists that is not
 //! in the journal.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use linerate_sock::journal;
 use serde::{Deserialize, Serialize};
 
 use super::GroundError;
@@ -74,7 +73,7 @@ impl Opening {
 /// A journal that is being written.
 #[derive(Debug)]
 pub(super) struct Journal {
-    file: File,
+    lines: journal::Journal,
     path: PathBuf,
 }
 
@@ -82,20 +81,16 @@ impl Journal {
     /// Begins a journal in a folder that has none.
     pub(super) fn create(folder: &Path) -> Result<Self, GroundError> {
         let path = folder.join(NAME);
-        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
-        let file = file.map_err(GroundError::folder(&path, "beginning the journal"))?;
-        // The file's name must be on the disk too.
-        let synced = File::open(folder).and_then(|folder| folder.sync_all());
-        synced.map_err(GroundError::folder(folder, "writing"))?;
-        Ok(Self { file, path })
+        let lines = journal::Journal::create(&path);
+        let lines = lines.map_err(GroundError::folder(&path, "beginning the journal"))?;
+        Ok(Self { lines, path })
     }
 
     /// Writes a line and waits until it is on the disk.
     pub(super) fn note(&mut self, entry: &Entry) -> Result<(), GroundError> {
-        let line = serde_json::to_string(entry).map_err(io::Error::from).map(|line| line + "\n");
-        let written = line.and_then(|line| self.file.write_all(line.as_bytes()));
-        let synced = written.and_then(|()| self.file.sync_data());
-        synced.map_err(GroundError::folder(&self.path, "writing the journal"))
+        let line = serde_json::to_string(entry).map_err(io::Error::from);
+        let written = line.and_then(|line| self.lines.note(&line));
+        written.map_err(GroundError::folder(&self.path, "writing the journal"))
     }
 }
 
@@ -117,12 +112,8 @@ impl Found {
 /// not made.
 pub(super) fn read(folder: &Path) -> Result<Found, GroundError> {
     let path = folder.join(NAME);
-    let text = match fs::read_to_string(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::default()),
-        other => other.map_err(GroundError::folder(&path, "reading the journal"))?,
-    };
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let entries = whole.lines().enumerate().map(|(index, line)| {
+    let lines = journal::lines(&path).map_err(GroundError::folder(&path, "reading the journal"))?;
+    let entries = lines.iter().flatten().enumerate().map(|(index, line)| {
         serde_json::from_str(line).map_err(|source| GroundError::Journal {
             path: path.clone(),
             line: index + 1,
@@ -149,6 +140,7 @@ fn check_format(found: &Found, path: &Path) -> Result<(), GroundError> {
 mod tests {
     use super::*;
     use expect_test::expect;
+    use std::fs;
 
     fn entries() -> Vec<Entry> {
         vec![

@@ -20,6 +20,8 @@ const SOCKET: &str = "control";
 const NAMES: &str = "hosts";
 /// What switches complained about, beside the folder of labs: the folder of a lab is empty when it is made.
 const LOGS: &str = "logs";
+/// How often another lab may be in the way when a file is made there.
+const RACES: u32 = 100;
 /// How long a switch may take to answer: it does so before it clears anything away.
 const ANSWER: Duration = Duration::from_secs(5);
 /// How long a switch may take to clear everything away: programs that do not want to go get some seconds.
@@ -98,11 +100,21 @@ impl Place {
     /// It cannot be made.
     pub fn log(&self, name: &LabName) -> Result<File, GroundError> {
         let path = self.lab(name.clone()).log();
-        if let Some(folder) = path.parent() {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(GroundError::folder(folder, "making the folder"))?;
+        let folder = self.run_dir.join(LOGS);
+        let open = || {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+            OpenOptions::new().create(true).append(true).mode(0o600).open(&path)
+        };
+        // Another lab that ends may remove the folder meanwhile, because it is empty.
+        let raced = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists)
+        };
+        let mut opened = open();
+        for _ in 0..RACES {
+            if opened.as_ref().is_err_and(raced) {
+                opened = open();
+            }
         }
-        let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
         opened.map_err(GroundError::folder(&path, "opening"))
     }
 }
@@ -161,7 +173,9 @@ impl LabHandle {
         self.folder().join(NAMES)
     }
 
-    pub(super) fn folder(&self) -> PathBuf {
+    /// Its folder, which goes with it and all that is in it.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
         folder_of(&self.run_dir, &self.name)
     }
 
@@ -251,5 +265,28 @@ impl LabHandle {
         }
         let path = self.names();
         fs::write(&path, text).map_err(GroundError::folder(&path, "writing"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labs_that_come_and_go_beside_each_other_have_their_files_of_complaints() {
+        let run = tempfile::tempdir().unwrap();
+        let place = Place::open(Some(run.path())).unwrap();
+        let come_and_go = |name: &str| {
+            let name: LabName = name.parse().unwrap();
+            for _ in 0..500 {
+                place.log(&name).unwrap();
+                place.lab(name.clone()).forget();
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| come_and_go("a"));
+            come_and_go("b");
+        });
+        assert!(!run.path().join(LOGS).exists());
     }
 }

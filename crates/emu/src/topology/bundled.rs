@@ -1,15 +1,6 @@
 //! The descriptions that come with the program.
 
-/// A description that comes with the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bundled {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is for, one line.
-    pub about: &'static str,
-    /// The file.
-    pub text: &'static str,
-}
+use linerate_document::{Bundled, bundled as list};
 
 /// All of them, the simplest first.
 #[must_use]
@@ -17,17 +8,8 @@ pub fn bundled() -> &'static [Bundled] {
     BUNDLED
 }
 
-macro_rules! bundled {
-    ($($name:literal: $about:literal,)+) => {
-        &[$(Bundled {
-            name: $name,
-            about: $about,
-            text: include_str!(concat!("../../../../topologies/", $name, ".toml")),
-        }),+]
-    };
-}
-
-const BUNDLED: &[Bundled] = bundled! {
+const BUNDLED: &[Bundled] = list! {
+    "../../../../topologies";
     "pair": "two hosts on a 1 Gb/s switch",
     "gigabit-switch-4": "four hosts on a 1 Gb/s switch whose ports share their buffer",
     "long-haul": "two hosts, 1 Gb/s and 21 ms round trip between them",

@@ -6,12 +6,13 @@ use linerate_units::{Span, Timestamp};
 
 use super::VERSION;
 use super::dialogue::{Dialogue, Input, Job, JobEnd, MOST_JOBS, Output};
-use super::link::{Link, earliest, misbehaved, silent};
+use super::link::{Link, misbehaved};
 use super::message::Message;
 use super::proof::{Nonce, Nonces, Token};
 use super::settings::{MOST_SETTINGS, SettingsAnswer, SettingsRequest};
 use crate::PeerError;
 use crate::ticket::{from_hex, to_hex};
+use crate::watch::{earliest, silent};
 
 /// Time for a stranger to say who it is, and then to prove it.
 const INTRODUCTION: Span = Span::from_secs(5);

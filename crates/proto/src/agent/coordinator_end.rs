@@ -7,12 +7,13 @@ use linerate_units::{Span, Timestamp};
 
 use super::VERSION;
 use super::dialogue::{Dialogue, Exchange, Input, Job, JobEnd, JobEvent, Output};
-use super::link::{Link, earliest, misbehaved, silent};
+use super::link::{Link, misbehaved};
 use super::message::Message;
 use super::proof::{Nonce, Nonces, Token};
 use super::settings::SettingsRequest;
 use crate::PeerError;
 use crate::ticket::{from_hex, to_hex};
+use crate::watch::{earliest, silent};
 
 /// Time for one answer of the agent's program.
 const ANSWER: Span = Span::from_secs(5);

@@ -1,4 +1,4 @@
-//! What both ends share: the first bytes, frames, heartbeats, deadlines.
+//! What both ends share: the first bytes, frames, what is said to keep the connection.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,7 @@ use super::dialogue::Output;
 use super::message::Message;
 use crate::PeerError;
 use crate::native::{FRAME_LIMIT, Framer, HELLO_LIMIT, looks_like};
-
-/// How often an end that has nothing to say says that it lives.
-const HEARTBEAT: Span = Span::from_ms(500);
-
-/// How long an end may be silent: a measurement that fills the path delays its messages too.
-const SILENCE: Span = Span::from_secs(6);
+use crate::watch::Watch;
 
 /// A connection without its socket.
 #[derive(Debug)]
@@ -23,58 +18,42 @@ pub(super) struct Link {
     /// The other end's first bytes, until they are whole.
     start: Option<Vec<u8>>,
     outputs: VecDeque<Output>,
-    heard: Timestamp,
-    said: Timestamp,
-    step: Option<Step>,
-    talking: bool,
+    watch: Watch,
     greeted: bool,
-    during: &'static str,
-}
-
-/// Something that has to happen by a time.
-#[derive(Debug, Clone, Copy)]
-struct Step {
-    by: Timestamp,
-    allowed: Span,
 }
 
 impl Link {
     pub(super) fn new(now: Timestamp, during: &'static str, allowed: Span) -> Self {
+        let mut watch = Watch::new(now, during);
+        watch.step(now, during, allowed);
         Self {
             framer: Framer::new(HELLO_LIMIT),
             start: Some(Vec::new()),
             outputs: VecDeque::new(),
-            heard: now,
-            said: now,
-            step: Some(Step { by: now + allowed, allowed }),
-            talking: false,
+            watch,
             greeted: false,
-            during,
         }
     }
 
     /// The other end is known: larger messages and heartbeats from now on.
     pub(super) fn trust(&mut self, now: Timestamp) {
         self.framer.set_limit(FRAME_LIMIT);
-        self.talking = true;
-        self.heard = now;
+        self.watch.talk(now);
     }
 
     /// Begins a step that has to end in time.
     pub(super) fn step(&mut self, now: Timestamp, during: &'static str, allowed: Span) {
-        self.during = during;
-        self.step = Some(Step { by: now + allowed, allowed });
+        self.watch.step(now, during, allowed);
     }
 
     /// Begins a step that only the heartbeats guard.
     pub(super) fn rest(&mut self, during: &'static str) {
-        self.during = during;
-        self.step = None;
+        self.watch.rest(during);
     }
 
     pub(super) fn send(&mut self, now: Timestamp, message: &Message) -> Result<(), PeerError> {
         let bytes = Framer::encode(message)?;
-        self.said = now;
+        self.watch.say(now);
         if !std::mem::replace(&mut self.greeted, true) {
             self.outputs.push_back(Output::Send(MAGIC.to_vec()));
         }
@@ -92,7 +71,7 @@ impl Link {
 
     /// Takes bytes in; the messages are then read with [`Self::pull`].
     pub(super) fn bytes(&mut self, now: Timestamp, bytes: &[u8]) -> Result<(), PeerError> {
-        self.heard = now;
+        self.watch.hear(now);
         let Some(held) = &mut self.start else {
             self.framer.push(bytes);
             return Ok(());
@@ -122,40 +101,21 @@ impl Link {
                 what: "a service that closes without a word, as a linerate server without agents does"
                     .to_owned(),
             },
-            None => PeerError::Closed { during: self.during },
+            None => self.watch.closed(),
         }
     }
 
     /// Deadlines that have passed: silence and missed steps are errors, a heartbeat is sent.
     pub(super) fn tick(&mut self, now: Timestamp) -> Result<(), PeerError> {
-        if let Some(step) = self.step.filter(|step| now >= step.by) {
-            return Err(silent(self.during, step.allowed));
-        }
-        if self.talking && now.since(self.heard) >= SILENCE {
-            return Err(silent(self.during, SILENCE));
-        }
-        if self.talking && now.since(self.said) >= HEARTBEAT {
+        if self.watch.look(now)? {
             self.send(now, &Message::Heartbeat)?;
         }
         Ok(())
     }
 
     pub(super) fn deadline(&self) -> Option<Timestamp> {
-        let talk = self.talking.then(|| (self.said + HEARTBEAT).min(self.heard + SILENCE));
-        earliest(self.step.map(|step| step.by), talk)
+        self.watch.deadline()
     }
-}
-
-/// The earlier one of two deadlines.
-pub(super) fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
-}
-
-pub(super) fn silent(during: &'static str, allowed: Span) -> PeerError {
-    PeerError::Silent { during, waited_s: allowed.as_ns() / 1_000_000_000 }
 }
 
 pub(super) fn misbehaved(what: String) -> PeerError {

@@ -1,4 +1,4 @@
-//! What both ends of a control connection share: preface, frames, heartbeats, deadlines.
+//! What both ends of a control connection share: preface, frames, what is said to keep it.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,7 @@ use super::message::Message;
 use super::preface::{Connection, PREFACE_BYTES, Preface, looks_like};
 use crate::PeerError;
 use crate::session::Output;
-
-/// How often an end that has nothing to say says that it lives.
-const HEARTBEAT: Span = Span::from_ms(500);
-
-/// How long an end may be silent. Above the queueing delay of a badly bloated path, below a person's patience.
-const SILENCE: Span = Span::from_secs(6);
+use crate::watch::Watch;
 
 /// A control connection without its socket.
 #[derive(Debug)]
@@ -22,20 +17,8 @@ pub(super) struct Link {
     framer: Framer,
     preface: Option<Vec<u8>>,
     outputs: VecDeque<Output>,
-    heard: Timestamp,
-    said: Timestamp,
-    step: Option<Step>,
-    talking: bool,
+    watch: Watch,
     greeted: bool,
-    /// What is going on, for errors.
-    pub(super) during: &'static str,
-}
-
-/// Something that has to happen by a time.
-#[derive(Debug, Clone, Copy)]
-struct Step {
-    by: Timestamp,
-    allowed: Span,
 }
 
 impl Link {
@@ -44,37 +27,30 @@ impl Link {
             framer: Framer::new(HELLO_LIMIT),
             preface: Some(Vec::new()),
             outputs: VecDeque::new(),
-            heard: now,
-            said: now,
-            step: None,
-            talking: false,
+            watch: Watch::new(now, during),
             greeted: false,
-            during,
         }
     }
 
     /// The peer is known: larger messages and heartbeats from now on.
     pub(super) fn trust(&mut self, now: Timestamp) {
         self.framer.set_limit(FRAME_LIMIT);
-        self.talking = true;
-        self.heard = now;
+        self.watch.talk(now);
     }
 
     /// Begins a step that has to end in time.
     pub(super) fn step(&mut self, now: Timestamp, during: &'static str, allowed: Span) {
-        self.during = during;
-        self.step = Some(Step { by: now + allowed, allowed });
+        self.watch.step(now, during, allowed);
     }
 
     /// Begins a step that only the heartbeats guard.
     pub(super) fn rest(&mut self, during: &'static str) {
-        self.during = during;
-        self.step = None;
+        self.watch.rest(during);
     }
 
     pub(super) fn send(&mut self, now: Timestamp, message: &Message) -> Result<(), PeerError> {
         let bytes = Framer::encode(message)?;
-        self.said = now;
+        self.watch.say(now);
         self.outputs.push_back(Output::Send(bytes));
         Ok(())
     }
@@ -84,7 +60,7 @@ impl Link {
         if std::mem::replace(&mut self.greeted, true) {
             return;
         }
-        self.said = now;
+        self.watch.say(now);
         self.outputs.push_back(Output::Send(Preface::CONTROL.encode().to_vec()));
     }
 
@@ -98,12 +74,12 @@ impl Link {
 
     /// The peer lives, although its messages may be late.
     pub(super) fn alive(&mut self, now: Timestamp) {
-        self.heard = now;
+        self.watch.hear(now);
     }
 
     /// Takes bytes in; the messages are then read with [`Self::pull`].
     pub(super) fn bytes(&mut self, now: Timestamp, bytes: &[u8]) -> Result<(), PeerError> {
-        self.heard = now;
+        self.watch.hear(now);
         let Some(held) = &mut self.preface else {
             self.framer.push(bytes);
             return Ok(());
@@ -136,33 +112,19 @@ impl Link {
             // A few bytes and an end: some services answer garbage so.
             Some(held) if !held.is_empty() => PeerError::NotOurs { what: looks_like(held) },
             Some(_) => PeerError::NotOurs { what: "a service that closes without a word".to_owned() },
-            None => PeerError::Closed { during: self.during },
+            None => self.watch.closed(),
         }
     }
 
     /// Deadlines that have passed: silence and missed steps are errors, a heartbeat is sent.
     pub(super) fn tick(&mut self, now: Timestamp) -> Result<(), PeerError> {
-        if let Some(step) = self.step.filter(|step| now >= step.by) {
-            return Err(PeerError::Silent { during: self.during, waited_s: whole_seconds(step.allowed) });
-        }
-        if self.talking && now.since(self.heard) >= SILENCE {
-            return Err(PeerError::Silent { during: self.during, waited_s: whole_seconds(SILENCE) });
-        }
-        if self.talking && now.since(self.said) >= HEARTBEAT {
+        if self.watch.look(now)? {
             self.send(now, &Message::Heartbeat)?;
         }
         Ok(())
     }
 
     pub(super) fn deadline(&self) -> Option<Timestamp> {
-        let talk = self.talking.then(|| (self.said + HEARTBEAT).min(self.heard + SILENCE));
-        match (self.step.map(|step| step.by), talk) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        self.watch.deadline()
     }
-}
-
-fn whole_seconds(span: Span) -> u64 {
-    span.as_ns() / 1_000_000_000
 }

@@ -1,4 +1,4 @@
-//! Spread, noise and fairness.
+//! Spread and fairness.
 
 use super::{order, sorted};
 use crate::domain::{finite, not_negative, positive};
@@ -39,23 +39,6 @@ pub fn jain(rates: &[f64]) -> Option<f64> {
     finite(sum * sum / (rates.len() as f64 * positive(squares)?))
 }
 
-/// The smallest difference on a path that means anything.
-///
-/// Units: bit/s and s; the clock error is a ratio of the rate. Domain: all ≥ 0, interval > 0.
-/// Source: the largest of twice the spread of equal runs, one segment per interval, and the clocks' error.
-#[must_use]
-pub fn noise_floor_bps(
-    sigma_bps: f64,
-    mss_bytes: f64,
-    interval_s: f64,
-    rate_bps: f64,
-    clock_ppm: f64,
-) -> Option<f64> {
-    let step = not_negative(mss_bytes)? * 8.0 / positive(interval_s)?;
-    let clock = not_negative(rate_bps)? * not_negative(clock_ppm)? * 1e-6;
-    finite((2.0 * not_negative(sigma_bps)?).max(step).max(clock))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,12 +58,5 @@ mod tests {
         assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), Some(0.25));
         assert_eq!(jain(&[0.0, 0.0]), None);
         assert_eq!(jain(&[-1.0, 2.0]), None);
-    }
-
-    #[test]
-    fn the_noise_floor_is_the_largest_of_three() {
-        assert_eq!(noise_floor_bps(10.0, 1.0, 1.0, 0.0, 0.0), Some(20.0));
-        assert_eq!(noise_floor_bps(0.0, 1000.0, 1.0, 0.0, 0.0), Some(8000.0));
-        assert_eq!(noise_floor_bps(0.0, 0.0, 0.0, 0.0, 0.0), None);
     }
 }

@@ -30,7 +30,11 @@ pub(super) enum News {
 
 pub(super) fn run(args: &SwitchArgs) -> Exit {
     match lay(args) {
-        Ok(lab) => carry(lab, args.tied),
+        Ok(lab) => {
+            let exit = carry(lab, args.tied);
+            forget(args, exit);
+            exit
+        }
         Err(why) => {
             tell(&News::Failed(why));
             Exit::Failed
@@ -47,6 +51,15 @@ fn lay(args: &SwitchArgs) -> Result<Lab, String> {
     let place = args.place.open().map_err(Trouble::into_text)?;
     let name = lab_name(&args.name).map_err(Trouble::into_text)?;
     Lab::lay(topology, &name, &place).map_err(|error| with_causes(&error))
+}
+
+/// Whoever tied the lab to himself may have been killed: nobody else would remove the file of complaints then.
+fn forget(args: &SwitchArgs, exit: Exit) {
+    if exit == Exit::Done
+        && let (Ok(place), Ok(name)) = (args.place.open(), lab_name(&args.name))
+    {
+        place.lab(name).forget();
+    }
 }
 
 /// An error and what is behind it, in one line.

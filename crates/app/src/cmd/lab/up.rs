@@ -118,12 +118,14 @@ fn start_as(
             return Err(Trouble::failed(why));
         }
         None => {
-            let _ = child.wait();
+            let ended = child.wait().map(|status| format!(" ({status})")).unwrap_or_default();
             let log = lab.log();
-            return Err(Trouble::failed(format!(
-                "the switch ended before the network stood; what it said is in {}",
-                log.display()
-            )));
+            let trouble = format!("the switch ended before the network stood{ended}");
+            if std::fs::metadata(&log).is_ok_and(|about| about.len() > 0) {
+                return Err(Trouble::failed(format!("{trouble}; what it said is in {}", log.display())));
+            }
+            lab.forget();
+            return Err(Trouble::failed(trouble));
         }
     }
     let status = lab.status(PATIENCE).map_err(Trouble::failed)?;

@@ -1,10 +1,9 @@
 //! The world of emulated networks: brought up for the plan, with an agent on every host that it needs, and taken down
 //! again however the plan ends.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -46,6 +45,8 @@ struct Up {
     lab: Lab,
     handle: LabHandle,
     status: Status,
+    /// The token of its agents, as text.
+    secret: String,
     token: Token,
     tie: Option<Tie>,
 }
@@ -80,9 +81,11 @@ impl LabWorld {
             self.down();
         }
         let up = self.bring_up(lab)?;
-        let hosts = up.hosts(&self.hosts)?;
-        self.up = Some(up);
-        Ok(Some(hosts))
+        let furnished = self.up.insert(up).furnish(&self.hosts);
+        if furnished.is_err() {
+            self.down();
+        }
+        furnished.map(Some)
     }
 
     fn bring_up(&self, lab: &Lab) -> Result<Up, Trouble> {
@@ -94,37 +97,31 @@ impl LabWorld {
         if old.is_up() {
             old.down().map_err(Trouble::failed)?;
         }
+        let secret = secret()?;
+        let token = Token::new(&secret).map_err(Trouble::failed)?;
         let started = match self.keep {
             true => start(&source, &set, &self.name, &self.place).map(|(lab, status)| (lab, status, None)),
             false => start_tied(&source, &set, &self.name, &self.place)
                 .map(|(lab, status, tie)| (lab, status, Some(tie))),
         };
-        let (handle, status, tie) = started.map_err(|trouble| Trouble::failed(trouble.into_text()))?;
-        if status.rootless {
-            if tie.is_none() {
-                let _ = handle.down();
+        let (handle, status, tie) = started.map_err(|trouble| {
+            // A switch that was killed while it made the network has left a part of it, and an empty file of complaints.
+            let _ = self.place.sweep();
+            let lab = self.place.lab(self.name.clone());
+            if std::fs::metadata(lab.log()).is_ok_and(|about| about.len() == 0) {
+                lab.forget();
             }
-            return Err(Trouble::failed(
-                "plans in the lab need root: a network without root lives where a coordinator cannot reach it",
-            ));
-        }
-        let (file, token) = Secret::make(&self.place, &self.name)?;
-        let mut agents = Vec::new();
-        for host in &self.hosts {
-            agents.push(Agent::start(&handle, host, &file.path)?);
-        }
-        for agent in &mut agents {
-            agent.listens()?;
-        }
-        Ok(Up { agents, lab: lab.clone(), handle, status, token, tie })
+            Trouble::failed(trouble.into_text())
+        })?;
+        Ok(Up { agents: Vec::new(), lab: lab.clone(), handle, status, secret, token, tie })
     }
 
+    /// Removes it. Its switch does that when it is let go; what one that was killed has left is removed here.
     fn down(&mut self) {
         let Some(mut up) = self.up.take() else { return };
         up.agents.clear();
-        if up.tie.is_none()
-            && let Err(error) = up.handle.down()
-        {
+        drop(up.tie.take());
+        if let Err(error) = up.handle.down() {
             say::warning(format!("the lab {} is still up: {error}", self.name));
         }
     }
@@ -140,6 +137,22 @@ impl LabWorld {
 }
 
 impl Up {
+    /// Starts the agents; the hosts as a coordinator reaches them.
+    fn furnish(&mut self, names: &[String]) -> Result<Vec<HostRef>, Trouble> {
+        if self.status.rootless {
+            return Err(Trouble::failed(
+                "plans in the lab need root: a network without root lives where a coordinator cannot reach it",
+            ));
+        }
+        for host in names {
+            self.agents.push(Agent::start(&self.handle, host, &self.secret)?);
+        }
+        for agent in &mut self.agents {
+            agent.listens()?;
+        }
+        self.hosts(names)
+    }
+
     /// Changes links while they run; false if only a new network will do.
     fn change_to(&mut self, lab: &Lab) -> bool {
         let both = || lab.set.keys().chain(self.lab.set.keys());
@@ -197,35 +210,12 @@ fn namespace(host: &HostStatus) -> Result<OwnedFd, Trouble> {
     opened.map_err(|error| Trouble::failed(format!("the network of host {}: {error}", host.name)))
 }
 
-/// A file with a token, for as long as agents start.
-struct Secret {
-    path: PathBuf,
-}
-
-impl Secret {
-    fn make(place: &Place, name: &LabName) -> Result<(Self, Token), Trouble> {
-        let mut bytes = [0; 24];
-        getrandom::fill(&mut bytes)
-            .map_err(|error| Trouble::failed(format!("this system has no random numbers: {error}")))?;
-        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let token = Token::new(&text).map_err(Trouble::failed)?;
-        let secret = Self { path: place.run_dir().join(format!("{name}.token")) };
-        let written = OpenOptions::new()
-            .create(true)
-            .truncate(true)
-            .write(true)
-            .mode(0o600)
-            .open(&secret.path)
-            .and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(|error| Trouble::failed(format!("{}: {error}", secret.path.display())))?;
-        Ok((secret, token))
-    }
-}
-
-impl Drop for Secret {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
+/// What only this coordinator and its agents know, as text.
+fn secret() -> Result<String, Trouble> {
+    let mut bytes = [0; 24];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Trouble::failed(format!("this system has no random numbers: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// `linerate serve` on a host of the lab, ended on drop.
@@ -235,9 +225,10 @@ struct Agent {
 }
 
 impl Agent {
-    fn start(lab: &LabHandle, host: &str, token: &PathBuf) -> Result<Self, Trouble> {
+    fn start(lab: &LabHandle, host: &str, secret: &str) -> Result<Self, Trouble> {
+        let failed = |error| Trouble::failed(format!("the agent on host {host} cannot be started: {error}"));
         let program = std::env::current_exe().map_err(Trouble::failed)?;
-        let child = Command::new(&program)
+        let mut child = Command::new(&program)
             .args(["lab", "exec", "--run-dir"])
             .arg(lab.run_dir())
             .args(["--lab", lab.name(), host, "--"])
@@ -249,19 +240,25 @@ impl Agent {
                 &PORT.to_string(),
                 "--archive",
                 ":memory:",
+                // No file has the token: a coordinator that is killed could not remove it.
                 "--agent-token-file",
+                "/dev/stdin",
+                "--run-dir",
             ])
-            .arg(token)
+            // Its journal goes with the lab: what it changes is a setting of a host that is gone then.
+            .arg(lab.folder())
             // Ctrl-C is for the coordinator, which still needs its agents then.
             .process_group(0)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| {
-                Trouble::failed(format!("the agent on host {host} cannot be started: {error}"))
-            })?;
-        Ok(Self { host: host.to_owned(), child })
+            .map_err(failed)?;
+        // The end of its input tells it that the token is whole.
+        let told = child.stdin.take().map(|mut input| input.write_all(secret.as_bytes()));
+        let agent = Self { host: host.to_owned(), child };
+        told.transpose().map_err(failed)?;
+        Ok(agent)
     }
 
     /// Waits until it listens. What it tells later nobody reads, which is nothing to it.

@@ -1,0 +1,79 @@
+//! Two hosts with agents that may change their settings.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use linerate_sock::host_setting::HostSetting;
+use linerate_sock::netns;
+
+use super::{Folder, Net, Server, Side};
+
+/// Two hosts with agents, whose journals are in a folder of the test's own.
+pub(crate) struct Rigged {
+    pub(crate) net: Net,
+    pub(crate) folder: Folder,
+    pub(crate) agents: BTreeMap<&'static str, Server>,
+}
+
+impl Rigged {
+    /// What its agents ask of coordinators.
+    pub(crate) const SECRET: &str = "a secret that these tests share";
+
+    /// Makes both hosts and starts their agents.
+    pub(crate) fn new() -> Self {
+        let (net, folder) = (Net::pair(), Folder::new());
+        std::fs::write(folder.file("token"), Self::SECRET).unwrap();
+        let mut rigged = Self { net, folder, agents: BTreeMap::new() };
+        rigged.start("a");
+        rigged.start("b");
+        rigged
+    }
+
+    fn side(host: &str) -> Side {
+        if host == "a" { Side::A } else { Side::B }
+    }
+
+    /// A command of the program at a host, with the test's folder.
+    pub(crate) fn command(&self, host: &str, args: &[&str]) -> Command {
+        let mut command = self.net.exec(Self::side(host), env!("CARGO_BIN_EXE_linerate"), args);
+        command.env("LINERATE_RUN", self.folder.path());
+        command
+    }
+
+    /// Starts the agent of a host, as its service does.
+    pub(crate) fn start(&mut self, host: &'static str) {
+        self.start_with(host, &[]);
+    }
+
+    pub(crate) fn start_with(&mut self, host: &'static str, args: &[&str]) {
+        let mut command = self.serve(host);
+        command.args(args);
+        self.agents.insert(host, Server::from(command));
+    }
+
+    /// What starts the agent of a host.
+    pub(crate) fn serve(&self, host: &str) -> Command {
+        let token = self.folder.file("token");
+        self.command(host, &["serve", "-p", "5201", "--json", "--agent-token-file", &token])
+    }
+
+    /// Runs `work` at a host.
+    pub(crate) fn inside<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> T {
+        let file = std::fs::File::open(format!("/run/netns/{}", self.net.name(Self::side(host)))).unwrap();
+        netns::with_netns_fd(&file, work).unwrap()
+    }
+
+    /// Everything that can be set at both hosts.
+    pub(crate) fn state(&self) -> Vec<String> {
+        let at = |host| {
+            self.inside(host, || HostSetting::ALL.map(|setting| setting.read("veth0").unwrap()).to_vec())
+        };
+        [at("a"), at("b")].concat()
+    }
+
+    /// No journal and no lock is left.
+    pub(crate) fn is_clean(&self) -> bool {
+        let settings = self.folder.path().join("settings");
+        std::fs::read_dir(settings).map_or(true, |files| files.count() == 0)
+    }
+}

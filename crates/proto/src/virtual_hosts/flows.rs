@@ -1,0 +1,104 @@
+//! Flows of virtual hosts from their start to their end.
+
+use linerate_model::Side;
+use linerate_units::Span;
+
+use super::engine::Flow;
+use super::{Happening, VirtualHosts};
+use crate::stand_in::{FlowId, FlowTask, Input, Stop};
+
+impl VirtualHosts {
+    pub(super) fn start(&mut self, host: usize, task: FlowTask) {
+        for link in &task.links {
+            self.hosts[host].links.get_mut(link).expect("a link that is open").flows.push(task.flow);
+        }
+        let flow = task.flow;
+        let sends = task.side == Side::Sender;
+        self.hosts[host].tasks.push(task.clone());
+        let running = Flow::new(task, self.now);
+        assert!(self.hosts[host].flows.insert(flow, running).is_none(), "flow {flow} is in use");
+        self.later(Span::ZERO, host, Happening::Started(flow));
+        if sends {
+            self.later(Span::ZERO, host, Happening::Step(flow));
+        } else {
+            self.end_if_closed(host, flow);
+        }
+    }
+
+    pub(super) fn stop(&mut self, host: usize, flow: FlowId, how: Stop) {
+        let Some(running) = self.hosts[host].flows.get(&flow).filter(|running| !running.over) else { return };
+        let (sends, links) = (running.task.side == Side::Sender, running.task.links.clone());
+        if how != Stop::AtOnce && sends {
+            for link in &links {
+                self.fin(host, *link);
+            }
+        }
+        if how != Stop::Regularly || sends {
+            self.end(host, flow);
+        }
+    }
+
+    /// The links of a flow belong to the tool again.
+    pub(super) fn end(&mut self, host: usize, flow: FlowId) {
+        let now = self.now;
+        let Some(running) = self.hosts[host].flows.get_mut(&flow).filter(|running| !running.over) else {
+            return;
+        };
+        running.over = true;
+        running.counts.at = now;
+        running.counts.streams.iter_mut().for_each(|stream| stream.ended = true);
+        let (counts, links) = (running.counts.clone(), running.task.links.clone());
+        let mut held = Vec::new();
+        let mut closed = Vec::new();
+        for link in links {
+            if let Some(wire) = self.hosts[host].links.get_mut(&link) {
+                wire.flows.retain(|own| *own != flow);
+                if wire.flows.is_empty() {
+                    held.extend(wire.held.drain(..).map(|(from, bytes)| (link, wire.udp, from, bytes)));
+                    closed.extend(wire.peer_closed.then_some(link));
+                }
+            }
+        }
+        self.feed(host, Input::Ended { counts: &counts });
+        for (link, udp, from, bytes) in held {
+            if udp {
+                self.feed(host, Input::Datagram { link, from, bytes: &bytes });
+            } else {
+                self.feed(host, Input::Bytes { link, bytes: &bytes });
+            }
+        }
+        for link in closed {
+            self.feed(host, Input::Closed { link, reason: None });
+        }
+    }
+
+    pub(super) fn end_if_closed(&mut self, host: usize, flow: FlowId) {
+        let wires = &self.hosts[host].links;
+        let task = &self.hosts[host].flows[&flow].task;
+        if task.side == Side::Receiver && task.links.iter().all(|link| wires[link].peer_closed) {
+            self.end(host, flow);
+        }
+    }
+
+    /// A sender writes one block on each stream.
+    pub(super) fn send_blocks(&mut self, host: usize, flow: FlowId) {
+        let now = self.now;
+        let Some(running) = self.hosts[host].flows.get_mut(&flow).filter(|running| !running.over) else {
+            return;
+        };
+        if running.is_full(now) {
+            if !std::mem::replace(&mut running.full, true) {
+                self.feed(host, Input::Written { flow });
+            }
+            return;
+        }
+        let links = running.task.links.clone();
+        for (at, link) in links.into_iter().enumerate() {
+            let Some(running) = self.hosts[host].flows.get_mut(&flow) else { return };
+            let block = running.block(at, now);
+            self.transmit(host, link, block);
+        }
+        let gap = self.hosts[host].flows.get(&flow).map_or(Span::ZERO, Flow::gap);
+        self.later(gap, host, Happening::Step(flow));
+    }
+}

@@ -1,0 +1,144 @@
+//! Whether the other end of a connection lives, whether a step of the dialogue ends in time, and when to say that this
+//! end lives: what every dialogue of ours has.
+
+use linerate_units::{Span, Timestamp};
+
+use crate::PeerError;
+
+/// How often an end that has nothing to say says that it lives.
+const HEARTBEAT: Span = Span::from_ms(500);
+
+/// How long an end may be silent: above the queueing delay of a badly bloated path, which a measurement fills, below a
+/// person's patience.
+const SILENCE: Span = Span::from_secs(6);
+
+/// The times of one connection.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    heard: Timestamp,
+    said: Timestamp,
+    step: Option<Step>,
+    /// Whether both ends send heartbeats.
+    talking: bool,
+    /// What is going on, for errors.
+    during: &'static str,
+}
+
+/// Something that has to happen by a time.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    by: Timestamp,
+    allowed: Span,
+}
+
+impl Watch {
+    /// Begins with nothing that has to happen.
+    pub(crate) const fn new(now: Timestamp, during: &'static str) -> Self {
+        Self { heard: now, said: now, step: None, talking: false, during }
+    }
+
+    /// The other end is known: heartbeats from now on.
+    pub(crate) const fn talk(&mut self, now: Timestamp) {
+        self.talking = true;
+        self.heard = now;
+    }
+
+    /// The other end lives.
+    pub(crate) const fn hear(&mut self, now: Timestamp) {
+        self.heard = now;
+    }
+
+    /// This end has said something.
+    pub(crate) const fn say(&mut self, now: Timestamp) {
+        self.said = now;
+    }
+
+    /// Begins a step that has to end in time.
+    pub(crate) fn step(&mut self, now: Timestamp, during: &'static str, allowed: Span) {
+        self.during = during;
+        self.step = Some(Step { by: now + allowed, allowed });
+    }
+
+    /// Begins a step that only the heartbeats guard.
+    pub(crate) const fn rest(&mut self, during: &'static str) {
+        self.during = during;
+        self.step = None;
+    }
+
+    /// Whether a heartbeat is due.
+    ///
+    /// # Errors
+    /// The other end is silent, or a step did not end in time.
+    pub(crate) fn look(&self, now: Timestamp) -> Result<bool, PeerError> {
+        if let Some(step) = self.step.filter(|step| now >= step.by) {
+            return Err(silent(self.during, step.allowed));
+        }
+        if self.talking && now.since(self.heard) >= SILENCE {
+            return Err(silent(self.during, SILENCE));
+        }
+        Ok(self.talking && now.since(self.said) >= HEARTBEAT)
+    }
+
+    /// When to look next; absent when nothing can become due.
+    pub(crate) fn deadline(&self) -> Option<Timestamp> {
+        let talk = self.talking.then(|| (self.said + HEARTBEAT).min(self.heard + SILENCE));
+        earliest(self.step.map(|step| step.by), talk)
+    }
+
+    /// What to say when the other end closed the connection.
+    pub(crate) const fn closed(&self) -> PeerError {
+        PeerError::Closed { during: self.during }
+    }
+}
+
+/// The earlier one of two deadlines.
+pub(crate) fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// The other end kept silent for so long.
+pub(crate) const fn silent(during: &'static str, allowed: Span) -> PeerError {
+    PeerError::Silent { during, waited_s: allowed.as_ns() / 1_000_000_000 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEGUN: Timestamp = Timestamp::START;
+
+    #[test]
+    fn a_heartbeat_is_due_half_a_second_after_the_last_word_and_silence_ends_it_after_six() {
+        let mut watch = Watch::new(BEGUN, "greeting");
+        assert_eq!(
+            (watch.look(BEGUN + SILENCE).unwrap(), watch.deadline()),
+            (false, None),
+            "nobody is known yet"
+        );
+        watch.talk(BEGUN);
+        assert_eq!(watch.deadline(), Some(BEGUN + HEARTBEAT));
+        assert!(!watch.look(BEGUN + Span::from_ms(499)).unwrap());
+        assert!(watch.look(BEGUN + HEARTBEAT).unwrap());
+        watch.say(BEGUN + Span::from_ms(5_900));
+        assert_eq!(watch.deadline(), Some(BEGUN + SILENCE));
+        let error = watch.look(BEGUN + SILENCE).unwrap_err();
+        assert!(matches!(error, PeerError::Silent { during: "greeting", waited_s: 6 }), "{error:?}");
+        watch.hear(BEGUN + SILENCE);
+        assert!(watch.look(BEGUN + SILENCE).is_ok());
+    }
+
+    #[test]
+    fn a_step_that_does_not_end_in_time_is_named_and_one_that_has_ended_is_not() {
+        let mut watch = Watch::new(BEGUN, "greeting");
+        watch.step(BEGUN, "opening", Span::from_secs(2));
+        assert_eq!(watch.deadline(), Some(BEGUN + Span::from_secs(2)));
+        let error = watch.look(BEGUN + Span::from_secs(2)).unwrap_err();
+        assert!(matches!(error, PeerError::Silent { during: "opening", waited_s: 2 }), "{error:?}");
+        watch.rest("measuring");
+        assert!(!watch.look(BEGUN + Span::from_secs(2)).unwrap());
+        assert!(matches!(watch.closed(), PeerError::Closed { during: "measuring" }));
+    }
+}
