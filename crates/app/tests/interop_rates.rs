@@ -5,7 +5,6 @@
 //! of two originals among them show: programs run before everybody else's, and a rate is offered in blocks of which one is less
 //! than 0.05 % of the test, or a narrow line and a small window keep as little under way. (nuttcp 6.1.2 waits for its rate in a
 //! loop without sleeping, for which the kernel pauses a program of such priority.)
-#![expect(clippy::unwrap_used, reason = "a report without a rate fails its test")]
 
 mod support;
 
