@@ -5,7 +5,6 @@
 //! of two originals among them show: programs run before everybody else's, and a rate is offered in blocks of which one is less
 //! than 0.05 % of the test, or a narrow line and a small window keep as little under way. (nuttcp 6.1.2 waits for its rate in a
 //! loop without sleeping, for which the kernel pauses a program of such priority.)
-#![expect(clippy::unwrap_used, reason = "a report without a rate fails its test")]
 
 mod support;
 
@@ -65,7 +64,8 @@ fn rates_of_iperf_2_agree() {
     let island = Island::prompt();
     for (client, server) in [(Real, Real), (Ours, Real), (Real, Ours), (Ours, Ours)] {
         for way in [None, Some("-R")] {
-            let args: Vec<&str> = ["-t", "2", "-b", "50m", "-l", "8000"].into_iter().chain(way).collect();
+            // Our server sees its end some milliseconds before its client does, see LIMITS.
+            let args: Vec<&str> = ["-t", "4", "-b", "50m", "-l", "8000"].into_iter().chain(way).collect();
             let pair = pair_on(&island, client, &args, (server, &[]), 1);
             let (near, far) = pair.whole(if way.is_none() { "1" } else { "*1" }, "1");
             let (sender, receiver) = if way.is_none() { (near, far) } else { (far, near) };

@@ -65,7 +65,13 @@ fn blocks_that_may_leave_together_stay_whole_and_take_fewer_calls() {
     let block = [&b"block"[..], &b"567890123456789"[..]].concat();
     for limit in [Some(Bytes::new(20 * 200_001)), None] {
         let (near, mut far) = tcp_pairs(1);
-        let reading = std::thread::spawn(move || far.pop().map(read_all).unwrap_or_default());
+        let reading = std::thread::spawn(move || {
+            if limit.is_none() {
+                // Time for the buffers to fill in the middle of a block.
+                clock::sleep_until(in_ms(100));
+            }
+            far.pop().map(read_all).unwrap_or_default()
+        });
         let sender = FlowTask { bytes: limit, together: true, payload: payload.clone(), ..task(SENDER, 20) };
         let sender = lend_tcp(&sender, &near);
         match limit {
