@@ -64,6 +64,7 @@ const TEST: &[(&str, Takes, &[&str])] = &[
     ("--server-affinity", Number, &["0,1"]),
     ("--link", Positive, &["fast"]),
     ("--report", Report, &["result.pdf", "/no/such/folder/result.json", "result"]),
+    ("--investigate", Word, &["read", "all"]),
     ("--archive", Name, &[""]),
 ];
 

@@ -47,29 +47,6 @@ pub fn windowed_goodput_bps(window_bytes: f64, rtt_s: f64, ceiling_bps: f64) -> 
     Some(window_rate_bps(window_bytes, rtt_s)?.min(positive(ceiling_bps)?))
 }
 
-/// Goodput of windows whose last segment waits at the receiver: limited by what is left of the windows, or by the ceiling.
-///
-/// A receiver acknowledges every second full segment at once, and a lone one only when the next has come or a timer ends
-/// (RFC 1122 §4.2.3.2, RFC 5681 §4.2). With a window that limits, the next one comes a round trip later, so that of every
-/// connection one segment is in flight without being delivered anew.
-///
-/// Units: bit/s. Domain: window of all connections together, above two segments for each; RTT, MSS, ceiling > 0. Source:
-/// RFC 6349 §3.3.1 with the acknowledgement clock; 1.2 segments were missing on Linux 6.18 at 24, 50 and 100 KiB over 21 ms.
-#[must_use]
-pub fn ack_clocked_goodput_bps(
-    window_bytes: f64,
-    mss_bytes: f64,
-    connections: f64,
-    rtt_s: f64,
-    ceiling_bps: f64,
-) -> Option<f64> {
-    let waiting = positive(mss_bytes)? * positive(connections)?;
-    if window_bytes < 2.0 * waiting {
-        return None;
-    }
-    windowed_goodput_bps(window_bytes - waiting, rtt_s, ceiling_bps)
-}
-
 /// The round trip at which a window just fills a rate; beyond it the window limits.
 ///
 /// Units: s. Domain: window ≥ 0, rate > 0. Source: RFC 6349 §3.3.1.
@@ -219,16 +196,5 @@ mod tests {
         assert_eq!(linux_window_bytes(131_072, -2), 32_768);
         assert_eq!(linux_window_bytes(131_072, 0), 131_072);
         assert_eq!(linux_window_bytes(u64::MAX, i32::MIN), 0);
-    }
-
-    /// 16 segments of 1448 bytes over 20 ms, of which 15 are acknowledged: 8.688 Mb/s; two connections that share them, 14.
-    #[test]
-    fn a_lone_segment_waits_for_its_pair() {
-        let rate =
-            |connections, ceiling| ack_clocked_goodput_bps(16.0 * 1448.0, 1448.0, connections, 0.02, ceiling);
-        assert_eq!(rate(1.0, 1e9), Some(8.688e6));
-        assert_eq!(rate(2.0, 1e9).map(f64::round), Some(8_108_800.0));
-        assert_eq!(rate(1.0, 5e6), Some(5e6));
-        assert_eq!(rate(9.0, 1e9), None, "less than two segments each");
     }
 }

@@ -44,6 +44,8 @@ pub struct Reading {
     pub probe_rtt_s: Option<f64>,
     /// Segments sent again in it.
     pub retransmits: u64,
+    /// Whether it belongs to the omitted start.
+    pub omitted: bool,
 }
 
 /// A line.
@@ -181,6 +183,7 @@ impl Witness {
 struct Loss {
     queue: f64,
     load: f64,
+    omitted: bool,
 }
 
 /// What a series says of the buffer; absent when no queue can be read from it.
@@ -193,8 +196,7 @@ pub fn study(series: &[Reading], path: &Path) -> Option<Finding> {
     let witness = Witness::of(&rows);
     let largest = witness.largest(&rows)?;
     let losses: Vec<Loss> = losses(&rows, path, witness).collect();
-    let full: Vec<&Loss> =
-        losses.iter().filter(|loss| loss.load >= FULL && loss.queue > STANDING * largest).collect();
+    let full = full(&rows, &losses, witness, largest);
     if !full.is_empty() {
         let queues: Vec<f64> = full.iter().map(|loss| loss.queue).collect();
         return Some(Finding::Estimate {
@@ -217,6 +219,18 @@ pub fn study(series: &[Reading], path: &Path) -> Option<Finding> {
     }
 }
 
+/// The drops of a full queue: those behind the omitted start if there are any. In slow start a window doubles within a round
+/// trip, and the line of the sending host itself holds a queue, which a round trip does not tell from the other.
+fn full<'l>(rows: &[Row], losses: &'l [Loss], witness: Witness, largest: f64) -> Vec<&'l Loss> {
+    let among = |wanted: &dyn Fn(&Loss) -> bool, largest: f64| {
+        let stands = |loss: &&Loss| loss.load >= FULL && loss.queue > STANDING * largest && wanted(loss);
+        losses.iter().filter(stands).collect::<Vec<_>>()
+    };
+    let behind = witness.largest(rows.iter().filter(|row| !row.reading.omitted));
+    let steady = among(&|loss| !loss.omitted, behind.unwrap_or(largest));
+    if steady.is_empty() { among(&|_| true, largest) } else { steady }
+}
+
 /// A loss is repaired within so many round trips; what is sent again later was lost anew.
 const REPAIR_ROUND_TRIPS: f64 = 4.0;
 
@@ -236,7 +250,8 @@ fn losses<'r>(rows: &'r [Row], path: &Path, witness: Witness) -> impl Iterator<I
         let to = if rows.get(at + 1).is_some_and(is_short) { at + 1 } else { at };
         let load = rows[from..=to].iter().map(|row| row.load).max_by(f64::total_cmp)?;
         // Where the window jumped and nobody told a round trip, no queue was seen.
-        Some(Loss { queue: witness.largest(&rows[from..=at]).unwrap_or(0.0), load })
+        let queue = witness.largest(&rows[from..=at]).unwrap_or(0.0);
+        Some(Loss { queue, load, omitted: rows[at].reading.omitted })
     };
     (0..rows.len()).filter_map(of)
 }

@@ -46,15 +46,14 @@ pub(super) fn base_rtt_ns(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
     idle.or_else(seen).filter(|rtt| *rtt > 0.0)
 }
 
-/// The rate that the window in effect allows over the round trip without a queue, at most the ceiling, bit/s. Of each
-/// connection one segment waits for its pair.
+/// The rate that the window in effect allows over the round trip without a queue, at most the ceiling, bit/s.
 ///
 /// # Source
-/// RFC 6349 §3.3.1, RFC 1122 §4.2.3.2
+/// RFC 6349 §3.3.1
 pub(super) fn rate_bps(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
-    let (in_flight, segment) = (in_flight_bytes(flow)?, super::quantities::segment_bytes(flow)?);
+    let in_flight = in_flight_bytes(flow)?;
     let (rtt_s, ceiling) = (base_rtt_ns(run, flow)? / 1e9, flow.ceiling.as_ref()?.bitrate_bps);
-    bdp::ack_clocked_goodput_bps(in_flight, segment, f64::from(flow.plan.streams), rtt_s, ceiling)
+    bdp::windowed_goodput_bps(in_flight, rtt_s, ceiling)
 }
 
 /// The window that fills the path, of all streams together.

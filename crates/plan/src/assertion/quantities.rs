@@ -203,7 +203,7 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity(
         "window_rate",
         Dimension::Rate,
-        "What `in_flight` allows over `rtt_baseline`, at most the ceiling (RFC 6349 section 3.3.1); of each stream one segment waits for its pair to be acknowledged.",
+        "What `in_flight` allows over `rtt_baseline`, at most the ceiling (RFC 6349 section 3.3.1).",
         |run, flow| number(flight::rate_bps(run, flow)?),
     ),
     quantity(

@@ -129,8 +129,8 @@ fn tests(points: &Points<'_>) -> Option<MethodTable> {
     });
     Some(MethodTable {
         title: "TCP throughput tests (RFC 6349 sections 3.3 and 4)".to_owned(),
-        about: "Expected is what was in flight of all connections over the baseline round-trip time, less a segment of each \
-                that waits for its pair, and at most what the line carries. The transfer time ratio is the actual time of a transfer over that of the line's TCP payload \
+        about: "Expected is what was in flight of all connections over the baseline round-trip time, at most what the line \
+                carries. The transfer time ratio is the actual time of a transfer over that of the line's TCP payload \
                 (section 4.1), TCP efficiency the share of bytes that were not sent again (4.2), buffer delay the rise of the \
                 mean round-trip time over the baseline (4.3)."
             .to_owned(),

@@ -42,9 +42,8 @@ pub(super) fn tables(plan: &Plan, record: &PlanRecord) -> Vec<MethodTable> {
         MethodRow { point: Some(way.point.id.clone()), cells }
     });
     let about = "Computed is the window in effect over the round-trip time before the load, at most the ceiling (RFC 6349 \
-                 section 3.3.1), less one segment of each stream, which waits for its pair before it is acknowledged (RFC \
-                 1122 section 4.2.3.2). The window in effect is what was in flight on average: of a buffer that was granted \
-                 a part is overhead, and a writer that filled it sleeps until a third is free.";
+                 section 3.3.1). The window in effect is what was in flight on average: of a buffer that was granted a part is \
+                 overhead, and a writer that filled it sleeps until a third is free.";
     vec![MethodTable {
         title: "Throughput against the window".to_owned(),
         about: about.to_owned(),

@@ -45,7 +45,7 @@ fn bundled_plans_have_the_points_that_they_describe() {
     assert_eq!(count("switch-matrix"), Some((3 * 3 * 2, 3)));
     assert_eq!(count("switch-buffer"), Some((5 * 2 - 4, 6)));
     assert_eq!(count("buffer-burst"), Some((2, 20)));
-    assert_eq!(count("buffer-step"), Some((3, 6)));
+    assert_eq!(count("buffer-step"), Some((4, 6)));
     assert_eq!(count("nic-roundup"), Some((4 * 2, 7)));
     assert_eq!(count("rfc6349"), Some((4 * 2 * 2, 3)));
     assert_eq!(count("rfc2544"), Some((6, 1)));

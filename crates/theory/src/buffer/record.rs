@@ -29,6 +29,7 @@ pub fn series(flow: &FlowRecord) -> Vec<Reading> {
             rtt_s: sample.readings.get(tcp::SRTT).map(Span::as_secs_f64),
             probe_rtt_s: probed(flow, probes, sample),
             retransmits: sample.readings.get(tcp::RETRANSMITS).unwrap_or(0),
+            omitted: sample.outside,
         })
     };
     samples[..end].iter().filter_map(reading).collect()

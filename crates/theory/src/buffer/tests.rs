@@ -218,6 +218,23 @@ fn the_first_overflow_counts_by_what_arrives_and_by_probes_that_left_before() {
     assert!(matches!(study(&idle, &path), Some(Finding::NotAFullQueue { losses: 1, .. })));
 }
 
+/// In slow start the sending host's own line holds a queue as well: 25 MB of 41 are its.
+#[test]
+fn drops_of_the_omitted_start_count_only_where_there_are_no_others() {
+    let mut series = sawtooth(41e6, 2);
+    series.iter_mut().for_each(|reading| reading.omitted = true);
+    series.extend(sawtooth(16e6, 3));
+    let Some(Finding::Estimate { bytes, drops: 3, .. }) = study(&series, &path()) else {
+        panic!("{:?}", study(&series, &path()))
+    };
+    assert!((bytes / 16e6 - 1.0).abs() < 0.01, "{bytes}");
+    series.iter_mut().filter(|reading| !reading.omitted).for_each(|reading| reading.retransmits = 0);
+    let Some(Finding::Estimate { bytes, drops: 2, .. }) = study(&series, &path()) else {
+        panic!("{:?}", study(&series, &path()))
+    };
+    assert!((bytes / 41e6 - 1.0).abs() < 0.01, "{bytes}");
+}
+
 #[test]
 fn nothing_is_said_without_windows_and_round_trips() {
     let blind = Reading { goodput_bps: 1e9, ..Reading::default() };
