@@ -36,7 +36,6 @@ pub fn run(
         started_at: now(),
         calibration: None,
         witness: None,
-        dialogue_segment: None,
         stop,
     };
     measure(&request, &mut log)?;

@@ -178,7 +178,6 @@ impl Loopback {
             world: World::Hosts,
             started_at: String::new(),
             calibration: None,
-            dialogue_segment: None,
             witness: None,
             stop,
         };

@@ -32,6 +32,10 @@ use crate::witness::{self, Witness};
 
 pub(crate) use gate::Gate;
 
+/// Largest segment of the dialogue: one that every path takes (RFC 9293 section 3.7.1), so that both ends can say what became
+/// of a flow whose full segments vanish.
+const SMALL_SEGMENT: u32 = 536;
+
 /// How long the first connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
 
@@ -55,8 +59,6 @@ pub struct Request<'a> {
     pub calibration: Option<Box<Calibration>>,
     /// Who sees the packets between the hosts, in an emulated network.
     pub witness: Option<&'a dyn Witness>,
-    /// Largest segment of the dialogue; absent leaves it to the kernel. A small one gets through where full ones vanish.
-    pub dialogue_segment: Option<u32>,
     /// Set by a signal: end early and keep what was measured.
     pub stop: &'a AtomicBool,
 }
@@ -159,7 +161,7 @@ impl<'g> Client<'g> {
             device: spec.socket.bind_device.clone(),
             ..SocketOptions::default()
         }
-        .with_segment(request.dialogue_segment);
+        .with_segment(Some(SMALL_SEGMENT));
         let connected = connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT })?;
         let local = connected.stream.local_addr().ok().map(|address| address.ip());
         let here = HostInfo { calibration: request.calibration.clone(), ..host_info(local) };

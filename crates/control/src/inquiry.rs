@@ -14,9 +14,6 @@ use crate::error::ControlError;
 use crate::judge;
 use crate::log::Log;
 
-/// A segment that every path takes (RFC 9293 section 3.7.1).
-const SMALL_SEGMENT: u32 = 536;
-
 /// A run that answers a question: a log of its own, and its start by the wall clock, RFC 3339.
 pub struct FollowUp<'a> {
     /// Where it is written.
@@ -123,7 +120,6 @@ impl Asked<'_> {
             started_at,
             calibration: self.request.calibration.clone(),
             witness: self.request.witness,
-            dialogue_segment: (self.question.topic == Topic::Sizes).then_some(SMALL_SEGMENT),
             stop: self.request.stop,
         };
         let text = format!("asked by run {}: {}", self.run, self.question.because);

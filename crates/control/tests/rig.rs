@@ -119,7 +119,6 @@ fn stranger(to: &Agent) -> RunRecord {
         started_at: String::new(),
         calibration: None,
         witness: None,
-        dialogue_segment: None,
         stop: &AtomicBool::new(false),
     };
     measure(&request, &mut log).unwrap();

@@ -80,7 +80,6 @@ pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, &[Event], Optio
         world: if lab.is_some() { World::Lab } else { World::Hosts },
         started_at: now(),
         calibration: calibration::stored(),
-        dialogue_segment: None,
         witness: lab.as_ref().map(|lab| lab as &dyn Witness),
         stop: signals.stop(),
     };

@@ -156,7 +156,6 @@ impl Serving {
             started_at: String::new(),
             calibration: None,
             witness: None,
-            dialogue_segment: None,
             stop: &AtomicBool::new(false),
         };
         measure(&request, &mut log).unwrap();

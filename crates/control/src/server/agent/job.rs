@@ -71,7 +71,6 @@ pub(super) fn carry_out(job: Job, gate: &Gate, stop: &AtomicBool, letters: &Lett
         started_at: String::new(),
         calibration: config.calibration.clone(),
         witness: witness.map(|witness| witness as &dyn Witness),
-        dialogue_segment: None,
         stop,
     };
     // Whatever becomes of one job, its coordinator hears that it is over.
