@@ -191,7 +191,7 @@ fn plans_that_come_along_run_in_the_lab() {
         ),
         ("rfc2544-bursts", &["axis.length=1472", "axis.blocks.to=200", "axis.blocks.resolution=40%"]),
         ("switch-buffer", &["axis.buffer=64MB", "test.duration=2s", "test.omit=0.5s"]),
-        ("buffer-burst", &["axis.buffer=256KiB", "axis.bytes.resolution=30%"]),
+        ("buffer-burst", &["axis.buffer=256KiB", "axis.bytes.resolution=10%"]),
         ("buffer-step", &["axis.buffer=512KiB", "test.duration=1s"]),
     ] {
         let mut command = bench.command(&["run", plan, "--world", "lab", "--json"]);
