@@ -1,0 +1,121 @@
+//! Agents of a test, what they are asked to carry out, and a client that is nobody's.
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use linerate_control::{
+    FlowEnd, FlowJob, Group, HostRef, Log, News, Request, Rig, Server, ServerConfig, Switch, Target, Trouble,
+    measure, run_group,
+};
+use linerate_model::{RunRecord, TestSpec, World};
+use linerate_proto::agent::Token;
+use linerate_units::{Bitrate, Span};
+
+/// After so long nothing comes any more.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn token() -> Token {
+    Token::new("a secret of these tests").unwrap()
+}
+
+/// An agent of a test's own.
+pub(crate) struct Agent {
+    pub(crate) address: SocketAddr,
+    pub(crate) switch: Arc<Switch>,
+    news: Mutex<Receiver<News>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Agent {
+    pub(crate) fn start() -> Self {
+        Self::with(ServerConfig { agent_token: Some(token()), ..ServerConfig::default() })
+    }
+
+    pub(crate) fn with(config: ServerConfig) -> Self {
+        Self::at("127.0.0.1:0".parse().unwrap(), config)
+    }
+
+    pub(crate) fn at(address: SocketAddr, config: ServerConfig) -> Self {
+        let server = Server::bind(ServerConfig { addresses: vec![address], ..config }).unwrap();
+        let (address, switch) = (server.addresses()[0], Arc::new(Switch::new().unwrap()));
+        let (tell, news) = channel();
+        let for_server = Arc::clone(&switch);
+        let thread = std::thread::spawn(move || {
+            server.run(for_server, move |news| drop(tell.send(news))).unwrap();
+        });
+        Self { address, switch, news: Mutex::new(news), thread: Some(thread) }
+    }
+
+    pub(crate) fn named(&self, name: &str) -> HostRef {
+        let (address, port) = (self.address.ip().to_string(), Some(self.address.port()));
+        HostRef { name: name.to_owned(), address, port, test_address: None, token: token(), netns: None }
+    }
+
+    /// The first news that `wanted` knows.
+    pub(crate) fn hear<T>(&self, wanted: impl Fn(News) -> Option<T>) -> T {
+        let news = self.news.lock().unwrap();
+        std::iter::from_fn(|| news.recv_timeout(PATIENCE).ok()).find_map(wanted).unwrap()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.switch.turn_off();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+pub(crate) fn rig<const N: usize>(agents: [&Agent; N]) -> Rig {
+    let names = ["a", "b", "c", "d"];
+    let hosts = agents.iter().zip(names).map(|(agent, name)| agent.named(name)).collect();
+    Rig { name: "the tests".to_owned(), hosts }
+}
+
+/// An upload of a little for so long.
+pub(crate) fn spec(ms: u64) -> TestSpec {
+    let mut spec = TestSpec::default();
+    spec.traffic.duration = Some(Span::from_ms(ms));
+    spec.traffic.upload = true;
+    spec.traffic.no_latency = true;
+    spec.traffic.rate = Bitrate::from_bps(10e6);
+    spec
+}
+
+pub(crate) fn flow(from: usize, to: usize, ms: u64) -> FlowJob {
+    let to = Target::Host(to);
+    FlowJob { from, to, spec: spec(ms), start_after: Span::ZERO, after: None, background: false, plan: None }
+}
+
+pub(crate) fn group(flows: Vec<FlowJob>) -> Group {
+    Group { name: Some("together".to_owned()), started_at: String::new(), flows }
+}
+
+/// Carries a group out; how each run ended, and its record.
+pub(crate) fn carry_out(rig: Rig, group: &Group) -> Result<Vec<(FlowEnd, RunRecord)>, Vec<Trouble>> {
+    let mut logs: Vec<Log<'_>> = group.flows.iter().map(|_| Log::new("run".to_owned(), Vec::new())).collect();
+    let ends = run_group(rig, group, &mut logs, &AtomicBool::new(false), &mut |_| ())?;
+    Ok(ends.into_iter().zip(logs.into_iter().map(Log::into_record)).collect())
+}
+
+/// A client that is nobody's; its record.
+pub(crate) fn stranger(to: &Agent) -> RunRecord {
+    let mut log = Log::new("stranger".to_owned(), Vec::new());
+    let request = Request {
+        host: "127.0.0.1".to_owned(),
+        port: Some(to.address.port()),
+        spec: spec(100),
+        world: World::Hosts,
+        started_at: String::new(),
+        calibration: None,
+        witness: None,
+        stop: &AtomicBool::new(false),
+    };
+    measure(&request, &mut log).unwrap();
+    log.into_record()
+}

@@ -1,0 +1,7 @@
+//! A rig on one host: agents, coordinators and strangers over loopback.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
+
+mod groups;
+mod hosts;
+mod places;
+mod troubles;
