@@ -151,7 +151,7 @@ fn ask_when_complete(control: Option<Link>, open: &BTreeMap<u16, Link>, desires:
 
 fn client(port: u16) -> Box<dyn linerate_proto::stand_in::StandIn> {
     let (mut counted, mut heard) = (BTreeMap::new(), Vec::new());
-    let mut open = 0;
+    let (mut open, mut greeted, mut go) = (0, false, false);
     let link = |flow: u16| Link(u32::from(flow) + 1);
     let connect = move |link: Link, transport| Output::Connect {
         link,
@@ -173,10 +173,14 @@ fn client(port: u16) -> Box<dyn linerate_proto::stand_in::StandIn> {
             desires.want(connect(link(open), transport));
             open += 1;
         }
-        Input::Datagram { .. } => desires.want(Output::Plan(planned(true, CONTROL))),
-        Input::Bytes { bytes: b"go", .. } => {
-            for flow in 0..3 {
-                desires.want(Output::Start(Box::new(task(flow, link(flow), true))));
+        // The greeting and the word to go come on different connections, so in any order.
+        Input::Datagram { .. } | Input::Bytes { bytes: b"go", .. } => {
+            *if matches!(input, Input::Datagram { .. }) { &mut greeted } else { &mut go } = true;
+            if greeted && go {
+                desires.want(Output::Plan(planned(true, CONTROL)));
+                for flow in 0..3 {
+                    desires.want(Output::Start(Box::new(task(flow, link(flow), true))));
+                }
             }
         }
         Input::Written { flow } => {
