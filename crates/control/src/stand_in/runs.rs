@@ -12,7 +12,7 @@ use linerate_sock::{Mono, clock};
 
 use super::flows::{Interim, Over};
 use super::links::Links;
-use crate::host::host_info;
+use crate::host;
 use crate::log::{Log, Sink};
 use crate::setup::side;
 use crate::witness::{self, Witness};
@@ -66,6 +66,9 @@ impl<'a> Runs<'a> {
         witness: Option<&'a dyn Witness>,
         typed: Option<String>,
     ) -> Self {
+        if keeper.is_some() {
+            host::get_ready();
+        }
         Self { keeper, world, witness, typed, open: BTreeMap::new() }
     }
 
@@ -84,7 +87,10 @@ impl<'a> Runs<'a> {
             target: format!("{peer} ({})", planned.tool),
             spec: planned.spec.clone(),
         }));
-        let here = HostInfo { calibration: kept.calibration, ..host_info(ends.map(|(local, _)| local.ip())) };
+        let here = HostInfo {
+            calibration: kept.calibration,
+            ..host::host_info_at_once(ends.map(|(local, _)| local.ip()))
+        };
         let there = HostInfo { name: peer, address, ..HostInfo::default() };
         let hosts = if planned.client { [here, there] } else { [there, here] };
         for (host, info) in (0..).zip(hosts) {
