@@ -77,6 +77,8 @@ pub(crate) fn harmless(text: &str) -> String {
         '\n' | '\r' | '\t' => ' ',
         // Direction marks reorder what stands beside them.
         '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '?',
+        // No document may hold them (XML 1.0, section 2.2).
+        '\u{fffe}' | '\u{ffff}' => '?',
         c if c.is_control() => '?',
         c => c,
     });
