@@ -61,7 +61,7 @@ pub(super) enum Deed {
     Beside { from: &'static str, to: &'static str, args: &'static [&'static str] },
     /// The server is started by means of another program.
     Serve(&'static [&'static str]),
-    /// So many loops that only use this processor, during all of the test.
+    /// So many loops that only use this processor, during all of the test, and go before everybody of usual priority.
     Spin { cpu: u32, loops: usize },
 }
 

@@ -131,7 +131,17 @@ impl<'a> Lab<'a> {
                 Ok(vec![server, client])
             }
             Deed::Spin { cpu, loops } => {
-                let words = ["taskset", "-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"];
+                let words = [
+                    "nice",
+                    "-n",
+                    "-5",
+                    "taskset",
+                    "-c",
+                    &cpu.to_string(),
+                    "sh",
+                    "-c",
+                    "while :; do :; done",
+                ];
                 (0..loops).map(|_| Process::start(keeper, &words.map(str::to_owned))).collect()
             }
             Deed::Set { .. } | Deed::Pause { .. } | Deed::Serve(_) => Ok(Vec::new()),

@@ -53,8 +53,9 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: "V08",
         name: "a receiver that shares its processor with a loop of higher priority",
-        // A small buffer, so that the path does not go on without the reader.
-        set: &["link.a.rate=400M", "link.b.rate=400M", "host.b.sysctl.ipv4.tcp_rmem=4096 131072 2097152"],
+        // A small buffer, so that the path does not go on without the reader, and a rate for which the sliver of a processor
+        // that is left on a machine at rest is not enough.
+        set: &["link.a.rate=2G", "link.b.rate=2G", "host.b.sysctl.ipv4.tcp_rmem=4096 131072 2097152"],
         args: &["-t", "4", "-C", "cubic", "--server-affinity", "1"],
         planted: PLAIN.deeds(&[Deed::Spin { cpu: 1, loops: 1 }, Deed::Serve(LEAST)]).right(&["V08"]),
         control: PLAIN.right(&["V02"]),
