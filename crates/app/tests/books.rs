@@ -84,8 +84,10 @@ fn a_second_sender_is_named_where_its_bytes_pass() {
         let step = steps(flow).into_iter().find(|step| step["place"] == place).unwrap();
         assert_eq!(step["open"], true, "{step:#}");
         let bps = step["residual_bytes"].as_f64().unwrap() * 8.0 / seconds;
-        // The datagrams' headers come on top of the 8 Mb/s, and the phase lasts longer than its measured part.
-        assert!((7e6..13e6).contains(&bps), "{bps} at {place}");
+        // The datagrams' headers come on top of the 8 Mb/s, and the phase lasts longer than its measured part. Of what a
+        // port counted its last interval may be missing: a tenth of a second at 100 Mb/s.
+        let missing = if place == "port" { 100e6 * 0.1 / seconds } else { 0.0 };
+        assert!((7e6 - missing..13e6).contains(&bps), "{bps} at {place}");
     }
     for place in ["sender_socket", "receiver_socket", "return_sent", "return_received"] {
         let step = steps(flow).into_iter().find(|step| step["place"] == place).unwrap();
