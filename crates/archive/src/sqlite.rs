@@ -1,6 +1,7 @@
 //! The archive in one SQLite file.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_model::{Body, Event, GroupPlace, RunRecord, Sample};
@@ -16,6 +17,9 @@ use crate::store::{Filter, FlowHead, RunHead, Store};
 /// How long a statement waits for another process. Its transactions last milliseconds, and while this one waits,
 /// events queue up.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// Whose turn it is to write. The waiting above is a poll without order: of hundreds of runs that end in one program at
+/// one moment, some would never get theirs.
+static TURN: Mutex<()> = Mutex::new(());
 /// Fewest letters of a short name.
 const SHORTEST: usize = 4;
 
@@ -24,6 +28,10 @@ const SHORTEST: usize = 4;
 pub struct SqliteArchive {
     path: PathBuf,
     connection: Connection,
+}
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SqliteArchive {
@@ -37,6 +45,7 @@ impl SqliteArchive {
                 .map_err(|source| ArchiveError::Folder { path: folder.to_owned(), source })?;
         }
         let fail = |source| ArchiveError::of(path, source);
+        let _turn = turn();
         let mut connection = Connection::open(path).map_err(fail)?;
         connection.busy_timeout(PATIENCE).map_err(fail)?;
         connection.pragma_update(None, "foreign_keys", true).map_err(fail)?;
@@ -80,6 +89,7 @@ impl SqliteArchive {
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, ArchiveError> {
         let Self { path, connection } = self;
+        let _turn = turn();
         let done =
             connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
                 let value = work(&transaction)?;

@@ -470,3 +470,29 @@ proptest! {
         prop_assert_eq!(back, log);
     }
 }
+
+#[test]
+fn of_hundreds_of_runs_that_write_at_one_moment_each_gets_its_turn() {
+    const RUNS: usize = 300;
+    let folder = Folder::new();
+    let path = folder.file("archive.sqlite");
+    let together = std::sync::Barrier::new(RUNS);
+    std::thread::scope(|scope| {
+        for run in 0..RUNS {
+            let (together, path, run) = (&together, &path, format!("{run:08x}"));
+            scope.spawn(move || {
+                together.wait();
+                let mut archive = SqliteArchive::open(Path::new(path)).unwrap();
+                for seq in 0..20 {
+                    let mut one = started(&run, "server");
+                    one.seq = seq;
+                    archive.append(&[one]).unwrap();
+                }
+            });
+        }
+    });
+    let archive = SqliteArchive::open(Path::new(&path)).unwrap();
+    for run in (0..RUNS).map(|run| format!("{run:08x}")) {
+        assert_eq!(archive.events(&run).unwrap().len(), 20, "{run}");
+    }
+}
