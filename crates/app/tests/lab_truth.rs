@@ -330,7 +330,9 @@ fn two_into_one_meet_at_the_port_that_they_share() {
     let lab = Lab::up("gigabit-switch-4", &[]);
     let pairs = ["a", "b"].map(|from| start_upload(&lab, from, "c", &["-t", "4", "-O", "1"]));
     let got: f64 = pairs.map(finish).iter().map(received).sum();
-    assert!(got <= tcp_goodput(1e9, 1500.0, 0.0) * (1.0 + tolerance(&lab)), "{got}");
+    // Their seconds are not the same ones: what one of them gets while the other has not begun, or is over, counts too.
+    let beside = 0.02;
+    assert!(got <= tcp_goodput(1e9, 1500.0, 0.0) * (1.0 + tolerance(&lab) + beside), "{got}");
     let port = lab.port("s>c");
     assert!(count(&port, "dropped_queue") > 0, "{port}");
     // With alpha = 1, one port may have as much as it leaves free: half of 512 KiB.
