@@ -39,13 +39,13 @@ enum Sharing {
 pub(super) fn run(bench: &Bench) -> Result<Outcome, String> {
     let place = loopback()?;
     let figures = [
-        (Sharing::Data, Bar::Below(1.0), "data of both ends on one core"),
-        (Sharing::All, Bar::Nothing, "one core for all that both ends do"),
+        (Sharing::Data, "data of both ends on one core"),
+        (Sharing::All, "one core for all that both ends do"),
     ];
     let measured = NAMES.into_iter().zip(figures);
-    let measured = measured.map(|(name, (sharing, bar, what))| {
+    let measured = measured.map(|(name, (sharing, what))| {
         let lost = lost(bench, &place, name, sharing)?;
-        figure(name, bar, what, lost)
+        figure(name, what, lost)
     });
     measured.collect::<Result<_, _>>().map(Outcome::Measured)
 }
@@ -68,7 +68,7 @@ fn lost(bench: &Bench, place: &Place, name: &str, sharing: Sharing) -> Result<Ve
     (1..=pairs).map(pair).collect()
 }
 
-fn figure(name: &'static str, bar: Bar, what: &str, all: Vec<f64>) -> Result<Figure, String> {
+fn figure(name: &'static str, what: &str, all: Vec<f64>) -> Result<Figure, String> {
     let found = shift(&all).ok_or("the readings are not numbers")?;
     let interval = match found.interval {
         Some((low, high)) => format!(", 95 % interval {low:.3} to {high:.3}"),
@@ -79,7 +79,7 @@ fn figure(name: &'static str, bar: Bar, what: &str, all: Vec<f64>) -> Result<Fig
         found.middle,
         LOAD.join(" ")
     );
-    Readings { all, note: Some(note) }.figure(name, "% of the rate", bar)
+    Readings { all, note: Some(note) }.figure(name, "% of the rate", Bar::Below(1.0))
 }
 
 /// What one transfer gave.
