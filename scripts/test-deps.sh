@@ -7,7 +7,7 @@ set -euo pipefail
     iperf3:iperf3 iperf:iperf nuttcp:nuttcp NPtcp:netpipe-tcp \
     curl:curl ping:iputils-ping python3:python3 script:bsdutils setpriv:util-linux unshare:util-linux chrt:util-linux \
     node:nodejs npm:npm chromium:chromium \
-    ethtool:ethtool faketime:faketime openssl:openssl ip:iproute2 tc:iproute2 ps:procps sqlite3:sqlite3 jq:jq
+    ethtool:ethtool faketime:faketime openssl:openssl ip:iproute2 tc:iproute2 nft:nftables ps:procps sqlite3:sqlite3 jq:jq
 
 if ! command -v cargo >/dev/null; then
     echo "missing: Rust; install it from https://rustup.rs and try again" >&2

@@ -3,6 +3,7 @@
 mod bench;
 mod gen_reference;
 mod metadata;
+mod netns;
 mod process;
 mod rust_text;
 mod skips;
@@ -55,8 +56,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "verdicts",
-        arguments: "[--only V04,V10] [--seeds N] [--json FILE]",
-        help: "plant every cause in the emulated lab, and count what the verdicts call it",
+        arguments: "[--world lab|kernel] [--only …]",
+        help: "plant every cause, in the emulated lab or with the kernel's own means, and count what the verdicts call it",
         run: verdicts::run,
     },
 ];

@@ -1,11 +1,14 @@
-//! `cargo xtask verdicts`: causes that are planted in emulated networks, and what the verdicts call them.
+//! `cargo xtask verdicts`: causes that are planted on purpose, and what the verdicts call them.
 //!
-//! Each case is a network with a cause and the same network without it (`cases/`). Trials run one after another, or some
+//! There are two worlds: our emulated networks (`cases/`), and the kernel's own means (`kernel/`), which share no code with
+//! them. In the first each case is a network with a cause and the same network without it (`cases/`). Trials run one after another, or some
 //! at a time (`--jobs`) where they leave a small machine mostly idle. A trial whose measurement says of itself that it was
 //! disturbed (V26) is repeated, at most twice, and each trial carries the machine's load average.
 
+mod answer;
 mod case;
 mod cases;
+mod kernel;
 mod matrix;
 mod trial;
 
@@ -17,7 +20,7 @@ use linerate_sock::clock;
 
 use crate::process::Keeper;
 use case::Case;
-use matrix::{Matrix, Row, Trial};
+use matrix::{Bars, Matrix, Row, Trial};
 use trial::Stage;
 
 /// Seeds for each case in which chance decides something.
@@ -25,9 +28,27 @@ const SEEDS: u32 = 20;
 /// How often a disturbed measurement is repeated.
 const REPEATS: u32 = 2;
 
+/// What the emulated world must reach.
+const LAB_BARS: Bars =
+    Bars { right_overall: 0.95, right_each: 0.80, wrong_overall: 0.02, controls_are_innocent: true };
+
+/// Where causes are planted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum World {
+    /// In our emulated networks.
+    Lab,
+    /// With the kernel's own means.
+    Kernel,
+}
+
 /// How the task was asked for.
 #[derive(Debug, PartialEq, Eq)]
 struct Wish {
+    world: World,
+    /// The situations that nobody looks at while rules are tuned, instead of the others.
+    held_out: bool,
+    /// Where result documents are kept.
+    keep: Option<PathBuf>,
     only: Vec<String>,
     seeds: u32,
     jobs: usize,
@@ -37,11 +58,31 @@ struct Wish {
 
 impl Wish {
     fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut wish = Self { only: Vec::new(), seeds: SEEDS, jobs: 1, json: None, program: None };
+        let mut wish = Self {
+            world: World::Lab,
+            held_out: false,
+            keep: None,
+            only: Vec::new(),
+            seeds: SEEDS,
+            jobs: 1,
+            json: None,
+            program: None,
+        };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().cloned().ok_or(format!("{argument} needs a value"));
             match argument.as_str() {
+                "--world" => {
+                    wish.world = match value()?.as_str() {
+                        "lab" => World::Lab,
+                        "kernel" => World::Kernel,
+                        other => {
+                            return Err(format!("there is no world {other:?}; there are lab and kernel"));
+                        }
+                    }
+                }
+                "--held-out" => wish.held_out = true,
+                "--keep" => wish.keep = Some(value()?.into()),
                 "--only" => wish.only = value()?.split(',').map(str::to_owned).collect(),
                 "--seeds" => wish.seeds = number(argument, &value()?)?,
                 "--jobs" => wish.jobs = number(argument, &value()?)? as usize,
@@ -49,22 +90,27 @@ impl Wish {
                 "--program" => wish.program = Some(value()?.into()),
                 other => {
                     return Err(format!(
-                        "takes --only V04,V10, --seeds N, --jobs N, --json FILE and --program FILE, got {other:?}"
+                        "takes --world lab|kernel, --held-out, --only V04,V10 (or situations of the kernel's world), \
+                         --seeds N, --jobs N, --keep FOLDER, --json FILE and --program FILE, got {other:?}"
                     ));
                 }
             }
         }
-        for rule in &wish.only {
-            if !cases::all().any(|case| case.rule == rule) {
-                let rules: Vec<&str> = cases::all().map(|case| case.rule).collect();
-                return Err(format!("no case plants {rule}; there are: {}", rules.join(" ")));
-            }
+        if wish.world == World::Lab && (wish.held_out || wish.keep.is_some()) {
+            return Err("--held-out and --keep are for --world kernel".to_owned());
+        }
+        let names = match wish.world {
+            World::Lab => cases::all().map(|case| case.rule).collect(),
+            World::Kernel => kernel::names(wish.held_out),
+        };
+        if let Some(unknown) = wish.only.iter().find(|only| !names.iter().any(|name| name == only)) {
+            return Err(format!("nothing plants {unknown}; there are: {}", names.join(" ")));
         }
         Ok(wish)
     }
 
-    fn wants(&self, case: &Case) -> bool {
-        self.only.is_empty() || self.only.iter().any(|rule| rule == case.rule)
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == name)
     }
 }
 
@@ -74,15 +120,22 @@ fn number(option: &str, value: &str) -> Result<u32, String> {
     number.ok_or(format!("{option} takes a number from 1, got {value:?}"))
 }
 
-/// A trial that is to be run: its row, and its seed.
+/// A trial of a case that is to be run: its row, which half, and its seed.
 type Job<'c> = (usize, &'c Case, bool, u32);
+
+/// Rows, and how many trials each is to have.
+type Rows = Mutex<Vec<(Row, usize)>>;
 
 /// Plants every wanted cause, prints the matrix, and fails below the bars.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let wish = Wish::parse(arguments)?;
-    let stage = Stage::new(wish.program.as_deref())?;
+    let linerate = program(wish.program.as_deref())?;
+    let folder = Folder::make()?;
     let start = clock::now();
-    let matrix = stage.matrix(&wish)?;
+    let matrix = match wish.world {
+        World::Lab => Stage::new(linerate, &folder.0)?.matrix(&wish)?,
+        World::Kernel => kernel::matrix(&wish, linerate, &folder.0)?,
+    };
     print!("{}", matrix.text());
     println!("{:.0} s", clock::now().since(start).as_secs_f64());
     if let Some(path) = &wish.json {
@@ -97,26 +150,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 impl Stage {
-    fn new(program: Option<&Path>) -> Result<Self, String> {
-        let root = crate::tree::root()?;
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-        let linerate = program.map_or_else(|| target.join("release/linerate"), Path::to_path_buf);
-        if !linerate.is_file() {
-            return Err(format!(
-                "{} is missing; type cargo build --release, or name one with --program",
-                linerate.display()
-            ));
-        }
-        // Sockets are in that folder, and their paths may not be long.
-        let folder = std::env::temp_dir().join(format!("linerate-verdicts-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+    fn new(linerate: PathBuf, folder: &Path) -> Result<Self, String> {
         let keeper = Keeper::new(&folder.join("programs.log"))?;
-        Ok(Self { linerate, folder, keeper })
+        Ok(Self { linerate, folder: folder.to_owned(), keeper })
     }
 
     fn matrix(&self, wish: &Wish) -> Result<Matrix, String> {
         let (mut rows, mut light, mut heavy) = (Vec::new(), Vec::new(), Vec::new());
-        for case in cases::all().filter(|case| wish.wants(case)) {
+        for case in cases::all().filter(|case| wish.wants(case.rule)) {
             for planted in [true, false] {
                 let jobs = if case.alone { &mut heavy } else { &mut light };
                 let seeds = 1..=if case.random { wish.seeds } else { 1 };
@@ -125,38 +166,12 @@ impl Stage {
             }
         }
         let rows = Mutex::new(rows);
-        self.work(&light, wish.jobs, &rows);
-        self.work(&heavy, 1, &rows);
-        if self.keeper.stopped() {
-            return Err("interrupted".to_owned());
-        }
-        let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(Matrix { rows: rows.into_iter().map(|(row, _)| row).collect() })
-    }
-
-    /// Runs the jobs, so many at a time, and prints each row that is complete.
-    fn work(&self, jobs: &[Job<'_>], at_once: usize, rows: &Mutex<Vec<(Row, usize)>>) {
-        let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for worker in 0..at_once {
-                let next = &next;
-                scope.spawn(move || {
-                    while let Some(&(number, case, planted, seed)) =
-                        jobs.get(next.fetch_add(1, Ordering::Relaxed))
-                        && !self.keeper.stopped()
-                    {
-                        let trial = self.trial(worker, case, planted, seed);
-                        let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
-                        let Some((row, wanted)) = rows.get_mut(number) else { continue };
-                        row.trials.push(trial);
-                        if row.trials.len() == *wanted {
-                            println!("{}", row.line());
-                            row.doubts().for_each(|line| println!("{line}"));
-                        }
-                    }
-                });
-            }
-        });
+        let run = |worker: usize, &(row, case, planted, seed): &Job<'_>| {
+            (row, self.trial(worker, case, planted, seed))
+        };
+        work(&light, wish.jobs, &rows, &self.keeper, &run);
+        work(&heavy, 1, &rows, &self.keeper, &run);
+        gathered(rows, &self.keeper, LAB_BARS)
     }
 
     fn trial(&self, worker: usize, case: &Case, planted: bool, seed: u32) -> Trial {
@@ -177,9 +192,70 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+/// Runs the jobs, so many at a time, and prints each row that is complete.
+fn work<J: Sync>(
+    jobs: &[J],
+    at_once: usize,
+    rows: &Rows,
+    keeper: &Keeper,
+    run: &(impl Fn(usize, &J) -> (usize, Trial) + Sync),
+) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for worker in 0..at_once {
+            let next = &next;
+            scope.spawn(move || {
+                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed))
+                    && !keeper.stopped()
+                {
+                    let (number, trial) = run(worker, job);
+                    let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+                    let Some((row, wanted)) = rows.get_mut(number) else { continue };
+                    row.trials.push(trial);
+                    if row.trials.len() == *wanted {
+                        println!("{}", row.line());
+                        row.doubts().for_each(|line| println!("{line}"));
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// The matrix of rows that are complete.
+fn gathered(rows: Rows, keeper: &Keeper, bars: Bars) -> Result<Matrix, String> {
+    if keeper.stopped() {
+        return Err("interrupted".to_owned());
+    }
+    let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(Matrix { rows: rows.into_iter().map(|(row, _)| row).collect(), bars })
+}
+
+/// The program that judges.
+fn program(wanted: Option<&Path>) -> Result<PathBuf, String> {
+    let root = crate::tree::root()?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let linerate = wanted.map_or_else(|| target.join("release/linerate"), Path::to_path_buf);
+    if linerate.is_file() {
+        return Ok(linerate);
+    }
+    Err(format!("{} is missing; type cargo build --release, or name one with --program", linerate.display()))
+}
+
+/// A folder for logs and archives that goes with the task. Sockets are in it, and their paths may not be long.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make() -> Result<Self, String> {
+        let folder = std::env::temp_dir().join(format!("linerate-verdicts-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -200,7 +276,8 @@ mod tests {
     #[test]
     fn rules_are_chosen_by_name() {
         let some = wish(&["--only", "V04,V13", "--seeds", "3"]).unwrap();
-        let rules: Vec<&str> = cases::all().filter(|case| some.wants(case)).map(|case| case.rule).collect();
+        let rules: Vec<&str> =
+            cases::all().filter(|case| some.wants(case.rule)).map(|case| case.rule).collect();
         assert!(rules.iter().all(|rule| ["V04", "V13"].contains(rule)) && rules.len() >= 2, "{rules:?}");
         assert_eq!((some.seeds, wish(&[]).unwrap().seeds), (3, SEEDS));
         assert!(wish(&["--only", "V98"]).unwrap_err().contains("V04"));
@@ -211,6 +288,16 @@ mod tests {
                 && wish(&["--json"]).is_err()
                 && wish(&["fast"]).is_err()
         );
+    }
+
+    #[test]
+    fn situations_are_chosen_by_name_and_those_aside_only_apart() {
+        let some = wish(&["--world", "kernel", "--only", "policer-2m"]).unwrap();
+        assert!(some.wants("policer-2m") && !some.wants("shaper-2m"));
+        assert!(wish(&["--world", "kernel", "--only", "V04"]).unwrap_err().contains("shaper-2m"));
+        assert!(wish(&["--world", "kernel", "--only", "aside-loss-3e-3"]).is_err());
+        assert!(wish(&["--world", "kernel", "--held-out", "--only", "aside-loss-3e-3"]).is_ok());
+        assert!(wish(&["--world", "moon"]).is_err() && wish(&["--held-out"]).is_err());
     }
 
     /// The quick form: causes that a busy machine does not disturb, one seed.

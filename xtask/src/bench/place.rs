@@ -1,6 +1,6 @@
 //! Where a measurement takes place: over loopback, between two network namespaces, or in a lab.
 
-use std::process::Command;
+use crate::netns::{Namespaces, enter, ip};
 
 /// Where server and client run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +29,8 @@ impl Place {
             Where::Loopback => Ok(Some(Self::at("127.0.0.1", Vec::new(), Vec::new()))),
             Where::Veth if !is_root() => Ok(None),
             Where::Veth => {
-                let both = Namespaces::make()?;
-                let (for_server, for_client) = (enter(&both.server), enter(&both.client));
+                let both = joined()?;
+                let (for_server, for_client) = (enter(both.name(0)), enter(both.name(1)));
                 let place = Self::at(SERVER_ADDRESS, for_server, for_client);
                 Ok(Some(Self { _namespaces: Some(both), ..place }))
             }
@@ -52,54 +52,16 @@ pub(super) fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|entry| std::os::unix::fs::MetadataExt::uid(&entry) == 0)
 }
 
-/// `ip netns exec` becomes the command it starts, so the process number stays that of the program.
-fn enter(namespace: &str) -> Vec<String> {
-    ["ip", "netns", "exec", namespace].map(str::to_owned).to_vec()
-}
-
-/// Two namespaces joined by a veth pair, removed when this is dropped.
-struct Namespaces {
-    server: String,
-    client: String,
-}
-
-impl Namespaces {
-    fn make() -> Result<Self, String> {
-        let own = std::process::id();
-        // The guard exists before the first namespace: a failure half-way removes what is there.
-        let both = Self { server: format!("bench-{own}-s"), client: format!("bench-{own}-c") };
-        let (server, client) = (&both.server, &both.client);
-        ip(&["netns", "add", server])?;
-        ip(&["netns", "add", client])?;
-        ip(&[
-            "link", "add", "veth0", "netns", server, "type", "veth", "peer", "name", "veth0", "netns", client,
-        ])?;
-        for (namespace, address) in [(server, SERVER_ADDRESS), (client, CLIENT_ADDRESS)] {
-            ip(&["-n", namespace, "address", "add", &format!("{address}/30"), "dev", "veth0"])?;
-            ip(&["-n", namespace, "link", "set", "lo", "up"])?;
-            ip(&["-n", namespace, "link", "set", "veth0", "up"])?;
-        }
-        Ok(both)
+/// Two namespaces joined by a veth pair: the server's and the client's.
+fn joined() -> Result<Namespaces, String> {
+    let both = Namespaces::make("bench", 0, &["s", "c"])?;
+    let (server, client) = (both.name(0), both.name(1));
+    ip(&["link", "add", "veth0", "netns", server, "type", "veth", "peer", "name", "veth0", "netns", client])?;
+    for (namespace, address) in [(server, SERVER_ADDRESS), (client, CLIENT_ADDRESS)] {
+        ip(&["-n", namespace, "address", "add", &format!("{address}/30"), "dev", "veth0"])?;
+        ip(&["-n", namespace, "link", "set", "veth0", "up"])?;
     }
-}
-
-impl Drop for Namespaces {
-    fn drop(&mut self) {
-        // The veth pair goes with its namespaces. One that was never made is no trouble.
-        for namespace in [&self.server, &self.client] {
-            let _ = ip(&["netns", "delete", namespace]);
-        }
-    }
-}
-
-fn ip(arguments: &[&str]) -> Result<(), String> {
-    let call = || format!("`ip {}`", arguments.join(" "));
-    let output =
-        Command::new("ip").args(arguments).output().map_err(|e| format!("cannot run {}: {e}", call()))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(format!("{} failed: {}", call(), String::from_utf8_lossy(&output.stderr).trim()))
+    Ok(both)
 }
 
 #[cfg(test)]
@@ -107,8 +69,7 @@ mod tests {
     use super::*;
 
     fn namespaces() -> String {
-        let output = Command::new("ip").args(["netns", "list"]).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
+        crate::netns::output("ip", &["netns", "list"]).unwrap()
     }
 
     #[test]

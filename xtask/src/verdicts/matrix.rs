@@ -4,26 +4,40 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::answer::Answer;
 use super::case::Case;
-use super::trial::Answer;
 
-/// At least this share of all trials must name a right cause.
-const RIGHT_OVERALL: f64 = 0.95;
-/// And this share of each row.
-const RIGHT_EACH: f64 = 0.80;
-/// Fewer than this share of all trials may name a wrong one; unknown is not wrong.
-const WRONG_OVERALL: f64 = 0.02;
+/// What a matrix must reach, as shares of its trials.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Bars {
+    /// At least this share of all trials must name a right cause.
+    pub(super) right_overall: f64,
+    /// And this share of each row.
+    pub(super) right_each: f64,
+    /// At most this share of all trials may name a wrong one; unknown is not wrong.
+    pub(super) wrong_overall: f64,
+    /// Whether a wrong name in any control is one too many.
+    pub(super) controls_are_innocent: bool,
+}
 
-/// What says that no rule explains the figure.
-const UNKNOWN: &str = "V99";
+/// What says that no rule explains the figure: the row of the decision table, and the cause.
+const UNKNOWN: [&str; 2] = ["V99", "unknown"];
 
-/// One half of a case over its seeds.
+/// What becomes of an answer of a measurement that was not disturbed.
+pub(super) type Judge = Box<dyn Fn(&Answer) -> Fate + Send>;
+
+/// One half of a case, or a situation, over its seeds.
 pub(super) struct Row {
-    pub(super) rule: &'static str,
+    /// Before each line: a row of the decision table, or a situation's name.
+    pub(super) label: &'static str,
+    /// What is planted, in a few words.
     pub(super) name: &'static str,
     /// Whether the cause was planted; otherwise it is the control.
     pub(super) planted: bool,
+    /// What is right here.
     pub(super) right: &'static [&'static str],
+    /// Decides an answer.
+    pub(super) judge: Judge,
     pub(super) trials: Vec<Trial>,
 }
 
@@ -40,28 +54,36 @@ pub(super) struct Trial {
 
 /// What became of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+pub(super) enum Fate {
+    /// A right cause was named.
     Right,
+    /// No cause was named.
     Unknown,
+    /// A wrong one was.
     Wrong,
     /// The measurement was disturbed, or there was none.
     Lost,
 }
 
 impl Row {
+    /// One half of a case: right is one of its rules.
     pub(super) fn new(case: &Case, planted: bool) -> Self {
         let plant = if planted { &case.planted } else { &case.control };
-        Self { rule: case.rule, name: case.name, planted, right: plant.right, trials: Vec::new() }
+        Self::of(case.rule, case.name, planted, plant.right)
     }
 
-    fn fate(&self, trial: &Trial) -> Fate {
+    fn of(label: &'static str, name: &'static str, planted: bool, right: &'static [&'static str]) -> Self {
+        let judge: Judge = Box::new(|answer| named_among(&answer.named, right));
+        Self { label, name, planted, right, judge, trials: Vec::new() }
+    }
+
+    pub(super) fn fate(&self, trial: &Trial) -> Fate {
         let Ok(answer) = &trial.answer else { return Fate::Lost };
-        match answer.named.as_str() {
-            named if self.right.contains(&named) => Fate::Right,
-            UNKNOWN if !answer.disturbed => Fate::Unknown,
+        match (self.judge)(answer) {
+            Fate::Right => Fate::Right,
             // What a run calls a disturbed measurement itself is no name for a cause.
             _ if answer.disturbed => Fate::Lost,
-            _ => Fate::Wrong,
+            fate => fate,
         }
     }
 
@@ -88,7 +110,7 @@ impl Row {
         let half = if self.planted { "planted" } else { "control" };
         format!(
             "{}  {half}  {:>5.1} %  {:<24} {} ({})",
-            self.rule,
+            self.label,
             100.0 * self.right_share(),
             names.join(", "),
             self.name,
@@ -110,9 +132,19 @@ impl Row {
     }
 }
 
+/// Whether one of these was named.
+pub(super) fn named_among(named: &str, right: &[&str]) -> Fate {
+    match named {
+        named if right.contains(&named) => Fate::Right,
+        named if UNKNOWN.contains(&named) => Fate::Unknown,
+        _ => Fate::Wrong,
+    }
+}
+
 /// All rows.
 pub(super) struct Matrix {
     pub(super) rows: Vec<Row>,
+    pub(super) bars: Bars,
 }
 
 impl Matrix {
@@ -129,19 +161,28 @@ impl Matrix {
     pub(super) fn misses(&self) -> Vec<String> {
         let mut misses = Vec::new();
         let (right, wrong) = (self.share(Fate::Right), self.share(Fate::Wrong));
-        if right < RIGHT_OVERALL {
-            misses.push(format!("{:.1} % right overall, not {:.0} %", 100.0 * right, 100.0 * RIGHT_OVERALL));
-        }
-        if wrong >= WRONG_OVERALL {
+        let bars = self.bars;
+        if right < bars.right_overall {
             misses.push(format!(
-                "{:.1} % named a wrong cause, not below {:.0} %",
-                100.0 * wrong,
-                100.0 * WRONG_OVERALL
+                "{:.1} % right overall, not {:.0} %",
+                100.0 * right,
+                100.0 * bars.right_overall
             ));
         }
-        for row in self.rows.iter().filter(|row| row.right_share() < RIGHT_EACH) {
-            misses.push(format!("{} below {:.0} %", row.line(), 100.0 * RIGHT_EACH));
+        if wrong > bars.wrong_overall {
+            misses.push(format!(
+                "{:.1} % named a wrong cause, more than {:.0} %",
+                100.0 * wrong,
+                100.0 * bars.wrong_overall
+            ));
         }
+        for row in self.rows.iter().filter(|row| row.right_share() < bars.right_each) {
+            misses.push(format!("{} below {:.0} %", row.line(), 100.0 * bars.right_each));
+        }
+        let accused = self.rows.iter().filter(|row| !row.planted && row.count(Fate::Wrong) > 0);
+        misses.extend(
+            accused.filter(|_| bars.controls_are_innocent).map(|row| format!("accused: {}", row.line())),
+        );
         misses
     }
 
@@ -150,14 +191,16 @@ impl Matrix {
         let mut columns: Vec<&str> = self.rows.iter().flat_map(|row| row.names().into_keys()).collect();
         columns.sort_unstable();
         columns.dedup();
-        let mut text = String::from("\nplanted against named\n             ");
-        text.extend(columns.iter().map(|name| format!("{name:>7}")));
+        let width = columns.iter().map(|name| name.len() + 1).max().unwrap_or(0).max(7);
+        let left = self.rows.iter().map(|row| row.label.len()).max().unwrap_or(0);
+        let mut text = format!("\nplanted against named\n{:left$}          ", "");
+        text.extend(columns.iter().map(|name| format!("{name:>width$}")));
         for row in &self.rows {
             let names = row.names();
             let half = if row.planted { "" } else { "control" };
-            text.push_str(&format!("\n{} {half:<9}", row.rule));
+            text.push_str(&format!("\n{:left$} {half:<9}", row.label));
             text.extend(columns.iter().map(|name| {
-                format!("{:>7}", names.get(name).map_or_else(|| ".".to_owned(), ToString::to_string))
+                format!("{:>width$}", names.get(name).map_or_else(|| ".".to_owned(), ToString::to_string))
             }));
         }
         let loads = self.rows.iter().flat_map(|row| &row.trials).map(|trial| trial.load);
@@ -189,7 +232,7 @@ impl Matrix {
         };
         let row = |row: &Row| {
             json!({
-                "rule": row.rule, "name": row.name, "planted": row.planted, "right": row.right,
+                "rule": row.label, "name": row.name, "planted": row.planted, "right": row.right,
                 "right_share": row.right_share(), "trials": row.trials.iter().map(trial).collect::<Vec<_>>(),
             })
         };
@@ -208,6 +251,9 @@ impl Matrix {
 mod tests {
     use super::*;
 
+    const BARS: Bars =
+        Bars { right_overall: 0.95, right_each: 0.8, wrong_overall: 0.02, controls_are_innocent: false };
+
     fn row(right: &'static [&'static str], named: &[&str]) -> Row {
         let trial = |named: &&str| {
             let answer = Answer {
@@ -217,16 +263,19 @@ mod tests {
                 disturbed: *named == "V26",
                 bitrate_bps: None,
                 caveats: Vec::new(),
+                ..Answer::default()
             };
             Trial { seed: 1, answer: Ok(answer), load: 0.5, repeats: 0, seconds: 1.0 }
         };
-        Row { rule: "V04", name: "x", planted: true, right, trials: named.iter().map(trial).collect() }
+        let mut row = Row::of("V04", "x", true, right);
+        row.trials = named.iter().map(trial).collect();
+        row
     }
 
     #[test]
     fn unknown_is_not_right_and_not_wrong() {
         let rows = vec![row(&["V04", "V06"], &["V04", "V06", "V99", "V20", "V26"])];
-        let matrix = Matrix { rows };
+        let matrix = Matrix { rows, bars: BARS };
         let shares = [Fate::Right, Fate::Unknown, Fate::Wrong, Fate::Lost].map(|fate| matrix.share(fate));
         assert_eq!(shares, [0.4, 0.2, 0.2, 0.2]);
         assert_eq!(matrix.misses().len(), 3);
@@ -244,19 +293,36 @@ mod tests {
     #[test]
     fn bars_are_reached_exactly_at_their_values() {
         let twenty = ["V04"; 19];
-        let matrix =
-            |last: &'static str| Matrix { rows: vec![row(&["V04"], &[&twenty[..], &[last]].concat())] };
+        let matrix = |last: &'static str| Matrix {
+            rows: vec![row(&["V04"], &[&twenty[..], &[last]].concat())],
+            bars: BARS,
+        };
         assert!(matrix("V99").misses().is_empty(), "19 of 20 and nothing wrong");
         assert_eq!(matrix("V20").misses().len(), 1, "one of 20 wrong is too much");
         let failed = Trial { seed: 1, answer: Err("no".into()), load: 0.0, repeats: 0, seconds: 0.0 };
         let mut lost = row(&["V04"], &["V04"; 3]);
         lost.trials.push(failed);
-        assert_eq!(Matrix { rows: vec![lost] }.misses().len(), 2, "what was not measured is not right");
+        assert_eq!(
+            Matrix { rows: vec![lost], bars: BARS }.misses().len(),
+            2,
+            "what was not measured is not right"
+        );
+    }
+
+    #[test]
+    fn a_wrong_name_in_a_control_is_an_accusation_where_that_counts() {
+        let mut control = row(&["V02"], &["V02"; 99]);
+        control.trials.extend(row(&[], &["V20"]).trials);
+        control.planted = false;
+        let innocent = Bars { controls_are_innocent: true, ..BARS };
+        let matrix = Matrix { rows: vec![control], bars: innocent };
+        assert_eq!(matrix.misses().len(), 1, "one of a hundred");
+        assert!(Matrix { bars: BARS, ..matrix }.misses().is_empty());
     }
 
     #[test]
     fn the_table_has_a_column_for_each_name() {
-        let text = Matrix { rows: vec![row(&["V04"], &["V04", "V04", "V99"])] }.text();
+        let text = Matrix { rows: vec![row(&["V04"], &["V04", "V04", "V99"])], bars: BARS }.text();
         assert!(text.contains("    V04    V99\nV04                2      1\n"), "{text}");
         assert!(text.contains("3 trials: 66.7 % right, 33.3 % unknown, 0.0 % wrong"), "{text}");
     }

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_sock::clock;
-use serde_json::Value;
-
+use super::answer::Answer;
 use super::case::{Case, Deed, Look, Plant};
 use crate::bench::listening_port;
 use crate::process::{Keeper, Process};
+use linerate_sock::clock;
 
 /// Time for a program to start, and for a client beyond its test.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,23 +22,6 @@ pub(super) struct Stage {
     /// Of labs and archives.
     pub(super) folder: PathBuf,
     pub(super) keeper: Keeper,
-}
-
-/// What a client said.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Answer {
-    /// The rule that is counted.
-    pub(super) named: String,
-    /// All rules that were found, the verdict first.
-    pub(super) found: Vec<String>,
-    /// The verdict in words.
-    pub(super) text: String,
-    /// Whether the measurement says of itself that it was disturbed.
-    pub(super) disturbed: bool,
-    /// Payload that arrived, bit/s.
-    pub(super) bitrate_bps: Option<f64>,
-    /// What weakens the result.
-    pub(super) caveats: Vec<String>,
 }
 
 /// A network that is up; it is removed when this is dropped.
@@ -75,7 +57,9 @@ impl Stage {
         timed.trouble.map_or(Ok(()), Err)?;
         let document =
             serde_json::from_slice(&output).map_err(|e| format!("the client printed no JSON: {e}"))?;
-        answer(&document, case)
+        let mut answer = Answer::of(&document)?;
+        answer.named = named(&answer.found, case);
+        Ok(answer)
     }
 }
 
@@ -202,28 +186,6 @@ impl Timed {
     }
 }
 
-/// The rules that were found, and which of them counts.
-fn answer(document: &Value, case: &Case) -> Result<Answer, String> {
-    let flow = &document["flows"][0];
-    let rule = |finding: &Value| finding["rule"].as_str().map(str::to_owned);
-    let first = rule(&flow["verdict"]).ok_or("the result has no verdict")?;
-    let also = flow["also"].as_array().into_iter().flatten().filter_map(rule);
-    let found: Vec<String> = std::iter::once(first).chain(also).collect();
-    let disturbed = found.iter().any(|rule| rule == "V26");
-    let kinds = |caveats: &Value| {
-        let kind = |caveat: &Value| caveat["kind"].as_str().map(str::to_owned);
-        caveats.as_array().into_iter().flatten().filter_map(kind).collect::<Vec<_>>()
-    };
-    Ok(Answer {
-        named: named(&found, case),
-        disturbed,
-        text: flow["verdict"]["text"].as_str().unwrap_or_default().to_owned(),
-        bitrate_bps: flow["receiver"]["bitrate_bps"].as_f64(),
-        caveats: [kinds(&document["caveats"]), kinds(&flow["caveats"])].concat(),
-        found,
-    })
-}
-
 /// The name that counts: what a restless machine did to the measurement is named first, rightly, and is passed over
 /// unless it was planted.
 fn named(found: &[String], case: &Case) -> String {
@@ -237,7 +199,7 @@ fn named(found: &[String], case: &Case) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::case::PAIR;
     use super::*;
@@ -245,7 +207,7 @@ mod tests {
     fn answer_of(rules: &[&str], case: &Case) -> String {
         let also: Vec<Value> = rules[1..].iter().map(|rule| json!({ "rule": rule })).collect();
         let flow = json!({ "verdict": { "rule": rules[0], "text": "so" }, "also": also });
-        answer(&json!({ "flows": [flow] }), case).unwrap().named
+        named(&Answer::of(&json!({ "flows": [flow] })).unwrap().found, case)
     }
 
     #[test]
@@ -264,7 +226,7 @@ mod tests {
         let case = Case { rule: "V22", look: Look::Beside, ..PAIR };
         assert_eq!(answer_of(&["V02", "V22"], &case), "V22");
         assert_eq!(answer_of(&["V02"], &case), "V02");
-        assert!(answer(&json!({ "flows": [{}] }), &case).is_err());
+        assert!(Answer::of(&json!({ "flows": [{}] })).is_err());
     }
 
     #[test]

@@ -1,0 +1,128 @@
+//! Network namespaces that a task makes, enters and removes, also those that a killed task left.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use linerate_sock::netns::{self, NetnsId};
+use linerate_sock::process::end_in_netns;
+
+/// Time for programs that a killed task left to end by themselves.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Some namespaces with one beginning of their names; they are removed when this is dropped.
+pub(crate) struct Namespaces {
+    names: Vec<String>,
+}
+
+impl Namespaces {
+    /// Makes `task-PID-worker-host` for each host, and switches its loopback interface on.
+    pub(crate) fn make(task: &str, worker: usize, hosts: &[&str]) -> Result<Self, String> {
+        // The guard exists before the first namespace: a failure half-way removes what is there.
+        let own = std::process::id();
+        let names = hosts.iter().map(|host| format!("{task}-{own}-{worker}-{host}")).collect();
+        let namespaces = Self { names };
+        for name in &namespaces.names {
+            ip(&["netns", "add", name])?;
+            ip(&["-n", name, "link", "set", "lo", "up"])?;
+        }
+        Ok(namespaces)
+    }
+
+    /// Name of the namespace of the host with this number.
+    pub(crate) fn name(&self, host: usize) -> &str {
+        &self.names[host]
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        // Interfaces go with their namespaces. One that was never made is no trouble.
+        for name in &self.names {
+            let _ = ip(&["netns", "delete", name]);
+        }
+    }
+}
+
+/// Removes the namespaces of this task whose maker is gone, and ends the programs in them.
+pub(crate) fn remove_left_over(task: &str) -> Result<(), String> {
+    let list = output("ip", &["netns", "list"])?;
+    let left = list.lines().filter_map(|line| line.split_whitespace().next());
+    for name in left.filter(|name| is_left_over(name, task)) {
+        if let Ok(netns::Named::Namespace(open)) = netns::open_named(name)
+            && let Ok(id) = NetnsId::of(&open)
+        {
+            end_in_netns(&BTreeSet::from([id]), GRACE, |_, _| true)
+                .map_err(|e| format!("cannot end what a killed task left in {name}: {e}"))?;
+        }
+        ip(&["netns", "delete", name])?;
+    }
+    Ok(())
+}
+
+/// Whether a name is one of this task, of a process that is gone.
+pub(crate) fn is_left_over(name: &str, task: &str) -> bool {
+    maker(name, task).is_some_and(|pid| !is_alive(pid))
+}
+
+/// The process that made a namespace of this task.
+fn maker(name: &str, task: &str) -> Option<u32> {
+    name.strip_prefix(task)?.strip_prefix('-')?.split('-').next()?.parse().ok()
+}
+
+fn is_alive(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// `ip netns exec` becomes the command it starts, so the process number stays that of the program.
+pub(crate) fn enter(namespace: &str) -> Vec<String> {
+    ["ip", "netns", "exec", namespace].map(str::to_owned).to_vec()
+}
+
+/// `ip` with arguments, to its end.
+pub(crate) fn ip(arguments: &[&str]) -> Result<(), String> {
+    output("ip", arguments).map(drop)
+}
+
+/// What a program printed that ended well.
+pub(crate) fn output(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let call = || format!("`{program} {}`", arguments.join(" "));
+    let output =
+        Command::new(program).args(arguments).output().map_err(|e| format!("cannot run {}: {e}", call()))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    Err(format!("{} failed: {}", call(), String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_names_its_maker() {
+        assert_eq!(maker("verdicts-17-0-a", "verdicts"), Some(17));
+        assert_eq!(maker("bench-17-0-a", "verdicts"), None);
+        assert_eq!(maker("verdictsx-17-a", "verdicts"), None);
+        assert!(is_alive(std::process::id()));
+    }
+
+    #[test]
+    #[ignore = "needs root"]
+    fn what_a_killed_task_left_is_removed_with_its_programs() {
+        // A process that has ended was the maker.
+        let mut gone = Command::new("true").spawn().unwrap();
+        let maker = gone.id();
+        gone.wait().unwrap();
+        let name = format!("leftover-{maker}-0-a");
+        ip(&["netns", "add", &name]).unwrap();
+        let mut command = Command::new("ip");
+        let mut sleeper = command.args(["netns", "exec", &name, "sleep", "1000"]).spawn().unwrap();
+        let mine = Namespaces::make("leftover", 0, &["a"]).unwrap();
+        remove_left_over("leftover").unwrap();
+        let list = output("ip", &["netns", "list"]).unwrap();
+        assert!(!list.contains(&name) && list.contains(mine.name(0)), "{list}");
+        assert!(!sleeper.wait().unwrap().success());
+    }
+}

@@ -1,0 +1,84 @@
+//! `--world kernel`: causes planted with the kernel's own means, on a path that shares no code with the emulator.
+//!
+//! Four namespaces (client, two routers, server), joined by veth pairs, and between the routers by a delay forwarder of the
+//! tests' own where a round trip is wanted. What is planted is a row of `grid/`; ten rows in `held_out` are run apart.
+
+mod forwarder;
+mod grid;
+mod held_out;
+mod network;
+mod situation;
+mod trial;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use linerate_sock::clock;
+
+use super::matrix::{Bars, Matrix, Row, Trial};
+use super::{Wish, load, work};
+use crate::netns;
+use situation::Situation;
+use trial::Bench;
+
+/// What both worlds must reach.
+const BARS: Bars =
+    Bars { right_overall: 0.85, right_each: 0.0, wrong_overall: 0.04, controls_are_innocent: true };
+
+/// How often a disturbed measurement is repeated.
+const REPEATS: u32 = 2;
+
+/// Names of the situations, for messages.
+pub(super) fn names(held_out: bool) -> Vec<&'static str> {
+    situations(held_out).map(|situation| situation.name).collect()
+}
+
+fn situations(held_out: bool) -> Box<dyn Iterator<Item = &'static Situation>> {
+    if held_out { Box::new(held_out::SITUATIONS.iter()) } else { Box::new(grid::all()) }
+}
+
+impl Row {
+    fn of_situation(situation: &'static Situation) -> Self {
+        let judge = Box::new(|answer: &_| trial::judge(answer, situation));
+        let right = if situation.right.is_empty() { situation.beside } else { situation.right };
+        let (label, planted) = (situation.name, !situation.control);
+        Self { label, name: "", planted, right, judge, trials: Vec::new() }
+    }
+}
+
+/// Plants every wanted situation.
+pub(super) fn matrix(wish: &Wish, linerate: PathBuf, folder: &Path) -> Result<Matrix, String> {
+    netns::remove_left_over(network::TASK)?;
+    network::remove_left_groups();
+    let keeper = crate::process::Keeper::new(&folder.join("programs.log"))?;
+    let bench = Bench { linerate, folder: folder.to_owned(), keep: wish.keep.clone(), keeper };
+    let (mut rows, mut light, mut heavy) = (Vec::new(), Vec::new(), Vec::new());
+    for situation in situations(wish.held_out).filter(|situation| wish.wants(situation.name)) {
+        let jobs = if situation.alone { &mut heavy } else { &mut light };
+        let seeds = 1..=if situation.random { wish.seeds } else { 1 };
+        jobs.extend(seeds.clone().map(|seed| (rows.len(), situation, seed)));
+        rows.push((Row::of_situation(situation), seeds.count()));
+    }
+    let rows = Mutex::new(rows);
+    let run = |worker, situation: &Situation, seed| bench.trial(worker, situation, seed);
+    work(&light, wish.jobs, &rows, &bench.keeper, &|worker, &(row, it, seed)| (row, run(worker, it, seed)));
+    work(&heavy, 1, &rows, &bench.keeper, &|worker, &(row, it, seed)| (row, run(worker, it, seed)));
+    super::gathered(rows, &bench.keeper, BARS)
+}
+
+impl Bench {
+    fn trial(&self, worker: usize, situation: &Situation, seed: u32) -> Trial {
+        let start = clock::now();
+        let mut trial = Trial { seed, answer: Err(String::new()), load: load(), repeats: 0, seconds: 0.0 };
+        loop {
+            trial.answer = self.run(worker, situation, seed);
+            let disturbed = trial.answer.as_ref().is_ok_and(|answer| answer.disturbed);
+            if !disturbed || situation.right.contains(&"invalid") || trial.repeats == REPEATS {
+                break;
+            }
+            trial.repeats += 1;
+        }
+        trial.seconds = clock::now().since(start).as_secs_f64();
+        trial
+    }
+}

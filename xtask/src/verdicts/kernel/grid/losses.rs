@@ -1,0 +1,275 @@
+//! Policers, losses, order, sizes, and the way back.
+
+use std::time::Duration;
+
+use super::super::situation::Host::{B, East, West};
+use super::super::situation::Means::{
+    Blackout, Filter, FilterBack, Forwarder, Mtu, NeighbourBack, Qdisc, SinglePackets, Sysctl,
+};
+use super::super::situation::{Forwarding, PLAIN, Situation, delay_ms, rtt_ms};
+
+const POLICER: Situation = Situation { right: &["policer"], ..PLAIN };
+
+const LOSS: Situation =
+    Situation { right: &["random_loss"], unconfirmed: &["congestion"], random: true, ..PLAIN };
+
+const RETURN_PATH: Situation = Situation { right: &["return_path"], ..PLAIN };
+
+pub(in super::super) const SITUATIONS: &[Situation] = &[
+    Situation {
+        name: "policer-2m",
+        means: &[
+            rtt_ms(10),
+            SinglePackets,
+            Filter("limit rate over 250 kbytes/second burst 16 kbytes counter drop"),
+        ],
+        ..POLICER
+    },
+    Situation {
+        name: "policer-20m-small-bucket",
+        means: &[
+            rtt_ms(10),
+            SinglePackets,
+            Filter("limit rate over 2500 kbytes/second burst 64 kbytes counter drop"),
+        ],
+        ..POLICER
+    },
+    Situation {
+        name: "policer-20m-large-bucket",
+        means: &[
+            rtt_ms(10),
+            SinglePackets,
+            Filter("limit rate over 2500 kbytes/second burst 1000 kbytes counter drop"),
+        ],
+        args: &["-t", "5", "-C", "cubic"],
+        ..POLICER
+    },
+    Situation {
+        name: "policer-200m",
+        means: &[
+            rtt_ms(10),
+            SinglePackets,
+            Filter("limit rate over 25 mbytes/second burst 512 kbytes counter drop"),
+        ],
+        ..POLICER
+    },
+    Situation {
+        name: "policer-20m-8-streams",
+        means: &[
+            rtt_ms(10),
+            SinglePackets,
+            Filter("limit rate over 2500 kbytes/second burst 250 kbytes counter drop"),
+        ],
+        args: &["-t", "3", "-C", "cubic", "-P", "8"],
+        ..POLICER
+    },
+    Situation {
+        name: "policer-packets",
+        means: &[
+            rtt_ms(10),
+            SinglePackets,
+            Filter("limit rate over 2000/second burst 100 packets counter drop"),
+        ],
+        ..POLICER
+    },
+    Situation {
+        name: "udp-100m-into-policer-50m",
+        means: &[
+            rtt_ms(10),
+            SinglePackets,
+            Filter("limit rate over 6250 kbytes/second burst 64 kbytes counter drop"),
+        ],
+        args: &["-t", "3", "-u", "-b", "100M"],
+        right: &["policer"],
+        unconfirmed: &["shallow_buffer", "shaper", "congestion", "link"],
+        ..PLAIN
+    },
+    Situation {
+        name: "udp-loss-1-percent",
+        means: &[rtt_ms(10), SinglePackets, Filter("numgen random mod 100 == 0 counter drop")],
+        args: &["-t", "3", "-u", "-b", "20M"],
+        never_says: &["offer more"],
+        ..LOSS
+    },
+    Situation {
+        name: "loss-1e-2",
+        means: &[rtt_ms(10), SinglePackets, Filter("numgen random mod 100 == 0 counter drop")],
+        ..LOSS
+    },
+    Situation {
+        name: "loss-1e-3",
+        means: &[rtt_ms(10), SinglePackets, Filter("numgen random mod 1000 == 0 counter drop")],
+        args: &["-t", "5", "-C", "cubic"],
+        ..LOSS
+    },
+    Situation {
+        name: "loss-1e-3-8-streams",
+        means: &[rtt_ms(100), SinglePackets, Filter("numgen random mod 1000 == 0 counter drop")],
+        args: &["-t", "10", "-C", "cubic", "-P", "8"],
+        ..LOSS
+    },
+    Situation {
+        name: "loss-every-1000th",
+        means: &[rtt_ms(10), SinglePackets, Filter("numgen inc mod 1000 == 0 counter drop")],
+        args: &["-t", "5", "-C", "cubic"],
+        ..LOSS
+    },
+    Situation {
+        name: "loss-1e-3-rtt100",
+        means: &[rtt_ms(100), SinglePackets, Filter("numgen random mod 1000 == 0 counter drop")],
+        args: &["-t", "10", "-C", "cubic"],
+        unconfirmed: &["congestion", "too_short"],
+        ..LOSS
+    },
+    Situation {
+        name: "reordering-jitter",
+        means: &[
+            Forwarder(Forwarding { jitter_us: 3000, overtaking: true, ..delay_ms(10) }),
+            SinglePackets,
+            Qdisc(East, "right", "root tbf rate 200mbit burst 64kb latency 40ms"),
+        ],
+        right: &["reordering"],
+        unconfirmed: &["shaper"],
+        random: true,
+        ..PLAIN
+    },
+    Situation {
+        name: "reordering-sparse",
+        means: &[
+            Forwarder(Forwarding { late_every: 300, late_us: 20_000, ..delay_ms(10) }),
+            SinglePackets,
+            Qdisc(East, "right", "root tbf rate 200mbit burst 64kb latency 40ms"),
+        ],
+        args: &["-t", "5", "-C", "cubic"],
+        right: &["reordering"],
+        ..PLAIN
+    },
+    Situation {
+        name: "blackouts",
+        means: &[
+            rtt_ms(10),
+            Qdisc(East, "right", "root tbf rate 20mbit burst 16kb latency 50ms"),
+            Blackout(Duration::from_millis(2000), Duration::from_millis(700)),
+            Blackout(Duration::from_millis(3600), Duration::from_millis(700)),
+        ],
+        args: &["-t", "5", "-C", "cubic"],
+        right: &["timeouts"],
+        ..PLAIN
+    },
+    Situation {
+        name: "black-hole",
+        means: &[
+            rtt_ms(10),
+            SinglePackets,
+            Filter("meta length > 1300 counter drop"),
+            Sysctl(super::super::situation::Host::A, "net.ipv4.tcp_mtu_probing=0"),
+        ],
+        right: &["mtu"],
+        ..PLAIN
+    },
+    Situation {
+        name: "black-hole-probed",
+        means: &[
+            rtt_ms(10),
+            SinglePackets,
+            Filter("meta length > 1300 counter drop"),
+            Sysctl(super::super::situation::Host::A, "net.ipv4.tcp_mtu_probing=1"),
+        ],
+        args: &["-t", "8", "-C", "cubic"],
+        beside: &["mtu"],
+        ..PLAIN
+    },
+    // Acknowledgements pass at a rate for which the way out is much too fast.
+    Situation {
+        name: "return-path-500k",
+        means: &[
+            rtt_ms(10),
+            Qdisc(East, "right", "root tbf rate 200mbit burst 64kb latency 40ms"),
+            Qdisc(West, "left", "root tbf rate 500kbit burst 5kb latency 300ms"),
+        ],
+        args: &["-t", "5", "-C", "cubic"],
+        ..RETURN_PATH
+    },
+    Situation {
+        name: "return-path-ack-loss",
+        means: &[
+            rtt_ms(10),
+            SinglePackets,
+            Qdisc(East, "right", "root tbf rate 200mbit burst 64kb latency 40ms"),
+            FilterBack("limit rate over 100/second burst 5 packets counter drop"),
+        ],
+        args: &["-t", "5", "-C", "cubic"],
+        ..RETURN_PATH
+    },
+    Situation {
+        name: "return-path-busy",
+        means: &[
+            rtt_ms(10),
+            Qdisc(East, "right", "root tbf rate 100mbit burst 32kb latency 40ms"),
+            Qdisc(West, "left", "root tbf rate 2mbit burst 5kb latency 400ms"),
+            NeighbourBack(&["-C", "cubic"]),
+        ],
+        args: &["-t", "8", "-C", "cubic"],
+        ..RETURN_PATH
+    },
+];
+
+pub(in super::super) const CONTROLS: &[Situation] = &[
+    Situation {
+        name: "control-mtu-1300-told",
+        means: &[
+            rtt_ms(10),
+            Mtu(East, "right", 1300),
+            Mtu(B, "eth0", 1300),
+            Qdisc(East, "right", "root tbf rate 20mbit burst 16kb latency 50ms"),
+        ],
+        never_says: &["black hole", "mtu_probing"],
+        ..super::CONTROL
+    },
+    Situation {
+        name: "control-one-loss-in-5000",
+        means: &[
+            rtt_ms(10),
+            SinglePackets,
+            Filter("numgen inc mod 5000 == 4999 counter drop"),
+            Qdisc(East, "right", "root tbf rate 20mbit burst 16kb latency 50ms"),
+        ],
+        ..super::CONTROL
+    },
+    Situation {
+        name: "control-duplicates",
+        means: &[
+            Forwarder(Forwarding { twice_every: 100, ..delay_ms(10) }),
+            SinglePackets,
+            Qdisc(East, "right", "root tbf rate 20mbit burst 16kb latency 50ms"),
+        ],
+        ..super::CONTROL
+    },
+    Situation {
+        name: "control-jitter",
+        means: &[
+            Forwarder(Forwarding { jitter_us: 2000, ..delay_ms(10) }),
+            Qdisc(East, "right", "root tbf rate 20mbit burst 16kb latency 50ms"),
+        ],
+        random: true,
+        ..super::CONTROL
+    },
+    Situation {
+        name: "control-harmless-reordering",
+        means: &[
+            Forwarder(Forwarding { late_every: 500, late_us: 700, ..delay_ms(10) }),
+            SinglePackets,
+            Qdisc(East, "right", "root tbf rate 20mbit burst 16kb latency 50ms"),
+        ],
+        ..super::CONTROL
+    },
+    Situation {
+        name: "control-ample-return-path",
+        means: &[
+            rtt_ms(10),
+            Qdisc(East, "right", "root tbf rate 20mbit burst 16kb latency 50ms"),
+            Qdisc(West, "left", "root tbf rate 3mbit burst 10kb latency 50ms"),
+        ],
+        ..super::CONTROL
+    },
+];

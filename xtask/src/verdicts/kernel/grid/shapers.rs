@@ -1,0 +1,197 @@
+//! Shapers: token buckets and classes on the path, at the server's door, and in the sender itself.
+
+use super::super::situation::Host::{A, B, East};
+use super::super::situation::Means::{Class, Forwarder, Ingress, Neighbour, Qdisc, SinglePackets, Sysctl};
+use super::super::situation::{PLAIN, Situation, delay_ms, rtt_ms};
+use super::SHAPER;
+
+/// A bucket on the last link of the path.
+macro_rules! tbf {
+    ($words:literal) => {
+        Qdisc(East, "right", concat!("root tbf ", $words))
+    };
+}
+
+pub(in super::super) const SITUATIONS: &[Situation] = &[
+    Situation {
+        name: "shaper-2m",
+        means: &[rtt_ms(10), tbf!("rate 2mbit burst 10kb latency 100ms")],
+        ..SHAPER
+    },
+    Situation {
+        name: "shaper-5m-rtt100",
+        means: &[rtt_ms(100), tbf!("rate 5mbit burst 10kb latency 200ms")],
+        args: &["-t", "5", "-C", "cubic"],
+        ..SHAPER
+    },
+    Situation {
+        name: "shaper-20m-8-streams",
+        means: &[rtt_ms(10), tbf!("rate 20mbit burst 16kb latency 50ms")],
+        args: &["-t", "3", "-C", "cubic", "-P", "8"],
+        ..SHAPER
+    },
+    Situation {
+        name: "shaper-20m-bbr",
+        means: &[rtt_ms(10), tbf!("rate 20mbit burst 16kb latency 50ms")],
+        args: &["-t", "3", "-C", "bbr"],
+        ..SHAPER
+    },
+    Situation {
+        name: "shaper-50m",
+        means: &[rtt_ms(10), tbf!("rate 50mbit burst 32kb latency 40ms")],
+        ..SHAPER
+    },
+    Situation {
+        name: "shaper-50m-1s",
+        means: &[rtt_ms(10), tbf!("rate 50mbit burst 32kb latency 40ms")],
+        args: &["-t", "1", "-C", "cubic"],
+        unconfirmed: &["link", "too_short"],
+        ..SHAPER
+    },
+    Situation { name: "shaper-200m-rtt0", means: &[tbf!("rate 200mbit burst 64kb latency 40ms")], ..SHAPER },
+    Situation {
+        name: "shaper-200m-bbr-8-streams",
+        means: &[rtt_ms(10), tbf!("rate 200mbit burst 64kb latency 20ms")],
+        args: &["-t", "3", "-C", "bbr", "-P", "8"],
+        ..SHAPER
+    },
+    Situation {
+        name: "shaper-300m",
+        means: &[rtt_ms(10), tbf!("rate 300mbit burst 64kb latency 20ms")],
+        args: &["-t", "5", "-C", "cubic"],
+        ..SHAPER
+    },
+    Situation {
+        name: "shaper-2g",
+        means: &[tbf!("rate 2gbit burst 256kb latency 5ms")],
+        unconfirmed: &["link", "cpu_sender", "cpu_receiver"],
+        alone: true,
+        ..SHAPER
+    },
+    // A standard rate: only framing tells a shaper from a wire.
+    Situation {
+        name: "shaper-10m-standard",
+        means: &[rtt_ms(10), tbf!("rate 10mbit burst 10kb latency 50ms")],
+        never_says: &["cabl"],
+        ..SHAPER
+    },
+    Situation {
+        name: "shaper-100m-standard",
+        means: &[rtt_ms(10), tbf!("rate 100mbit burst 32kb latency 40ms")],
+        never_says: &["cabl"],
+        ..SHAPER
+    },
+    Situation {
+        name: "shaper-1g-standard",
+        means: &[tbf!("rate 1gbit burst 128kb latency 10ms")],
+        unconfirmed: &["link", "cpu_sender", "cpu_receiver"],
+        never_says: &["cabl"],
+        alone: true,
+        ..SHAPER
+    },
+    Situation {
+        name: "htb-20m-bfifo",
+        means: &[
+            rtt_ms(10),
+            Qdisc(East, "right", "root handle 1: htb default 10"),
+            Class(East, "right", "parent 1: classid 1:10 htb rate 20mbit ceil 20mbit"),
+            Qdisc(East, "right", "parent 1:10 bfifo limit 100000"),
+        ],
+        ..SHAPER
+    },
+    Situation {
+        name: "shaper-20m-bloated",
+        means: &[rtt_ms(10), tbf!("rate 20mbit burst 16kb limit 1000000")],
+        args: &["-t", "5", "-C", "cubic"],
+        ..SHAPER
+    },
+    // The window is smaller than the queue could be, and larger than the path: it bounds the queue and not the rate.
+    Situation {
+        name: "shaper-20m-window-bounds-queue",
+        means: &[
+            rtt_ms(10),
+            tbf!("rate 20mbit burst 16kb limit 1000000"),
+            Sysctl(B, "net.ipv4.tcp_rmem=4096 131072 524288"),
+        ],
+        ..SHAPER
+    },
+    Situation {
+        name: "shaper-ingress-20m",
+        means: &[rtt_ms(10), Ingress(B, "eth0", "root tbf rate 20mbit burst 16kb latency 50ms")],
+        ..SHAPER
+    },
+    Situation {
+        name: "own-tbf-50m",
+        means: &[rtt_ms(10), Qdisc(A, "eth0", "root tbf rate 50mbit burst 32kb latency 50ms")],
+        unconfirmed: &[],
+        says: &["tbf"],
+        ..SHAPER
+    },
+    Situation {
+        name: "own-htb-20m",
+        means: &[
+            rtt_ms(10),
+            Qdisc(A, "eth0", "root handle 1: htb default 10"),
+            Class(A, "eth0", "parent 1: classid 1:10 htb rate 20mbit ceil 20mbit"),
+            Qdisc(A, "eth0", "parent 1:10 bfifo limit 60000"),
+        ],
+        unconfirmed: &[],
+        says: &["htb"],
+        ..SHAPER
+    },
+    // Its own bucket drops: neither cables nor the path.
+    Situation {
+        name: "own-tbf-drops",
+        means: &[rtt_ms(10), SinglePackets, Qdisc(A, "eth0", "root tbf rate 100mbit burst 16kb limit 12000")],
+        args: &["-t", "3", "-C", "cubic", "-P", "4"],
+        right: &["shaper", "local_drops"],
+        unconfirmed: &[],
+        says: &["tbf", "own queue"],
+        never_says: &["cabl"],
+        ..PLAIN
+    },
+    Situation {
+        name: "udp-100m-into-50m",
+        means: &[rtt_ms(10), SinglePackets, tbf!("rate 50mbit burst 32kb latency 40ms")],
+        args: &["-t", "3", "-u", "-b", "100M"],
+        right: &["shaper"],
+        unconfirmed: &["link", "congestion"],
+        ..PLAIN
+    },
+    // 20 Mb/s are less than the 30 that are offered: the shaper, and not the application.
+    Situation {
+        name: "offered-30m-into-20m",
+        means: &[rtt_ms(10), tbf!("rate 20mbit burst 16kb latency 50ms")],
+        args: &["-t", "3", "-C", "cubic", "-b", "30M"],
+        ..SHAPER
+    },
+    // What a share is beside steady traffic, nobody can tell from a shaper; the honest word is one of both.
+    Situation {
+        name: "share-beside-steady-udp",
+        means: &[
+            rtt_ms(10),
+            tbf!("rate 100mbit burst 32kb latency 40ms"),
+            Neighbour(&["-u", "-b", "60M", "-l", "1400"]),
+        ],
+        right: &["congestion"],
+        unconfirmed: &["shaper", "link"],
+        ..PLAIN
+    },
+    Situation {
+        name: "share-beside-tcp",
+        means: &[rtt_ms(10), tbf!("rate 50mbit burst 32kb latency 40ms"), Neighbour(&["-C", "cubic"])],
+        args: &["-t", "5", "-C", "cubic"],
+        right: &["congestion"],
+        unconfirmed: &["shaper", "random_loss", "too_short"],
+        random: true,
+        ..PLAIN
+    },
+    Situation {
+        name: "shallow-buffer",
+        means: &[Forwarder(delay_ms(100)), SinglePackets, tbf!("rate 50mbit burst 10kb limit 15000")],
+        args: &["-t", "8", "-C", "cubic"],
+        right: &["shallow_buffer", "congestion"],
+        unconfirmed: &["random_loss", "too_short", "shaper", "policer"],
+        ..PLAIN
+    },
+];

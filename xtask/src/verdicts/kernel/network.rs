@@ -1,0 +1,263 @@
+//! The path of a situation: four namespaces, three links, and what is planted in them.
+
+use std::path::PathBuf;
+
+use linerate_sock::netns::with_netns;
+
+use super::forwarder::Forwarder;
+use super::situation::{Host, Means, Situation};
+use crate::netns::{Namespaces, enter, ip, output};
+
+/// Beginning of the names of namespaces and groups.
+pub(super) const TASK: &str = "verdicts";
+
+/// Where the server is reached.
+pub(super) const SERVER_ADDRESS: &str = "10.91.3.2";
+/// Where the client is.
+pub(super) const CLIENT_ADDRESS: &str = "10.91.1.1";
+
+/// The kernel's folder of groups that share processors.
+const GROUPS: &str = "/sys/fs/cgroup/cpu";
+/// Length of a quota's period, us.
+const QUOTA_PERIOD_US: u32 = 20_000;
+
+/// Host, device, address with prefix.
+const ADDRESSES: [(Host, &str, &str); 6] = [
+    (Host::A, "eth0", "10.91.1.1/24"),
+    (Host::West, "left", "10.91.1.2/24"),
+    (Host::West, "right", "10.91.2.1/24"),
+    (Host::East, "left", "10.91.2.2/24"),
+    (Host::East, "right", "10.91.3.1/24"),
+    (Host::B, "eth0", "10.91.3.2/24"),
+];
+
+/// Host, destination, gateway, device.
+const ROUTES: [(Host, &str, &str, &str); 4] = [
+    (Host::A, "default", "10.91.1.2", "eth0"),
+    (Host::West, "10.91.3.0/24", "10.91.2.2", "right"),
+    (Host::East, "10.91.1.0/24", "10.91.2.1", "left"),
+    (Host::B, "default", "10.91.3.1", "eth0"),
+];
+
+/// A path that is up; everything is removed when this is dropped.
+pub(super) struct Network {
+    // Before the namespaces, so that its devices go first.
+    _forwarder: Option<Forwarder>,
+    namespaces: Namespaces,
+    groups: Vec<Group>,
+}
+
+impl Network {
+    /// Makes the path and plants the situation in it.
+    pub(super) fn make(worker: usize, situation: &Situation, seed: u32) -> Result<Self, String> {
+        let names = Host::ALL.map(Host::name);
+        let namespaces = Namespaces::make(TASK, worker, &names)?;
+        let forwarding = situation.means.iter().find_map(|means| match means {
+            Means::Forwarder(what) => Some(*what),
+            _ => None,
+        });
+        let [west, east] = [Host::West, Host::East].map(|host| namespaces.name(host as usize).to_owned());
+        let mut network = Self { _forwarder: None, namespaces, groups: Vec::new() };
+        network.cable(Host::A, "eth0", Host::West, "left")?;
+        match forwarding {
+            Some(what) => network._forwarder = Some(Forwarder::start(&west, &east, what, seed.into())?),
+            None => network.cable(Host::West, "right", Host::East, "left")?,
+        }
+        network.cable(Host::East, "right", Host::B, "eth0")?;
+        network.address()?;
+        for means in situation.means {
+            network.plant(worker, means)?;
+        }
+        Ok(network)
+    }
+
+    fn name(&self, host: Host) -> &str {
+        self.namespaces.name(host as usize)
+    }
+
+    /// What to write before a command that runs on a host. It dies with us, also when we are killed.
+    pub(super) fn on(&self, host: Host) -> Vec<String> {
+        let group = self.groups.iter().find(|group| group.host == host);
+        let inside = ["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned);
+        // `ip netns exec` hides the folder of groups.
+        let join = group.map_or_else(Vec::new, Group::join);
+        [join, enter(self.name(host)), inside.to_vec()].concat()
+    }
+
+    fn cable(&self, from: Host, device: &str, to: Host, peer: &str) -> Result<(), String> {
+        let (from, to) = (self.name(from), self.name(to));
+        ip(&["link", "add", device, "netns", from, "type", "veth", "peer", "name", peer, "netns", to])
+    }
+
+    fn address(&self) -> Result<(), String> {
+        for (host, device, address) in ADDRESSES {
+            let name = self.name(host);
+            ip(&["-n", name, "address", "add", address, "dev", device])?;
+            // A TAP drops what its reader did not take in time; a cable does not.
+            ip(&["-n", name, "link", "set", device, "txqueuelen", "10000", "up"])?;
+        }
+        for (host, to, gateway, device) in ROUTES {
+            ip(&["-n", self.name(host), "route", "add", to, "via", gateway, "dev", device])?;
+        }
+        for host in [Host::West, Host::East] {
+            self.sysctl(host, "net.ipv4.ip_forward=1")?;
+        }
+        // Metrics of one trial are no starting point for the next.
+        Host::ALL.iter().try_for_each(|host| self.sysctl(*host, "net.ipv4.tcp_no_metrics_save=1"))
+    }
+
+    fn plant(&mut self, worker: usize, means: &Means) -> Result<(), String> {
+        match *means {
+            // A TAP of its own, or processes that the trial starts.
+            Means::Forwarder(_)
+            | Means::Loops(..)
+            | Means::Neighbour(_)
+            | Means::NeighbourBack(_)
+            | Means::Blackout(..)
+            | Means::Pause(..) => Ok(()),
+            Means::Qdisc(host, device, words) => self.tc(host, "qdisc", device, words),
+            Means::Class(host, device, words) => self.tc(host, "class", device, words),
+            Means::Ingress(host, device, words) => self.ingress(host, device, words),
+            Means::Filter(rule) => self.filter("daddr", rule),
+            Means::FilterBack(rule) => self.filter("saddr", rule),
+            Means::Sysctl(host, setting) => self.sysctl(host, setting),
+            Means::Route(host, words) => self.route(host, words),
+            Means::Mtu(host, device, bytes) => {
+                ip(&["-n", self.name(host), "link", "set", device, "mtu", &bytes.to_string()])
+            }
+            Means::SinglePackets => self.single_packets(),
+            Means::Quota(host, percent) => {
+                self.groups.push(Group::make(worker, host, percent)?);
+                Ok(())
+            }
+        }
+    }
+
+    fn inside(&self, host: Host, program: &str, words: &[&str]) -> Result<String, String> {
+        let enter = enter(self.name(host));
+        let head: Vec<&str> = enter[1..].iter().map(String::as_str).collect();
+        output("ip", &[&head[..], &[program], words].concat())
+    }
+
+    fn tc(&self, host: Host, kind: &str, device: &str, words: &str) -> Result<(), String> {
+        let words: Vec<&str> = words.split(' ').collect();
+        self.inside(host, "tc", &[&[kind, "replace", "dev", device], &words[..]].concat()).map(drop)
+    }
+
+    fn sysctl(&self, host: Host, setting: &str) -> Result<(), String> {
+        self.inside(host, "sysctl", &["-qw", setting]).map(drop)
+    }
+
+    /// Arrivals leave through an interface that has a discipline before the host sees them.
+    fn ingress(&self, host: Host, device: &str, words: &str) -> Result<(), String> {
+        ip(&["-n", self.name(host), "link", "add", "ifb0", "type", "ifb"])?;
+        ip(&["-n", self.name(host), "link", "set", "ifb0", "up"])?;
+        self.inside(host, "tc", &["qdisc", "add", "dev", device, "ingress"])?;
+        let to = "parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev ifb0";
+        let to: Vec<&str> = to.split(' ').collect();
+        self.inside(host, "tc", &[&["filter", "add", "dev", device], &to[..]].concat())?;
+        self.tc(host, "qdisc", "ifb0", words)
+    }
+
+    /// A rule for what is forwarded to (`daddr`) or from (`saddr`) the server.
+    fn filter(&self, which: &str, rule: &str) -> Result<(), String> {
+        self.nft("add table ip planted")?;
+        self.nft("add chain ip planted path { type filter hook forward priority 0; policy accept; }")?;
+        self.nft(&format!("add rule ip planted path ip {which} {SERVER_ADDRESS} {rule}"))
+    }
+
+    fn nft(&self, words: &str) -> Result<(), String> {
+        self.inside(Host::East, "nft", &[words]).map(drop)
+    }
+
+    /// Nothing passes the eastern router, or everything again.
+    pub(super) fn block(&self, blocked: bool) -> Result<(), String> {
+        if !blocked {
+            return self.nft("delete table ip blackout");
+        }
+        self.nft("add table ip blackout")?;
+        self.nft("add chain ip blackout path { type filter hook forward priority -1; policy drop; }")
+    }
+
+    fn route(&self, host: Host, words: &str) -> Result<(), String> {
+        let Some((_, to, gateway, device)) = ROUTES.iter().find(|route| route.0 == host) else {
+            return Err(format!("{} has no route", host.name()));
+        };
+        let mut all = vec!["-n", self.name(host), "route", "change", to, "via", gateway, "dev", device];
+        all.extend(words.split(' '));
+        ip(&all)
+    }
+
+    fn single_packets(&self) -> Result<(), String> {
+        for (host, device, _) in ADDRESSES {
+            let off = ["-K", device, "tso", "off", "gso", "off", "gro", "off", "tx-udp-segmentation", "off"];
+            self.inside(host, "ethtool", &off)?;
+        }
+        Ok(())
+    }
+
+    /// What the disciplines and filters counted, for a person.
+    pub(super) fn counts(&self) -> String {
+        let mut text = String::new();
+        for host in Host::ALL {
+            let counted = self.inside(host, "tc", &["-s", "qdisc", "show"]).unwrap_or_default();
+            text.push_str(&format!("{}\n{counted}", host.name()));
+        }
+        text.push_str(&self.inside(Host::East, "nft", &["list", "ruleset"]).unwrap_or_default());
+        text
+    }
+
+    /// Whether the kernel answers at the server's side.
+    pub(super) fn is_reachable(&self) -> bool {
+        // Resolves the neighbours on the way too, so that the first packet of a test finds them.
+        let asked = with_netns(self.name(Host::A), || {
+            std::net::UdpSocket::bind(("0.0.0.0", 0))
+                .and_then(|socket| socket.send_to(&[0], (SERVER_ADDRESS, 9)))
+                .is_ok()
+        });
+        asked.unwrap_or(false)
+    }
+}
+
+/// A group of processes with a quota; it is removed when this is dropped.
+struct Group {
+    host: Host,
+    folder: PathBuf,
+}
+
+impl Group {
+    fn make(worker: usize, host: Host, percent: u32) -> Result<Self, String> {
+        let name = format!("{TASK}-{}-{worker}-{}", std::process::id(), host.name());
+        let group = Self { host, folder: PathBuf::from(GROUPS).join(name) };
+        let fail = |e| format!("cannot make {}: {e}", group.folder.display());
+        std::fs::create_dir(&group.folder).map_err(fail)?;
+        let quota = QUOTA_PERIOD_US / 100 * percent;
+        for (file, value) in [("cpu.cfs_period_us", QUOTA_PERIOD_US), ("cpu.cfs_quota_us", quota)] {
+            std::fs::write(group.folder.join(file), value.to_string()).map_err(fail)?;
+        }
+        Ok(group)
+    }
+
+    /// What to write before a command that shall be in it.
+    fn join(&self) -> Vec<String> {
+        let script = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.folder.display());
+        ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.folder);
+    }
+}
+
+/// Removes the groups of this task whose maker is gone.
+pub(super) fn remove_left_groups() {
+    let entries = std::fs::read_dir(GROUPS).into_iter().flatten().flatten();
+    for entry in entries {
+        if crate::netns::is_left_over(&entry.file_name().to_string_lossy(), TASK) {
+            // One that still has a process is removed by the next call.
+            let _ = std::fs::remove_dir(entry.path());
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! One run of a situation, and what counts of its answer.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linerate_sock::{Mono, clock};
+
+use super::super::answer::Answer;
+use super::super::matrix::Fate;
+use super::network::{CLIENT_ADDRESS, Network, SERVER_ADDRESS};
+use super::situation::{Host, Means, Situation};
+use crate::bench::listening_port;
+use crate::process::{Keeper, Process};
+
+/// Time for a program to start, and for a client beyond its test.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Time for a neighbour's flow to reach its rate.
+const NEIGHBOUR_LEAD: Duration = Duration::from_millis(1500);
+
+/// What all trials share.
+pub(super) struct Bench {
+    /// The program that judges.
+    pub(super) linerate: PathBuf,
+    /// Of archives.
+    pub(super) folder: PathBuf,
+    /// Where result documents and counters are kept, if anywhere.
+    pub(super) keep: Option<PathBuf>,
+    pub(super) keeper: Keeper,
+}
+
+impl Bench {
+    /// Plants, measures, and takes everything away.
+    pub(super) fn run(&self, worker: usize, situation: &Situation, seed: u32) -> Result<Answer, String> {
+        let network = Network::make(worker, situation, seed)?;
+        if !network.is_reachable() {
+            return Err("the path was not made".to_owned());
+        }
+        let mut server =
+            self.start(&network, Host::B, &self.linerate(worker, &["serve", "-p", "0", "--json"]))?;
+        let port = server.find_line(CLIENT_TIMEOUT, listening_port)?.to_string();
+        let beside = self.beside(&network, situation)?;
+        let head = ["test", SERVER_ADDRESS, "-p", &port, "--upload", "--json"];
+        let words = self.linerate(worker, &[&head[..], situation.args].concat());
+        let client = self.start(&network, Host::A, &words)?;
+        let mut timed = Timed::of(situation);
+        let output = client.finish(CLIENT_TIMEOUT, |client| timed.act(&network, client.id()))?;
+        drop((beside, server));
+        timed.trouble.map_or(Ok(()), Err)?;
+        self.keep(situation, seed, &output, &network)?;
+        let document =
+            serde_json::from_slice(&output).map_err(|e| format!("the client printed no JSON: {e}"))?;
+        let mut answer = Answer::of(&document)?;
+        answer.named = answer.causes[counted(&answer, situation)].clone();
+        Ok(answer)
+    }
+
+    fn start(&self, network: &Network, host: Host, words: &[String]) -> Result<Process, String> {
+        Process::start(&self.keeper, &[&network.on(host)[..], words].concat())
+    }
+
+    fn linerate(&self, worker: usize, words: &[&str]) -> Vec<String> {
+        let own = |key: &str, file: &str| {
+            format!("{key}={}", self.folder.join(format!("{worker}-{file}")).display())
+        };
+        let head = ["env".to_owned(), own("LINERATE_RUN", "run"), own("LINERATE_ARCHIVE", "archive.sqlite")];
+        let program = self.linerate.display().to_string();
+        head.into_iter().chain([program]).chain(words.iter().map(|word| (*word).to_owned())).collect()
+    }
+
+    /// Programs that run during all of the test.
+    fn beside(&self, network: &Network, situation: &Situation) -> Result<Vec<Process>, String> {
+        let mut beside = Vec::new();
+        for means in situation.means {
+            match *means {
+                Means::Loops(count, nice) => {
+                    let nice = nice.to_string();
+                    let words = ["nice", "-n", &nice, "sh", "-c", "while :; do :; done"];
+                    for _ in 0..count {
+                        beside.push(self.start(network, Host::B, &words.map(str::to_owned))?);
+                    }
+                }
+                Means::Neighbour(args) => {
+                    beside.extend(self.iperf3(network, [Host::B, Host::West], SERVER_ADDRESS, args)?);
+                }
+                Means::NeighbourBack(args) => {
+                    beside.extend(self.iperf3(network, [Host::A, Host::East], CLIENT_ADDRESS, args)?);
+                }
+                _ => (),
+            }
+        }
+        Ok(beside)
+    }
+
+    /// A server on the first host and a client on the second, once it sends.
+    fn iperf3(
+        &self,
+        network: &Network,
+        [server, client]: [Host; 2],
+        address: &str,
+        args: &[&str],
+    ) -> Result<[Process; 2], String> {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let mut there = self.start(network, server, &words(&["iperf3", "-s", "--forceflush"]))?;
+        there.find_line(CLIENT_TIMEOUT, |line| line.contains("listening").then_some(()))?;
+        let head = ["iperf3", "-c", address, "-t", "60", "--forceflush"];
+        let here = self.start(network, client, &words(&[&head[..], args].concat()))?;
+        self.keeper.wait(NEIGHBOUR_LEAD)?;
+        Ok([there, here])
+    }
+
+    fn keep(&self, situation: &Situation, seed: u32, output: &[u8], network: &Network) -> Result<(), String> {
+        let Some(folder) = &self.keep else { return Ok(()) };
+        let name = folder.join(format!("{}-{seed}", situation.name));
+        let fail = |e| format!("cannot write {}: {e}", name.display());
+        std::fs::write(name.with_extension("json"), output).map_err(fail)?;
+        std::fs::write(name.with_extension("txt"), network.counts()).map_err(fail)
+    }
+}
+
+/// Things that wait for their time.
+struct Timed {
+    start: Mono,
+    /// When, and what; the last one is the next.
+    left: Vec<(Duration, Act)>,
+    trouble: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Act {
+    Block(bool),
+    Signal(&'static str),
+}
+
+impl Timed {
+    fn of(situation: &Situation) -> Self {
+        let mut left = Vec::new();
+        for means in situation.means {
+            match *means {
+                Means::Blackout(after, length) => {
+                    left.extend([(after, Act::Block(true)), (after + length, Act::Block(false))]);
+                }
+                Means::Pause(after, length) => {
+                    left.extend([(after, Act::Signal("-STOP")), (after + length, Act::Signal("-CONT"))]);
+                }
+                _ => (),
+            }
+        }
+        left.sort_by_key(|(after, _)| std::cmp::Reverse(*after));
+        Self { start: clock::now(), left, trouble: None }
+    }
+
+    /// Does what is due.
+    fn act(&mut self, network: &Network, client: u32) {
+        while self.left.last().is_some_and(|(after, _)| (self.start + *after).has_passed()) {
+            let Some((_, act)) = self.left.pop() else { return };
+            let done = match act {
+                Act::Block(blocked) => network.block(blocked),
+                Act::Signal(signal) => crate::netns::output("kill", &[signal, &client.to_string()]).map(drop),
+            };
+            self.trouble = done.err().or(self.trouble.take());
+        }
+    }
+}
+
+/// The finding that counts: what a busy machine did to the measurement stands first, rightly, and is passed over
+/// unless it was planted; findings that only add to a verdict count where the situation says so.
+fn counted(answer: &Answer, situation: &Situation) -> usize {
+    let causes = answer.causes.iter().enumerate();
+    if let Some((at, _)) = causes.clone().find(|(_, cause)| situation.beside.contains(&cause.as_str())) {
+        return at;
+    }
+    let of_the_machine = |at: usize, cause: &str| {
+        let expected = situation.right.contains(&cause) || situation.unconfirmed.contains(&cause);
+        !expected && (["V26", "V22"].contains(&answer.found[at].as_str()) || cause == "host_busy")
+    };
+    causes.clone().find(|(at, cause)| !of_the_machine(*at, cause)).map_or(0, |(at, _)| at)
+}
+
+/// What becomes of an answer.
+pub(super) fn judge(answer: &Answer, situation: &Situation) -> Fate {
+    let at = counted(answer, situation);
+    let (named, words) = (answer.causes[at].as_str(), answer.words[at].to_lowercase());
+    let confirmed = answer.confidences[at] == "confirmed";
+    let right = situation.right.contains(&named)
+        || situation.beside.contains(&named)
+        || (situation.unconfirmed.contains(&named) && !confirmed);
+    let has = |list: &[&str]| list.iter().any(|word| words.contains(&word.to_lowercase()));
+    match (right, named) {
+        _ if has(situation.never_says) => Fate::Wrong,
+        (true, _) if situation.says.is_empty() || has(situation.says) => Fate::Right,
+        // The cause is right, and what makes it useful is missing.
+        (true, _) | (false, "unknown") => Fate::Unknown,
+        (false, _) => Fate::Wrong,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::situation::PLAIN;
+    use super::*;
+
+    fn answer(findings: &[(&str, &str, &str, &str)]) -> Answer {
+        let finding = |(rule, cause, confidence, text): &(&str, &str, &str, &str)| json!({ "rule": rule, "cause": cause, "confidence": confidence, "text": text, "remedy": "Do it." });
+        let all: Vec<_> = findings.iter().map(finding).collect();
+        Answer::of(&json!({ "flows": [{ "verdict": all[0], "also": all[1..] }] })).unwrap()
+    }
+
+    #[test]
+    fn what_two_ends_cannot_tell_may_not_be_confirmed() {
+        let situation = Situation { right: &["shaper"], unconfirmed: &["link"], ..PLAIN };
+        let one = |cause, confidence| judge(&answer(&[("V02", cause, confidence, "")]), &situation);
+        assert_eq!(one("shaper", "confirmed"), Fate::Right);
+        assert_eq!(one("link", "probable"), Fate::Right);
+        assert_eq!(one("link", "confirmed"), Fate::Wrong);
+        assert_eq!(one("unknown", "unexplained"), Fate::Unknown);
+        assert_eq!(one("timeouts", "probable"), Fate::Wrong);
+    }
+
+    #[test]
+    fn words_are_needed_or_forbidden_in_text_and_remedy() {
+        let situation = Situation { right: &["shaper"], says: &["tbf"], never_says: &["cables"], ..PLAIN };
+        let one = |text| judge(&answer(&[("V14", "shaper", "probable", text)]), &situation);
+        assert_eq!(one("Your own TBF."), Fate::Right);
+        assert_eq!(one("A shaper."), Fate::Unknown);
+        assert_eq!(one("Your own tbf; check cables."), Fate::Wrong);
+        let remedy = Situation { never_says: &["do it"], ..situation };
+        assert_eq!(judge(&answer(&[("V14", "shaper", "probable", "tbf")]), &remedy), Fate::Wrong);
+    }
+
+    #[test]
+    fn a_busy_machine_is_passed_over_unless_it_was_planted() {
+        let found = [("V26", "invalid", "probable", ""), ("V14", "shaper", "confirmed", "")];
+        let shaper = Situation { right: &["shaper"], ..PLAIN };
+        assert_eq!(judge(&answer(&found), &shaper), Fate::Right);
+        let paused = Situation { right: &["invalid"], ..PLAIN };
+        assert_eq!(judge(&answer(&found), &paused), Fate::Right);
+        assert_eq!(judge(&answer(&found[1..]), &paused), Fate::Wrong);
+    }
+
+    #[test]
+    fn a_finding_beside_the_verdict_counts_where_it_is_looked_for() {
+        let found = [("V20", "random_loss", "probable", ""), ("V15", "mtu", "probable", "")];
+        assert_eq!(judge(&answer(&found), &Situation { beside: &["mtu"], ..PLAIN }), Fate::Right);
+        assert_eq!(judge(&answer(&found), &Situation { right: &["mtu"], ..PLAIN }), Fate::Wrong);
+    }
+
+    #[test]
+    fn blackouts_begin_and_end_in_the_order_of_their_times() {
+        let ms = Duration::from_millis;
+        const MEANS: &[Means] = &[
+            Means::Blackout(Duration::from_millis(900), Duration::from_millis(300)),
+            Means::Pause(Duration::from_millis(200), Duration::from_millis(800)),
+        ];
+        let timed = Timed::of(&Situation { means: MEANS, ..PLAIN });
+        let times: Vec<Duration> = timed.left.iter().map(|(after, _)| *after).collect();
+        assert_eq!(times, [ms(1200), ms(1000), ms(900), ms(200)]);
+    }
+}
