@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::rust_text::RustText;
 
-/// Folders that hold no text of ours: build products, version control, downloads, fuzzer output.
-const SKIPPED_FOLDERS: &[&str] =
+/// What holds no text of ours: build products, version control, downloads, fuzzer output.
+const SKIPPED: &[&str] =
     &[".git", ".bench", "target", "node_modules", "dist", "demo-report", "corpus", "artifacts"];
 
 /// One text file, its path relative to the workspace root with `/` between the parts.
@@ -111,8 +111,11 @@ fn collect(folder: &Path, into: &mut Vec<PathBuf>) -> Result<(), String> {
         let entry = entry.map_err(fail)?;
         let kind = entry.file_type().map_err(fail)?;
         let name = entry.file_name();
-        let skipped = SKIPPED_FOLDERS.iter().any(|folder| name == *folder);
-        if kind.is_dir() && !skipped {
+        // In a linked working tree `.git` is a file.
+        if SKIPPED.iter().any(|skipped| name == *skipped) {
+            continue;
+        }
+        if kind.is_dir() {
             collect(&entry.path(), into)?;
         } else if kind.is_file() {
             into.push(entry.path());
@@ -131,7 +134,7 @@ mod tests {
         assert!(tree.file("Cargo.toml").is_some());
         assert!(tree.file("xtask/src/tree.rs").is_some_and(|file| file.rust.is_some()));
         assert!(tree.files.iter().all(|file| !file.path.starts_with("target/")));
-        assert!(tree.files.iter().all(|file| !file.path.starts_with(".git/")));
+        assert!(tree.files.iter().all(|file| file.path != ".git" && !file.path.starts_with(".git/")));
     }
 
     #[test]
