@@ -39,6 +39,8 @@ pub enum CountedBy {
 pub struct Outcome {
     /// Payload that arrived over the time in which it arrived, bit/s.
     pub goodput_bps: Option<f64>,
+    /// Half-width of its interval of 95 %, bit/s.
+    pub uncertainty_bps: Option<f64>,
     /// Who counted it; absent means the receiver.
     pub counted_by: Option<CountedBy>,
     /// Steady time measured, s.
@@ -103,6 +105,8 @@ pub struct RoundTrip {
     pub min_s: Option<f64>,
     /// Mean of the smoothed RTT during the test.
     pub mean_s: Option<f64>,
+    /// What the smoothed RTT was below for a tenth of the steady part: what it still is when the queue is short.
+    pub smoothed_p10_s: Option<f64>,
     /// Median before the test.
     pub idle_p50_s: Option<f64>,
     /// Median under load.
@@ -216,6 +220,10 @@ pub struct Asked {
     pub read_bps: Option<f64>,
     /// Pacing rate set on the socket or the queueing discipline.
     pub max_pacing_bps: Option<f64>,
+    /// Whether this program makes the payload in memory, so that its source cannot be slow.
+    pub from_memory: bool,
+    /// IP packets of the latency probes beside the load, in the direction of the flow.
+    pub probe_bps: Option<f64>,
 }
 
 /// One host during the test. Shares are of one core.

@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(topics(&slower), [Topic::Ports]);
         assert_eq!(topics(&crate::rules::examples::shaped(100e6)), [Topic::Ports]);
         slower.outcome.goodput_bps = Some(870e6);
-        slower.outcome.intervals_bps = vec![700e6, 941e6, 941e6];
+        slower.outcome.intervals_bps = vec![700e6, 900e6, 941e6];
         slower.tcp.retransmits = Some(3.0);
         assert_eq!(
             topics(&slower),

@@ -4,12 +4,13 @@ use linerate_model::metrics::{Metric, Quantity, host, queue, tcp};
 use linerate_model::{
     CaveatKind, FlowRecord, HostInfo, LinkInfo, LinkKind, RunRecord, Sample, Side, Tally, Transport,
 };
+use linerate_proto::native::DATAGRAM_BYTES;
 use linerate_theory::evidence::{
     Asked, Datagrams, Evidence, Host, Link, LinkSource, Outcome, RoundTrip, Tcp, Timing,
     Transport as Carrier, Windows,
 };
-use linerate_theory::framing::IpVersion;
-use linerate_theory::stats::order::median;
+use linerate_theory::framing::{Headers, IpVersion};
+use linerate_theory::stats::order::{median, percentile};
 use linerate_theory::stats::series::mean;
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -145,6 +146,7 @@ impl View<'_> {
         Outcome {
             // The steady mean is what a ceiling can be compared with; the whole mean where there is no steady part.
             goodput_bps: steady_mean.or_else(|| receiver.map(|tally| tally.bitrate.bps())),
+            uncertainty_bps: self.flow.uncertainty.as_ref().map(|known| known.expanded_bps.bps()),
             counted_by: None,
             measured_s: self.measured_s(interval_s.map(|interval| interval * steady.len() as f64)),
             asked_s: spec.filter(|_| timed).map(|traffic| traffic.measured().as_secs_f64()),
@@ -238,6 +240,7 @@ impl View<'_> {
         RoundTrip {
             min_s: self.min(Side::Sender, tcp::MIN_RTT),
             mean_s: (!smoothed.is_empty()).then(|| smoothed.iter().sum::<f64>() / smoothed.len() as f64),
+            smoothed_p10_s: percentile(&smoothed, 0.1),
             idle_p50_s: self.record.idle.as_ref().map(|report| s(report.rtt.p50_ns)),
             loaded_p50_s: loaded.map(|rtt| s(rtt.p50_ns)),
             loaded_p95_s: loaded.map(|rtt| s(rtt.p95_ns)),
@@ -343,7 +346,17 @@ impl View<'_> {
             read_bps: all(traffic.read_rate),
             // The rules take this one per connection, as the kernel does.
             max_pacing_bps: traffic.fq_rate.map(Bitrate::bps),
+            from_memory: !self.peer_is_foreign() && self.tally(Side::Sender).is_some(),
+            probe_bps: self.probe_bps(),
         }
+    }
+
+    /// What the probes beside the load take of the path in one direction: as many go there as come back.
+    fn probe_bps(&self) -> Option<f64> {
+        let sent = self.flow.loaded.as_ref()?.sent as f64;
+        let elapsed = self.tally(Side::Receiver)?.elapsed.as_secs_f64();
+        let packet = DATAGRAM_BYTES as f64 + Headers::udp(self.ip_version()?).total_bytes();
+        Some(sent * packet * 8.0 / elapsed).filter(|rate| rate.is_finite())
     }
 
     fn host(&self, side: Side, info: Option<&HostInfo>) -> Host {

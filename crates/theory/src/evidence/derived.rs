@@ -4,6 +4,19 @@ use super::{Evidence, LinkSource, Transport};
 use crate::framing::{Headers, IpVersion};
 use crate::stats::{order, series, spread};
 
+/// Parts of the steady time over which constancy is judged are at least so long, s.
+const LEAST_SPAN_S: f64 = 0.2;
+/// Packets that may be on the wrong side of the end of such a part: a burst of segmentation offload.
+const GRAIN_PACKETS: f64 = 10.0;
+/// Correlation of neighbouring intervals below which one makes up for what the other lacked.
+const MADE_UP: f64 = -0.1;
+/// Variation of a sixth that is never taken for unevenness of its intervals.
+const MOST_NOISE: f64 = 0.10;
+/// Coverage of the interval of a rate.
+const COVERAGE: f64 = 0.95;
+/// Share of the bottleneck that retransmissions and probes are never taken to have had beside the goodput.
+const MOST_OTHER: f64 = 0.05;
+
 impl Evidence {
     /// The line rate that means something: no virtual interface's, unless the user vouches for it; the slower end's.
     #[must_use]
@@ -120,12 +133,6 @@ impl Evidence {
         self.is_constant_by(each as usize, limit)
     }
 
-    /// Whether sixths of the steady part vary less than `limit`, however slow the flow is. `None` when unknown.
-    #[must_use]
-    pub fn is_constant_by_sixths(&self, limit: f64) -> Option<bool> {
-        self.is_constant_by((self.outcome.intervals_bps.len() / 6).max(1), limit)
-    }
-
     /// Whether the means of so many intervals each vary less than `limit`; `None` where fewer than four are left.
     fn is_constant_by(&self, each: usize, limit: f64) -> Option<bool> {
         let whole = self.outcome.intervals_bps.chunks_exact(each);
@@ -136,6 +143,66 @@ impl Evidence {
         let centre = order::median(&merged).filter(|median| *median > 0.0)?;
         let drift = (series::mean(&merged)? / centre - 1.0).abs();
         Some(spread::robust_sigma(&merged)? / centre < limit && drift < limit)
+    }
+
+    /// Whether the sixths of the steady part vary less than `limit`, or less than ten packets make them, or than late reads
+    /// do: what one interval lacks by them the next one has, so that they average out within a sixth. `None` when unknown.
+    #[must_use]
+    pub fn is_steady(&self, limit: f64) -> Option<bool> {
+        let intervals = self.outcome.intervals_bps.len();
+        let interval_s = self.outcome.interval_s.filter(|seconds| *seconds > 0.0).unwrap_or(1.0);
+        let least = (LEAST_SPAN_S / interval_s).ceil() as usize;
+        let each = (intervals / 6).max(least.min(intervals / 4)).max(1);
+        let span_s = each as f64 * interval_s;
+        let grain = GRAIN_PACKETS * self.packet_bytes() * 8.0 / (self.outcome.goodput_bps? * span_s);
+        let centre = order::median(&self.outcome.intervals_bps).filter(|median| *median > 0.0)?;
+        let uneven = spread::robust_sigma(&self.outcome.intervals_bps)? / centre;
+        let made_up = series::autocorrelation(&self.outcome.intervals_bps, 1)? < MADE_UP;
+        let noise = if made_up { (2.0 * uneven / each as f64).min(MOST_NOISE) } else { 0.0 };
+        self.is_constant_by(each, limit.max(grain).max(noise))
+    }
+
+    /// The rate that the flow sustained: the median of its steady intervals, which neither dips nor what waited behind a
+    /// hole move; the mean where there are no intervals.
+    #[must_use]
+    pub fn sustained_bps(&self) -> Option<f64> {
+        order::median(&self.outcome.intervals_bps).or(self.outcome.goodput_bps).filter(|rate| *rate > 0.0)
+    }
+
+    /// Between which rates the sustained one lies, bit/s: what both the interval of the median and that of the mean cover.
+    ///
+    /// Of less than six intervals the extremes are taken.
+    #[must_use]
+    pub fn rate_range_bps(&self) -> Option<(f64, f64)> {
+        let intervals = &self.outcome.intervals_bps;
+        let median = order::median_interval(intervals, COVERAGE).map(|found| (found.low, found.high));
+        let extremes = || {
+            let least = intervals.iter().copied().reduce(f64::min)?;
+            Some((least, intervals.iter().copied().reduce(f64::max)?))
+        };
+        let goodput = self.outcome.goodput_bps.filter(|rate| rate.is_finite() && *rate > 0.0)?;
+        let (low, high) = median.or_else(extremes).unwrap_or((goodput, goodput));
+        let width = self.outcome.uncertainty_bps.filter(|width| width.is_finite()).unwrap_or(0.0).abs();
+        Some((low.min(goodput - width), high.max(goodput + width)))
+    }
+
+    /// Shares by which what passed the bottleneck was larger than the goodput, at least and at most: latency probes pass
+    /// it, and retransmissions where the first ones were lost behind it.
+    #[must_use]
+    pub fn other_shares(&self) -> (f64, f64) {
+        let sent_again = self.tcp.retransmits.zip(self.tcp.segments_sent).map(|(again, all)| again / all);
+        let probes = self.asked.probe_bps.zip(self.outcome.goodput_bps).map(|(probes, rate)| probes / rate);
+        let share =
+            |known: Option<f64>| known.filter(|share| share.is_finite() && *share > 0.0).unwrap_or(0.0);
+        let least = share(probes).min(MOST_OTHER);
+        (least, (least + share(sent_again)).min(MOST_OTHER))
+    }
+
+    /// Whether the queue before the bottleneck hardly ever ran empty: even when it was short, packets waited.
+    #[must_use]
+    pub fn queue_never_empties(&self) -> bool {
+        let rise = self.rtt.smoothed_p10_s.zip(self.base_rtt_s()).map(|(low, base)| (low - base, base));
+        rise.is_some_and(|(rise, base)| rise >= (0.25 * base).max(0.001))
     }
 
     /// Whether the flow runs BBR, to which the loss models do not apply.

@@ -2,6 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
+use super::standard_rates::{self, Kind};
 use super::{
     Draft, any_core_is_full, confidence, congestion, hosts_have_room, impossible, rate_was_asked_for,
     windows_are_open,
@@ -18,8 +19,6 @@ const NEARLY: f64 = 0.93;
 const CONSTANT: f64 = 0.02;
 /// And those of a slower one with a queue before it less than this: the rest is what busy hosts make of it.
 const UNEVEN: f64 = 0.10;
-/// Share of the rate by which what waited behind holes may raise it.
-const HELD: f64 = 0.01;
 /// A thread with this much of a core may itself be the limit.
 const BUSY_THREAD: f64 = 0.85;
 
@@ -77,8 +76,7 @@ fn queue_fills(evidence: &Evidence) -> bool {
 }
 
 fn slower_link(evidence: &Evidence) -> Option<Finding> {
-    let goodput = evidence.outcome.goodput_bps?;
-    let found = standard_link(evidence)?;
+    let (found, alone) = link_candidate(evidence)?;
     let known = evidence.line_rate_bps();
     let slower = known.is_none_or(|own| found.bps < own);
     let limit = if queue_fills(evidence) { UNEVEN } else { CONSTANT };
@@ -96,25 +94,43 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let ceiling = ladder::link_goodput_bps(evidence, found.bps)?;
-    let text = format!(
-        "The rate is {} of what {} carries with {}: a link or port of that rate is on the path.",
-        phrase::percent(goodput / ceiling),
+    let fits = format!(
+        "The rate is {} of what {} carries with {}",
+        phrase::percent(evidence.sustained_bps()? / ceiling),
         found.name,
         ladder::framing_text(evidence)
     );
-    numbers(Draft::new(Cause::Link, "V02", Confidence::Confirmed, text), evidence, ceiling, found.bps)
-        .remedy("Check negotiation and cabling at the peer and at the next hop.")
-        .finish()
+    let (sure, text, remedy) = if alone {
+        (
+            Confidence::Confirmed,
+            format!("{fits}: a link or port of that rate is on the path."),
+            "Check negotiation and cabling at the peer and at the next hop.".to_owned(),
+        )
+    } else {
+        let shaper = phrase::rate(found.bps);
+        (
+            Confidence::Probable,
+            format!(
+                "{fits}, but not known well enough to tell it from what a shaper set to {shaper} lets through: one of \
+                 the two is on the path."
+            ),
+            format!(
+                "Test longer to tell them apart; look for a port of that rate and for a shaper set to {shaper}."
+            ),
+        )
+    };
+    numbers(Draft::new(Cause::Link, "V02", sure, text), evidence, ceiling, found.bps).remedy(remedy).finish()
 }
 
-/// The standard link at whose rate the flow is. After losses it may be a little above: what waited behind a hole before
-/// the measured part is read within it.
+/// The standard link at whose rate the flow is, and whether nothing else fits.
+fn link_candidate(evidence: &Evidence) -> Option<(StandardRate, bool)> {
+    let (found, alone) = standard_rates::best(evidence)?;
+    (found.kind == Kind::Link).then_some((found.rate, alone))
+}
+
+/// The standard link at whose rate the flow is.
 pub(super) fn standard_link(evidence: &Evidence) -> Option<StandardRate> {
-    let goodput = evidence.outcome.goodput_bps?;
-    let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
-    let at = |rate: f64| ethernet::inferred_link(rate, packet, &headers, evidence.tags(), FULL);
-    let holes = evidence.tcp.retransmits.is_some_and(|count| count > 0.0);
-    at(goodput).or_else(|| at(goodput * (1.0 - HELD)).filter(|_| holes))
+    link_candidate(evidence).map(|(rate, _)| rate)
 }
 
 /// Whether packets waited (or, for datagrams, were lost) somewhere.
@@ -206,12 +222,28 @@ mod tests {
 
     #[test]
     fn what_waited_behind_holes_may_lift_the_rate_a_little_above_a_slower_link() {
-        let mut evidence = at(94.69e6);
-        assert_eq!(rule(&evidence), None);
-        evidence.tcp.retransmits = Some(200.0);
+        let mut evidence = at(94.14e6);
+        evidence.outcome.goodput_bps = Some(94.69e6);
+        evidence.outcome.intervals_bps[0] = 130e6;
         assert!(rule(&evidence).unwrap().text.contains("100BASE-TX"));
+        // Sustained, it is more than that wire carries, whatever was lost.
+        let mut shaper = at(94.69e6);
+        shaper.tcp.retransmits = Some(200.0);
+        assert_eq!(rule(&shaper), None);
         // A shaper of 100 Mb/s that counts 1514 of the 1538 bytes.
         assert_eq!(standard_link(&at(95.6e6)), None);
+    }
+
+    #[test]
+    fn a_link_that_cannot_be_told_from_a_shaper_of_the_same_rate_is_one_of_two() {
+        let mut evidence = at(933.7e6);
+        evidence.link.link_bps = Some(10e9);
+        assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Confirmed));
+        evidence.outcome.uncertainty_bps = Some(37e6);
+        let finding = rule(&evidence).unwrap();
+        assert_eq!(finding.confidence, Confidence::Probable);
+        assert!(finding.text.contains("one of the two") && finding.text.contains("shaper set to 1 Gb/s"));
+        assert!(!finding.remedy.unwrap().contains("cabling"));
     }
 
     #[test]

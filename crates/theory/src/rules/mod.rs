@@ -27,6 +27,7 @@ mod shaper;
 mod slow_reader;
 mod slow_start;
 mod source_starved;
+mod standard_rates;
 mod timeouts;
 mod too_short;
 mod trunk_share;

@@ -2,8 +2,11 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, any_core_is_full, hosts_have_room, link_full, rate_was_asked_for, windows_are_open};
-use crate::ethernet::{StandardRate, inferred_shaper};
+use super::standard_rates::{self, Kind};
+use super::{
+    Draft, any_core_is_full, congestion, hosts_have_room, link_full, rate_was_asked_for, windows_are_open,
+};
+use crate::ethernet::StandardRate;
 use crate::evidence::{Evidence, LinkSource};
 use crate::phrase;
 
@@ -11,7 +14,7 @@ use crate::phrase;
 const CONSTANT: f64 = 0.03;
 /// Constancy where a queue stands and the mean is a standard rate: the rest is what busy hosts make of it.
 const UNEVEN: f64 = 0.10;
-/// Loss that the overflow of a shaper's queue may cause; more is another cause.
+/// Loss that the overflow of a shaper's queue may cause; with more, the rate must not be what the loss law makes of it.
 const OVERFLOW: f64 = 0.01;
 /// A thread with this much of a core may hold the rate by itself.
 const BUSY_THREAD: f64 = 0.6;
@@ -24,21 +27,33 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let rise = evidence.rtt_rise_s().filter(|rise| *rise > 0.0);
     let waits = rise.map_or_else(String::new, |rise| format!(" Its queue adds {}.", phrase::time(rise)));
     let (sure, text) = match standard(evidence) {
-        Some(rate) => (
+        Some((rate, true)) => (
             if link_full::queue_was_seen(evidence) { Confidence::Confirmed } else { Confidence::Probable },
             format!(
                 "Limited to {} by a shaper that counts frames without preamble, gap and FCS.{waits}",
                 phrase::rate(rate.bps)
             ),
         ),
+        Some((rate, false)) => (
+            Confidence::Probable,
+            format!(
+                "The rate is what a shaper set to {} lets through, but not known well enough to tell it from what {} \
+                 carries: one of the two is on the path.{waits}",
+                phrase::rate(rate.bps),
+                rate.name
+            ),
+        ),
         None => (
             Confidence::Probable,
-            format!("A shaper or a slower link holds the rate at {}.{waits}", phrase::rate(goodput)),
+            format!(
+                "A shaper, a slower link, or a share beside steady traffic holds the rate at {}.{waits}",
+                phrase::rate(goodput)
+            ),
         ),
     };
     Draft::new(Cause::Shaper, "V14", sure, text)
         .with("goodput_bps", Some(goodput))
-        .with("shaper_bps", standard(evidence).map(|rate| rate.bps))
+        .with("shaper_bps", standard(evidence).map(|(rate, _)| rate.bps))
         .with_time("queue_ns", rise)
         .with("interval_variation", evidence.variation())
         .with("loss_ratio", evidence.loss())
@@ -56,27 +71,29 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
     let certain = standard(evidence).is_some() && evidence.queue_stands();
     // Late hosts move bytes between intervals, not between sixths of the test.
     let constant = evidence.is_constant(if certain { UNEVEN } else { CONSTANT }) == Some(true)
-        || (evidence.queue_stands() && evidence.is_constant_by_sixths(CONSTANT) == Some(true));
-    // Reads excuse what a slow flow varies; a share of a line that others use too varies over longer times.
-    // So does a share whose losses are the path's, over as many reads as it takes to see it.
+        || (evidence.queue_stands() && evidence.is_steady(CONSTANT) == Some(true));
+    // Reads excuse what a slow flow varies; a share of a line that others use too varies over longer times, and more
+    // where it loses packets: that is how it gives way.
     let lossless = evidence.loss().is_none_or(|loss| loss <= 0.0);
     let steady = standard(evidence).is_some()
-        || (evidence.is_constant_by_sixths(UNEVEN) != Some(false)
-            && (lossless || evidence.is_surely_constant(CONSTANT) == Some(true)));
+        || (evidence.is_steady(UNEVEN) != Some(false)
+            && (lossless || evidence.is_steady(CONSTANT) == Some(true)));
     let queued = link_full::queue_was_seen(evidence);
-    let little_loss = evidence.loss().is_none_or(|loss| loss <= OVERFLOW);
+    let little_loss =
+        evidence.loss().is_none_or(|loss| loss <= OVERFLOW) || !congestion::follows_the_law(evidence);
     let at_ease = hosts_have_room(evidence, BUSY_THREAD);
     let signs =
         if standard(evidence).is_some() { queued || at_ease } else { queued && at_ease && little_loss };
     free && constant && steady && !is_a_link(evidence) && signs
 }
 
-/// The standard rate that a shaper seems to be set to, below the link's.
-fn standard(evidence: &Evidence) -> Option<StandardRate> {
-    let goodput = evidence.outcome.goodput_bps?;
-    let rate = inferred_shaper(goodput, evidence.packet_bytes(), &evidence.headers(), evidence.tags())?;
+/// The standard rate that a shaper seems to be set to, below the link's, and whether nothing else fits.
+fn standard(evidence: &Evidence) -> Option<(StandardRate, bool)> {
+    let (found, alone) = standard_rates::best(evidence)?;
+    let rate = found.rate;
     let below = evidence.line_rate_bps().is_none_or(|link| rate.bps < link);
-    (below || stated(evidence) == Some(rate.bps)).then_some(rate)
+    let possible = found.kind == Kind::Shaper && (below || stated(evidence) == Some(rate.bps));
+    possible.then_some((rate, alone))
 }
 
 /// The link's rate as the user states it.
@@ -86,7 +103,7 @@ fn stated(evidence: &Evidence) -> Option<f64> {
 
 /// Whether the rate that the user states turns out to be a shaper's, which counts less than the wire carries.
 fn is_the_stated_rate(evidence: &Evidence) -> bool {
-    stated(evidence).is_some() && standard(evidence).map(|rate| rate.bps) == stated(evidence)
+    stated(evidence).is_some() && standard(evidence).map(|(rate, _)| rate.bps) == stated(evidence)
 }
 
 /// Whether the rate is that of a standard link, which is another rule's.
@@ -174,8 +191,65 @@ mod tests {
         let mut evidence = shaped(37e6);
         evidence.tcp.retransmits = evidence.tcp.segments_sent.map(|sent| sent * 0.005);
         assert!(rule(&evidence).is_some());
+        // Far more than the law allows: what it loses is not what holds it.
         evidence.tcp.retransmits = evidence.tcp.segments_sent.map(|sent| sent * 0.05);
-        assert_eq!(rule(&evidence), None);
+        assert!(rule(&evidence).is_some());
+        // Four segments a round trip of 50 ms are what one loss in eleven leaves.
+        let mut slow = shaped(0.95e6);
+        slow.tcp.retransmits = slow.tcp.segments_sent.map(|sent| sent * 0.09);
+        assert_eq!(rule(&slow), None);
+    }
+
+    /// 3 s at 5 Mb/s on a busy host, as the receiver read them: 2.6 % lost in slow start, 70 ms of queue ever after.
+    fn slow_shaper() -> Evidence {
+        let mut evidence = shaped(5e6);
+        evidence.outcome.goodput_bps = Some(4.705e6);
+        evidence.outcome.intervals_bps = [
+            1.51, 8.9, 2.15, 7.63, 4.53, 4.07, 5.43, 4.74, 4.66, 4.2, 3.92, 6.07, 4.61, 4.45, 5.08, 2.44,
+            5.65, 5.94, 4.63, 4.85, 3.6, 5.08, 5.46, 3.69, 5.2, 5.0, 3.79, 5.26, 3.95,
+        ]
+        .map(|mbps| mbps * 1e6)
+        .to_vec();
+        evidence.outcome.measured_s = Some(2.97);
+        evidence.rtt.mean_s = Some(0.0754);
+        evidence.rtt.loaded_p50_s = Some(0.0695);
+        (evidence.tcp.segments_sent, evidence.tcp.retransmits) = (Some(1296.0), Some(34.0));
+        evidence
+    }
+
+    #[test]
+    fn a_slow_shaper_is_known_by_its_queue_whatever_slow_start_lost() {
+        let evidence = slow_shaper();
+        assert!(rule(&evidence).is_some());
+        let mut flat = evidence.clone();
+        flat.rtt.mean_s = Some(0.0002);
+        flat.rtt.loaded_p50_s = Some(0.0002);
+        assert_eq!(rule(&flat), None, "no queue");
+        let mut swaying = evidence;
+        swaying.outcome.intervals_bps = [[3.5e6; 5], [5.8e6; 5]].concat().repeat(3);
+        assert_eq!(rule(&swaying), None);
+    }
+
+    #[test]
+    fn a_shaper_at_a_standard_rate_that_the_probes_share_is_no_link() {
+        // 10 Mb/s: 92 bytes of probe a hundred times a second are 0.7 %.
+        let mut evidence = shaped(10e6);
+        evidence.outcome.goodput_bps = Some(9.48e6);
+        evidence.outcome.intervals_bps = vec![9.48e6; 30];
+        evidence.asked.probe_bps = Some(73.6e3);
+        evidence.tcp.retransmits = Some(12.0);
+        let verdict = crate::diagnose(&evidence).primary;
+        assert_eq!(
+            (verdict.rule.as_str(), verdict.confidence),
+            ("V14", Confidence::Confirmed),
+            "{verdict:?}"
+        );
+    }
+
+    #[test]
+    fn a_share_beside_steady_traffic_is_among_what_an_odd_rate_may_be() {
+        assert!(rule(&shaped(37e6)).unwrap().text.contains("share beside steady traffic"));
+        assert!(!rule(&shaped(100e6)).unwrap().text.contains("steady traffic"));
     }
 
     #[test]

@@ -22,7 +22,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         || core_is_full(&evidence.receiver);
     let windows_limit =
         [tcp.receiver_window_share, tcp.send_buffer_share].into_iter().flatten().any(|share| share > 0.25);
+    // What this program makes in memory is there whenever it is asked for: a thread that comes late is the host's matter.
     let explained = host_is_limit
+        || evidence.asked.from_memory
+        || evidence.queue_stands()
         || windows_limit
         || rate_was_asked_for(evidence)
         || link_full::own_link_is_full(evidence)
@@ -55,6 +58,7 @@ mod tests {
         evidence.tcp.busy_share = Some(0.4);
         evidence.tcp.app_limited_share = Some(0.8);
         evidence.tcp.not_sent_bytes = Some(0.0);
+        (evidence.rtt.mean_s, evidence.rtt.loaded_p50_s) = (Some(0.0003), Some(0.0003));
         evidence
     }
 
@@ -63,6 +67,18 @@ mod tests {
         let finding = rule(&starved()).unwrap();
         assert_eq!(finding.cause, Cause::Application);
         assert!((finding.share_of_time.unwrap() - 0.6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn payload_made_in_memory_and_a_standing_queue_speak_against_it() {
+        let mut evidence = starved();
+        assert!(rule(&evidence).is_some());
+        evidence.asked.from_memory = true;
+        assert_eq!(rule(&evidence), None);
+        let mut shaped = crate::rules::examples::shaped(1e9);
+        shaped.tcp.app_limited_share = Some(0.87);
+        shaped.tcp.not_sent_bytes = Some(0.0);
+        assert_eq!(crate::diagnose(&shaped).primary.rule, "V14", "a queue of 50 ms stands");
     }
 
     #[test]

@@ -62,15 +62,21 @@ fn too_few_round_trips(evidence: &Evidence, measured: f64) -> Reason {
     (measured < needed).then(|| (needed, format!("fewer than ten round trips of {}", phrase::time(rtt))))
 }
 
+/// Whether a queue that never ran empty held the rate even: then it is the path's, after any number of back-offs.
+fn holds_a_rate(evidence: &Evidence) -> bool {
+    evidence.queue_stands() && evidence.queue_never_empties() && evidence.is_steady(CONSTANT) == Some(true)
+}
+
 fn mostly_ramp(evidence: &Evidence, measured: f64) -> Reason {
     // Where the processors set the rate, a slow beginning is something else that ran beside, not slow start.
-    let ramp = evidence.outcome.ramp_s.filter(|_| !any_core_is_full(evidence))?;
+    let ramp = evidence.outcome.ramp_s.filter(|_| !any_core_is_full(evidence) && !holds_a_rate(evidence))?;
     (measured < ramp).then(|| (2.0 * ramp, format!("the ramp-up alone took {}", phrase::time(ramp))))
 }
 
 /// Epochs count only for a flow that had them and whose rate shows it: a full link is steady after any number.
 fn too_few_epochs(evidence: &Evidence, measured: f64) -> Reason {
-    if evidence.loss()? <= 0.0 || evidence.is_bbr() || evidence.is_constant(CONSTANT)? {
+    let lossless = evidence.loss()? <= 0.0;
+    if lossless || evidence.is_bbr() || evidence.is_constant(CONSTANT)? || holds_a_rate(evidence) {
         return None;
     }
     let rate = evidence.outcome.goodput_bps? / evidence.streams();
@@ -136,6 +142,20 @@ mod tests {
         let mut lossless = evidence;
         lossless.tcp.retransmits = Some(0.0);
         assert!(inexact(&lossless).is_none());
+    }
+
+    #[test]
+    fn an_even_rate_behind_a_queue_that_never_empties_is_not_too_short() {
+        let mut evidence = crate::rules::examples::shaped(50e6);
+        evidence.outcome.measured_s = Some(1.0);
+        evidence.outcome.ramp_s = Some(1.2);
+        evidence.outcome.intervals_bps = [44e6, 51e6, 48e6, 47e6, 49e6].repeat(2);
+        evidence.tcp.retransmits = Some(20.0);
+        assert!(inexact(&evidence).is_some(), "nothing tells that the queue never ran empty");
+        evidence.rtt.smoothed_p10_s = Some(0.045);
+        assert_eq!(inexact(&evidence), None);
+        evidence.outcome.intervals_bps = [30e6, 30e6, 60e6, 60e6, 30e6, 30e6, 60e6, 60e6].to_vec();
+        assert!(inexact(&evidence).is_some(), "an uneven one");
     }
 
     #[test]

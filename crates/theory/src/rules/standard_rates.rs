@@ -1,0 +1,152 @@
+//! Standard rates that may hold a flow, as a link of that rate carries it and as a shaper set to that rate lets it through.
+//!
+//! Both exist in the same round numbers. What tells them apart is framing: a link also carries preamble, gap and check
+//! sequence, a shaper counts frames or packets without them. Where the rate is not known well enough for that, both fit.
+
+use crate::ethernet::{STANDARD_RATES, StandardRate};
+use crate::evidence::Evidence;
+use crate::{framing, ladder};
+
+/// Share of a link's ceiling from which it is full: busy hosts and other traffic have the rest.
+const FULL: f64 = 0.98;
+/// Share of what a candidate lets through at least that the mean must be.
+const NEARLY: f64 = 0.95;
+/// By how much a shaper may let through less than its rate, beside what the test itself used of it.
+const SHAPER_SHORT: f64 = 0.005;
+/// By how much it may let through more: its own clock, and what its bucket held.
+const SHAPER_OVER: f64 = 0.002;
+
+/// What a standard rate belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A link or port.
+    Link,
+    /// A shaper, which counts less than the wire carries.
+    Shaper,
+}
+
+/// A standard rate at which the flow may be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Candidate {
+    /// The rate.
+    pub(super) rate: StandardRate,
+    /// Whose.
+    pub(super) kind: Kind,
+    /// The payload that it lets through at least and at most, bit/s.
+    pub(super) goodput_bps: (f64, f64),
+}
+
+/// The candidates that the rate fits, the one that the sustained rate itself fits first.
+///
+/// The sustained rate itself has to fit one, or there is none: a rate whose interval only touches that of a link is not
+/// that of the link.
+pub(super) fn fitting(evidence: &Evidence) -> Vec<Candidate> {
+    let (Some(sustained), Some((low, high))) = (evidence.sustained_bps(), evidence.rate_range_bps()) else {
+        return Vec::new();
+    };
+    let (least_other, most_other) = evidence.other_shares();
+    let within = |candidate: &Candidate, low: f64, high: f64| {
+        let (least, most) = candidate.goodput_bps;
+        low * (1.0 + least_other) <= most && high * (1.0 + most_other) >= least
+    };
+    // A median that hides dips of much of the time is no rate that something held.
+    let mean = evidence.outcome.goodput_bps.unwrap_or(sustained);
+    let held = |candidate: &Candidate| mean >= NEARLY * candidate.goodput_bps.0;
+    let all = STANDARD_RATES.into_iter().flat_map(|rate| of(evidence, rate)).flatten();
+    let mut found: Vec<Candidate> =
+        all.filter(|candidate| within(candidate, low, high) && held(candidate)).collect();
+    found.sort_by_key(|candidate| !within(candidate, sustained, sustained));
+    if found.first().is_none_or(|best| !within(best, sustained, sustained)) {
+        found.clear();
+    }
+    found
+}
+
+/// The candidate that the sustained rate fits, and whether no other one fits within the interval.
+pub(super) fn best(evidence: &Evidence) -> Option<(Candidate, bool)> {
+    let found = fitting(evidence);
+    let best = *found.first()?;
+    // A tolerance may let the sustained rate itself fit both: then the one that it lies in without any.
+    let alone = found.iter().all(|other| other.kind == best.kind && other.rate == best.rate);
+    Some((best, alone))
+}
+
+/// A link and a shaper of that rate.
+fn of(evidence: &Evidence, rate: StandardRate) -> [Option<Candidate>; 2] {
+    let link = ladder::link_goodput_bps(evidence, rate.bps).map(|ceiling| Candidate {
+        rate,
+        kind: Kind::Link,
+        goodput_bps: (FULL * ceiling, ceiling * (1.0 + framing::CLOCK_TOLERANCE_PPM * 1e-6)),
+    });
+    [link, shaper(evidence, rate)]
+}
+
+/// From one that counts the check sequence to one that counts IP packets.
+fn shaper(evidence: &Evidence, rate: StandardRate) -> Option<Candidate> {
+    let packet = evidence.packet_bytes();
+    let payload = framing::payload_bytes(packet, &evidence.headers())?;
+    let frame = framing::frame_bytes(packet, evidence.tags())?;
+    let least = framing::payload_rate_bps(rate.bps, payload, frame)? * (1.0 - SHAPER_SHORT);
+    let most = ladder::link_packets_goodput_bps(evidence, rate.bps)? * (1.0 + SHAPER_OVER);
+    Some(Candidate { rate, kind: Kind::Shaper, goodput_bps: (least, most) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::{full_gigabit, shaped};
+
+    fn at(rate: f64, width: f64) -> Evidence {
+        let mut evidence = shaped(1e9);
+        evidence.outcome.goodput_bps = Some(rate);
+        evidence.outcome.intervals_bps = vec![rate; 90];
+        evidence.outcome.uncertainty_bps = Some(width);
+        evidence
+    }
+
+    fn kinds(evidence: &Evidence) -> Vec<(Kind, f64)> {
+        fitting(evidence).iter().map(|found| (found.kind, found.rate.bps)).collect()
+    }
+
+    #[test]
+    fn framing_tells_a_link_from_a_shaper_of_the_same_rate() {
+        // 1448 of 1538 bytes on the wire; 1448 of 1514 in a bucket.
+        for rate in [10e6, 100e6, 1e9, 10e9] {
+            let link = at(rate * 1448.0 / 1538.0, 1e-4 * rate);
+            assert_eq!(kinds(&link), [(Kind::Link, rate)]);
+            let shaper = at(rate * 1448.0 / 1514.0, 1e-4 * rate);
+            assert_eq!(kinds(&shaper), [(Kind::Shaper, rate)]);
+        }
+        assert_eq!(kinds(&full_gigabit()), [(Kind::Link, 1e9)]);
+    }
+
+    #[test]
+    fn an_interval_that_covers_both_fits_both() {
+        let unsure = at(933.7e6, 37e6);
+        assert_eq!(kinds(&unsure), [(Kind::Link, 1e9), (Kind::Shaper, 1e9)]);
+        assert_eq!(best(&unsure).map(|(found, alone)| (found.kind, alone)), Some((Kind::Link, false)));
+        let mut uneven = at(933.7e6, 0.0);
+        uneven.outcome.intervals_bps = [880e6, 955e6, 957e6].repeat(30);
+        assert_eq!(best(&uneven).map(|(found, alone)| (found.kind, alone)), Some((Kind::Shaper, false)));
+    }
+
+    #[test]
+    fn what_the_test_itself_used_of_a_slow_shaper_is_counted_in() {
+        // Probes of 92 bytes, a hundred a second, and one retransmission in a hundred.
+        let mut evidence = at(9.42e6, 1e4);
+        evidence.asked.probe_bps = Some(73.6e3);
+        evidence.tcp.segments_sent = Some(8000.0);
+        evidence.tcp.retransmits = Some(40.0);
+        assert_eq!(kinds(&evidence), [(Kind::Shaper, 10e6)]);
+        evidence.outcome.goodput_bps = Some(9.3e6);
+        evidence.outcome.intervals_bps = vec![9.3e6; 90];
+        assert_eq!(kinds(&evidence), [(Kind::Link, 10e6)]);
+    }
+
+    #[test]
+    fn a_rate_between_two_candidates_is_neither() {
+        assert_eq!(kinds(&at(912e6, 1e5)), []);
+        assert_eq!(kinds(&at(980e6, 1e5)), []);
+        assert_eq!(kinds(&at(912e6, 15e6)), [], "its interval only touches that of the link");
+    }
+}
