@@ -1,6 +1,6 @@
 # The verbs of the project. Each works on a clean clone and needs no terminal.
 
-.PHONY: help build demo test kills bench fmt fuzz doc ui
+.PHONY: help build demo test kills hostile bench fmt fuzz doc ui
 
 # Properties are tried on the same cases every time, so that a change is judged by what it changes; make fuzz looks for
 # new ones.
@@ -14,6 +14,7 @@ help:
 	@echo "make demo    measure this machine over loopback, archive the run, write a report"
 	@echo "make test    everything that must hold before a change is taken"
 	@echo "make kills   as root: SIGKILL to a plan's coordinator, agents and lab at TIMES moments, by lot from SEED on"
+	@echo "make hostile SESSIONS peers that ask a server for what cannot be, drawn from SEED on, beside honest clients"
 	@echo "make bench   compare with the installed peers"
 	@echo "make fmt     format the code"
 	@echo "make fuzz    look for new cases: properties at random, arbitrary bytes into every decoder"
@@ -58,6 +59,13 @@ SEED ?= 1
 kills:
 	@LINERATE_KILLS=$(TIMES) LINERATE_KILLS_SEED=$(SEED) \
 	cargo test -p linerate --test kills --test kills_lab -- --ignored --nocapture
+
+# A sample of these is in `make test`; SESSIONS=1 SEED=number repeats one.
+SESSIONS ?= 10000
+
+hostile:
+	@LINERATE_HOSTILE=$(SESSIONS) LINERATE_HOSTILE_SEED=$(SEED) \
+	cargo test -p linerate --test hostile hostile_sessions -- --nocapture
 
 bench: build
 	@cargo xtask bench

@@ -18,6 +18,9 @@ test:
 kills:
     @make kills
 
+hostile:
+    @make hostile
+
 bench:
     @make bench
 

@@ -4,7 +4,7 @@
 //! The bytes are a script: each step is a byte that says what happens, and what it needs. Noise alone would end at the
 //! first frame; a script also contains whole messages in any order.
 
-use linerate_model::{Direction, HostInfo, Side, SideSettings, Tally, TestSpec};
+use linerate_model::{CheckedSpec, Direction, HostInfo, Side, SideSettings, SocketKnobs, Sweep, Tally, TestSpec};
 use linerate_proto::native::{ClientSession, FRAME_LIMIT, Framer, PREFACE_BYTES, Preface, ServerSession};
 use linerate_proto::{
     Admission, Ended, FlowOrder, Input, Output, Place, Progress, Session, Trial, TrialCount,
@@ -16,7 +16,7 @@ use crate::seeds::messages;
 /// The client's session.
 pub fn native_client(script: &[u8]) {
     let drain = Span::from_secs(1);
-    let spec = TestSpec::default();
+    let spec = series();
     Stage::new(ClientSession::new(Timestamp::START, HostInfo::default(), spec, drain), true).play(script);
 }
 
@@ -72,7 +72,7 @@ impl<S: Session> Stage<S> {
                 self.feed(Input::FlowsOpen)
             }
             6 => {
-                let flows = script.some()?.iter().zip(0..).map(|(byte, flow)| order(flow, *byte)).collect();
+                let flows = script.some()?.iter().zip(0..).filter_map(|(byte, flow)| order(flow, *byte)).collect();
                 self.feed(Input::Measure(flows))
             }
             7 => self.move_data(script.byte()?, script.byte()?),
@@ -84,7 +84,7 @@ impl<S: Session> Stage<S> {
     /// The host's side of a running flow.
     fn move_data(&mut self, what: u8, which: u8) -> Option<()> {
         let at = usize::from(which).checked_rem(self.running.len());
-        let Some(flow) = at.and_then(|at| self.running.get(at)).map(|order| order.flow) else {
+        let Some(flow) = at.and_then(|at| self.running.get(at)).map(FlowOrder::flow) else {
             return Some(());
         };
         match what % 5 {
@@ -111,7 +111,7 @@ impl<S: Session> Stage<S> {
                 retransmits: Some(1),
             })),
             _ => {
-                self.running.retain(|order| order.flow != flow);
+                self.running.retain(|order| order.flow() != flow);
                 self.feed(Input::FlowEnded(Box::new(ended(flow, which))))
             }
         }
@@ -180,7 +180,7 @@ impl<S: Session> Stage<S> {
                 Output::Asked(_) => self.asked = true,
                 Output::Open(flows) => self.opening = flows,
                 Output::Trial(trial) => {
-                    assert!(trial.is_sound(), "a server is never asked for what cannot be");
+                    assert!(trial.is_sound(&longest()), "a server is never asked for what cannot be");
                     self.trial = Some(trial);
                 }
                 _ => {}
@@ -208,9 +208,20 @@ pub(crate) fn frame(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn order(flow: u16, byte: u8) -> FlowOrder {
+fn order(flow: u16, byte: u8) -> Option<FlowOrder> {
     let direction = if byte.is_multiple_of(2) { Direction::Upload } else { Direction::Download };
-    FlowOrder { flow, direction, length_bytes: Bytes::new(1) }
+    FlowOrder::new(&CheckedSpec::default(), flow, direction, Bytes::new(1)).ok()
+}
+
+/// The series that allows the largest messages.
+fn longest() -> Sweep {
+    Sweep { to: Bytes::new(Sweep::LARGEST_BYTES), ..Sweep::default() }
+}
+
+/// A specification that has trials too.
+fn series() -> CheckedSpec {
+    let spec = TestSpec::of_sweep(longest(), SocketKnobs::default(), linerate_model::HostKnobs::default());
+    spec.checked().unwrap_or_default()
 }
 
 fn ended(flow: u16, byte: u8) -> Ended {
@@ -261,7 +272,7 @@ mod tests {
     fn the_first_three_seeds_are_whole_runs() {
         let start = Timestamp::START;
         for script in &seeds::client_dialogues()[..3] {
-            let (host, spec) = (HostInfo::default(), TestSpec::default());
+            let (host, spec) = (HostInfo::default(), series());
             assert!(ends_well(ClientSession::new(start, host, spec, Span::from_secs(1)), true, script));
         }
         for script in &seeds::server_dialogues()[..3] {

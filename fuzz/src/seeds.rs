@@ -29,7 +29,7 @@ pub(crate) fn messages() -> &'static [Vec<u8>] {
 
 fn write_messages() -> Vec<Vec<u8>> {
     let host = json!(HostInfo::default());
-    let spec = json!(TestSpec::default());
+    let spec = json!({"traffic": {"upload": true}});
     let series = json!(TestSpec { sweep: Some(Sweep::default()), ..TestSpec::default() });
     let count =
         json!({"type": "trial_counted", "trial": 0, "read_bytes": 640, "elapsed_ns": 9, "first_ns": 1});

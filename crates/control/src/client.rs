@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_model::{
-    Body, Calibration, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, ProbePhase, ProbeTransport, RunStart,
-    TestSpec, World,
+    Body, Calibration, CaveatKind, CheckedSpec, EVENT_SCHEMA, HostInfo, Outcome, ProbePhase, ProbeTransport,
+    RunStart, TestSpec, World,
 };
 use linerate_proto::native::{ClientSession, NATIVE};
 use linerate_proto::{Hello, Input, Output};
@@ -137,7 +137,7 @@ struct Client<'g> {
     gate: Option<&'g Gate>,
     dialogue: Dialogue<ClientSession>,
     server: SocketAddr,
-    spec: TestSpec,
+    spec: CheckedSpec,
     cookie: [u8; 16],
     probes_over: Option<ProbeTransport>,
 }
@@ -148,7 +148,8 @@ impl<'g> Client<'g> {
         gate: Option<&'g Gate>,
         log: &mut Log<'_>,
     ) -> Result<Self, ControlError> {
-        let spec = &request.spec;
+        let spec = request.spec.clone().checked();
+        let spec = spec.map_err(|error| ControlError::Local(error.to_string()))?;
         let version = match (spec.socket.ipv4, spec.socket.ipv6) {
             (true, _) => IpVersion::V4,
             (_, true) => IpVersion::V6,
@@ -167,12 +168,12 @@ impl<'g> Client<'g> {
         let here = HostInfo { calibration: request.calibration.clone(), ..host_info(local) };
         log.note(Body::Host { info: here.clone() });
         let hello = Hello { host: here, spec: spec.clone(), ticket: gate.and_then(Gate::ticket) };
-        let session = ClientSession::with_ticket(log.now(), hello, drain(spec));
+        let session = ClientSession::with_ticket(log.now(), hello, drain(&spec));
         Ok(Self {
             gate,
             dialogue: Dialogue::new(session, connected.stream, log.epoch(), true)?,
             server: connected.peer,
-            spec: spec.clone(),
+            spec,
             cookie: [0; 16],
             probes_over: None,
         })
@@ -190,7 +191,7 @@ impl<'g> Client<'g> {
             if request.stop.load(Ordering::Relaxed) {
                 break;
             }
-            let orders = phase::orders(&self.spec, &directions, flow);
+            let orders = phase::orders(&self.spec, &directions, flow)?;
             flow += orders.len() as u16;
             self.measure_phase(&orders, request, log)?;
         }
@@ -215,7 +216,9 @@ impl<'g> Client<'g> {
                         let can =
                             |name: &str| welcome.capabilities.iter().any(|capability| capability == name);
                         self.probes_over = (!can("probe_udp")).then_some(ProbeTransport::Tcp);
-                        self.spec.traffic.no_latency |= !can("probe_udp") && !can("probe_tcp");
+                        if !can("probe_udp") && !can("probe_tcp") {
+                            self.spec = self.spec.clone().without_latency();
+                        }
                         let mut info = welcome.host;
                         info.address = Some(self.server.ip().to_canonical().to_string());
                         log.note_from(1, Body::Host { info });
@@ -286,7 +289,7 @@ impl<'g> Client<'g> {
             cookie: self.cookie,
             streams: self.spec.traffic.streams,
             udp: self.spec.traffic.udp,
-            flows: orders.iter().map(|order| order.flow).collect(),
+            flows: orders.iter().map(linerate_proto::FlowOrder::flow).collect(),
             give_up: AtomicBool::new(false),
         };
         let bell = EventFd::new()?;

@@ -113,7 +113,7 @@ fn steady(flow: &FlowRecord) -> Option<Steady> {
 pub(crate) fn known_well_enough(record: &RunRecord, orders: &[FlowOrder], spec: &TestSpec) -> bool {
     let Some(target) = spec.traffic.until else { return false };
     orders.iter().all(|order| {
-        record.flow(order.flow).is_some_and(|flow| {
+        record.flow(order.flow()).is_some_and(|flow| {
             let (_, rates) = steady_intervals(flow);
             until::look(&rates, target.get()).is_some_and(|precision| precision.reached)
         })

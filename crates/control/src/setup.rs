@@ -1,7 +1,7 @@
 //! From a specification to what sockets and pumps are told.
 
 use linerate_engine::{FlowSetup, block_length};
-use linerate_model::{Direction, Limit, Side, TestSpec, Transport};
+use linerate_model::{CheckedSpec, Direction, Limit, Side, TestSpec, Transport};
 use linerate_proto::{FlowOrder, native};
 use linerate_sock::SocketOptions;
 use linerate_units::{Bytes, Span};
@@ -57,10 +57,15 @@ pub(crate) fn socket_options(spec: &TestSpec, client: bool) -> SocketOptions {
 }
 
 /// What the pumps of one side of a flow are told.
-pub(crate) fn flow_setup(spec: &TestSpec, order: &FlowOrder, client: bool, cookie: &[u8; 16]) -> FlowSetup {
+pub(crate) fn flow_setup(
+    spec: &CheckedSpec,
+    order: &FlowOrder,
+    client: bool,
+    cookie: &[u8; 16],
+) -> FlowSetup {
     let traffic = &spec.traffic;
     let measured = traffic.measured();
-    let limit = traffic.limit(order.length_bytes);
+    let limit = traffic.limit(order.length());
     let timed = matches!(limit, Limit::TimeNs(_));
     let affinity = if client { spec.host.affinity } else { spec.host.server_affinity };
     FlowSetup {
@@ -71,14 +76,14 @@ pub(crate) fn flow_setup(spec: &TestSpec, order: &FlowOrder, client: bool, cooki
         offered: traffic.offered(),
         fq_rate: traffic.fq_rate,
         read_rate: traffic.read_rate,
-        length: (traffic.udp || traffic.length.is_some()).then_some(order.length_bytes),
+        length: (traffic.udp || traffic.length.is_some()).then_some(order.length()),
         socket: spec.socket.clone(),
         affinity,
         tick: tick(measured, traffic.interval, timed),
         unwatched: spec.host.unwatched,
         stamp: native::STAMP,
         tag: native::data_tag(cookie),
-        ..FlowSetup::new(order.flow, side(order.direction, client), measured)
+        ..FlowSetup::new(order.flow(), side(order.direction(), client), measured)
     }
 }
 

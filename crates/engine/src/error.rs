@@ -19,6 +19,22 @@ pub enum EngineError {
         /// Bytes that the header needs.
         needed: usize,
     },
+    /// A block is longer than the engine makes any.
+    #[error("blocks of {length} bytes are longer than {most}; ask for shorter ones with -l")]
+    BlockTooLong {
+        /// Bytes of the block.
+        length: u64,
+        /// Most bytes.
+        most: u64,
+    },
+    /// There are more streams than the engine serves in one flow.
+    #[error("{streams} streams in one flow are more than {most}; ask for fewer with -P")]
+    TooManyStreams {
+        /// Streams of the flow.
+        streams: usize,
+        /// Most streams.
+        most: usize,
+    },
     /// This host refused a setting without which the flow cannot run.
     #[error("this host could not prepare the data sockets")]
     Sock(#[from] SockError),

@@ -9,7 +9,7 @@ use linerate_sock::stream::{recv, send, set_nonblocking, set_recv_timeout, set_s
 use linerate_sock::{Mono, Moved, SockError, clock};
 use linerate_units::{Bytes, Span};
 
-use crate::pump::reason;
+use crate::pump::{payload, reason};
 use crate::setup::FlowSetup;
 
 /// The longest that a call waits before it looks whether the exchange shall be given up.
@@ -143,7 +143,7 @@ impl Place {
             .filter(|&length| length <= FlowSetup::LONGEST_BLOCK)
             .ok_or_else(|| own(format!("a message of {length} is longer than 64 MiB")))?;
         let slots = if task.cold { (POOL / length.max(1)).max(1) } else { 1 };
-        let mut bytes = vec![0; slots * length];
+        let mut bytes = payload::room(slots * length).map_err(|error| reason(&error))?;
         for slot in bytes.chunks_mut(length.max(1)) {
             slot.iter_mut().zip(&task.head).for_each(|(byte, head)| *byte = *head);
         }

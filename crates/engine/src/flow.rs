@@ -7,10 +7,11 @@ use std::sync::OnceLock;
 use linerate_model::{Limit, Side};
 use linerate_proto::stand_in::{Reason, Transit};
 use linerate_sock::clock::ThreadClock;
-use linerate_sock::{Mono, SockError, affinity};
+use linerate_sock::{Mono, affinity};
 
 use crate::control::{Control, LENT_PATIENCE, PATIENCE};
 use crate::counters::{Counters, Meter};
+use crate::error::EngineError;
 use crate::measured::MeasuredPart;
 use crate::plan::Plan;
 use crate::setup::{FlowSetup, Sockets};
@@ -36,8 +37,8 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(setup: FlowSetup, sockets: Sockets) -> Result<Self, SockError> {
-        let plan = Plan::new(sockets.len(), affinity::online_cpus(), &setup);
+    pub(crate) fn new(setup: FlowSetup, sockets: Sockets) -> Result<Self, EngineError> {
+        let plan = Plan::new(sockets.len(), affinity::online_cpus(), &setup)?;
         let writes = setup.side == Side::Sender;
         // The time in which a sender writes is its measured part; the receiver's has a length of its own.
         let timed = !writes && setup.transit != Transit::Uncounted;

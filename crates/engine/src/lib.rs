@@ -26,7 +26,7 @@ mod transit;
 pub use caveats::clamped_buffers;
 pub use error::EngineError;
 pub use exchange::{exchange, exchange_both};
-pub use plan::block_length;
+pub use plan::{block_length, memory_needed};
 pub use pump::reason;
 pub use run::{FlowHandle, FlowReport, Progress, arm, start};
 pub use settings::stream_settings;

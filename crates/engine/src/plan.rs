@@ -1,9 +1,11 @@
 //! How the streams are dealt to threads, and how many bytes a call takes.
 
-use linerate_model::{Limit, Transport};
+use linerate_model::{Limit, Side, Transport};
 use linerate_sock::affinity;
 use linerate_units::Bytes;
 
+use crate::error::EngineError;
+use crate::pump::payload;
 use crate::setup::FlowSetup;
 
 /// A thread for each stream pays up to so many streams per core; beyond it the scheduler would rule the figure.
@@ -36,13 +38,69 @@ pub fn block_length(streams: u32) -> Bytes {
     Bytes::new(default_block(streams as usize, affinity::online_cpus()) as u64)
 }
 
+/// Longest buffer that a receiver over TCP reads into: more than any kernel hands out at once.
+pub(crate) const LONGEST_READ: usize = 4 << 20;
+
+/// Memory of a pump beside its buffers: the part of its stack that it uses, the datagrams of one call.
+const PUMP_BYTES: u64 = 1 << 20;
+
+/// Memory of a stream beside the buffers of its pump: its counters and its socket.
+const STREAM_BYTES: u64 = 4 << 10;
+
+/// Memory of a sample: its readings, and the text in which they are told.
+const SAMPLE_BYTES: u64 = 4 << 10;
+
+/// Samples that a flow without a known end is taken to have: an hour of them.
+const UNKNOWN_SAMPLES: u64 = 36_000;
+
+/// The most memory that [`crate::arm`] and the flow after it take on this host, for whoever lends it.
+///
+/// # Errors
+/// The flow is beyond the engine's bounds.
+pub fn memory_needed(setup: &FlowSetup, streams: usize) -> Result<Bytes, EngineError> {
+    needed(setup, streams, affinity::online_cpus())
+}
+
+fn needed(setup: &FlowSetup, streams: usize, cores: usize) -> Result<Bytes, EngineError> {
+    let plan = Plan::new(streams, cores, setup)?;
+    let first = payload::first_length(&setup.payload, plan.block, FlowSetup::LONGEST_BLOCK).unwrap_or(0);
+    let buffers = match (setup.transport, setup.side) {
+        (Transport::Udp, _) => first,
+        (_, Side::Sender) => plan.block + first,
+        (_, Side::Receiver) => plan.read_length(setup),
+    };
+    let samples = match setup.limit {
+        _ if setup.unwatched => 0,
+        Limit::TimeNs(time) if setup.measured.is_some() => time.as_ns() / setup.tick.as_ns().max(1),
+        _ => UNKNOWN_SAMPLES,
+    };
+    let pumps = (plan.pumps as u64).saturating_mul(PUMP_BYTES.saturating_add(buffers as u64));
+    let streams = (streams as u64).saturating_mul(STREAM_BYTES);
+    Ok(Bytes::new(pumps.saturating_add(streams).saturating_add(samples.saturating_mul(SAMPLE_BYTES))))
+}
+
 impl Plan {
-    pub(crate) fn new(streams: usize, cores: usize, setup: &FlowSetup) -> Self {
+    /// Bytes that a receiver over TCP takes at once.
+    pub(crate) fn read_length(&self, setup: &FlowSetup) -> usize {
+        // Other tools' blocks are counted whole.
+        if setup.lent { self.block } else { self.block.min(LONGEST_READ) }
+    }
+
+    /// The only way to a plan, and nothing is allocated without one: what a peer asked for beyond the engine's bounds
+    /// ends here, if it was not refused before.
+    pub(crate) fn new(streams: usize, cores: usize, setup: &FlowSetup) -> Result<Self, EngineError> {
+        if streams > FlowSetup::MOST_STREAMS {
+            return Err(EngineError::TooManyStreams { streams, most: FlowSetup::MOST_STREAMS });
+        }
+        let length = setup.length.map_or(0, Bytes::get);
+        if length > FlowSetup::LONGEST_BLOCK as u64 {
+            return Err(EngineError::BlockTooLong { length, most: FlowSetup::LONGEST_BLOCK as u64 });
+        }
         let alone = if setup.one_pump_each { FlowSetup::MOST_THREADS } else { 0 };
         let shared = streams > (cores * STREAMS_PER_CORE).max(alone);
         let block = default_block(streams, cores);
         let block = setup.length.map_or(block, |length| usize::try_from(length.get()).unwrap_or(block));
-        Self { streams, pumps: if shared { cores } else { streams }, block: block.max(1) }
+        Ok(Self { streams, pumps: if shared { cores } else { streams }, block: block.max(1) })
     }
 
     /// Bytes of one block or datagram.
@@ -80,22 +138,54 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::Side;
     use linerate_units::Span;
     use proptest::prelude::*;
 
     #[test]
     fn threads_up_to_four_streams_a_core_then_one_worker_a_core() {
         let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
-        let plan = |streams| Plan::new(streams, 2, &setup);
+        let plan = |streams| Plan::new(streams, 2, &setup).unwrap();
         assert_eq!((plan(1).pumps, plan(1).block), (1, 512 << 10));
         assert_eq!((plan(8).pumps, plan(8).block), (8, 256 << 10));
         assert_eq!((plan(9).pumps, plan(9).block), (2, 64 << 10));
         assert!(plan(9).shared() && !plan(8).shared());
         setup.length = Some(Bytes::new(777));
-        assert_eq!(Plan::new(300, 2, &setup).block, 777);
+        assert_eq!(Plan::new(300, 2, &setup).unwrap().block, 777);
         setup.one_pump_each = true;
-        assert_eq!((Plan::new(128, 2, &setup).pumps, Plan::new(129, 2, &setup).pumps), (128, 2));
+        let pumps = |streams| Plan::new(streams, 2, &setup).unwrap().pumps;
+        assert_eq!((pumps(128), pumps(129)), (128, 2));
+    }
+
+    #[test]
+    fn memory_is_that_of_the_buffers_of_all_pumps_and_of_what_is_noted() {
+        let of = |side, streams, length: u64| {
+            let mut setup = FlowSetup::new(0, side, Span::from_secs(10));
+            setup.length = Some(Bytes::new(length));
+            needed(&setup, streams, 2).unwrap().get()
+        };
+        let (block, mib) = (64 << 20, 1 << 20);
+        // Eight blocks of 64 MiB, beside them a MiB for each pump, 4 KiB for each stream, and 100 samples of 4 KiB.
+        assert_eq!(of(Side::Sender, 8, block), 8 * (block + mib) + 8 * 4096 + 100 * 4096);
+        // Who reads needs no more than a kernel hands out, and a thousand streams share two pumps.
+        assert_eq!(of(Side::Receiver, 8, block), 8 * (4 * mib + mib) + 8 * 4096 + 100 * 4096);
+        assert_eq!(of(Side::Sender, 1000, mib), 2 * 2 * mib + 1000 * 4096 + 100 * 4096);
+        let mut forever = FlowSetup::new(0, Side::Sender, Span::from_secs(86_400));
+        (forever.tick, forever.limit) = (Span::from_ms(10), Limit::TimeNs(Span::from_secs(86_400)));
+        assert!(needed(&forever, 1, 2).unwrap().get() > 8_640_000 * 4096, "a day of samples");
+        assert!(needed(&FlowSetup { unwatched: true, ..forever }, 1, 2).unwrap().get() < 4 * mib);
+    }
+
+    #[test]
+    fn there_is_no_plan_for_blocks_and_streams_beyond_the_bounds() {
+        let plan = |streams: usize, length: u64| {
+            let length = Some(Bytes::new(length));
+            Plan::new(streams, 2, &FlowSetup { length, ..FlowSetup::new(0, Side::Sender, Span::ZERO) })
+        };
+        assert!(plan(10_000, 64 << 20).is_ok());
+        for length in [(64 << 20) + 1, 1 << 40, u64::MAX] {
+            assert!(matches!(plan(1, length), Err(EngineError::BlockTooLong { .. })), "{length}");
+        }
+        assert!(matches!(plan(10_001, 1), Err(EngineError::TooManyStreams { .. })));
     }
 
     proptest! {
@@ -103,7 +193,7 @@ mod tests {
         fn every_stream_has_one_pump_and_the_shares_add_up(streams in 1usize..300, cores in 1usize..9, bytes: u64) {
             let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
             setup.limit = Limit::Bytes(Bytes::new(bytes));
-            let plan = Plan::new(streams, cores, &setup);
+            let plan = Plan::new(streams, cores, &setup).unwrap();
             let mut dealt: Vec<usize> = (0..plan.pumps).flat_map(|pump| plan.streams_of(pump)).collect();
             dealt.sort_unstable();
             prop_assert_eq!(dealt, (0..streams).collect::<Vec<_>>());
@@ -118,7 +208,7 @@ mod tests {
             let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
             (setup.limit, setup.length) = (Limit::Bytes(Bytes::new(bytes)), Some(Bytes::new(block)));
             setup.lent = true;
-            let plan = Plan::new(streams, 2, &setup);
+            let plan = Plan::new(streams, 2, &setup).unwrap();
             let shares: Vec<u64> = (0..streams).map(|stream| plan.share(&setup, stream)).collect();
             let sum: u64 = shares.iter().sum();
             prop_assert!(shares.iter().all(|share| share % block == 0));

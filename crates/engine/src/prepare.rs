@@ -78,7 +78,7 @@ pub(crate) fn jobs(flow: &Flow) -> Result<Prepared, SockError> {
         jobs.push(match Job::prepare(flow) {
             Err(error) if flow.writes() && flow.setup.socket.zerocopy.is_some() => {
                 refused = Some(format!("{error}: {}", error.source));
-                Job::write_one(flow, Feed::copying(flow))
+                Job::write_one(flow, Feed::copying(flow)?)
             }
             other => other?,
         });

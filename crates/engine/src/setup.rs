@@ -73,8 +73,11 @@ impl FlowSetup {
     /// Streams that have a thread each where that is asked for.
     pub const MOST_THREADS: usize = 128;
 
-    /// Most bytes of a block that a stand-in can ask for.
-    pub(crate) const LONGEST_BLOCK: usize = 64 << 20;
+    /// Most bytes of a block or datagram. A flow that asks for more is refused, whoever asks.
+    pub const LONGEST_BLOCK: usize = 64 << 20;
+
+    /// Most streams of a flow.
+    pub const MOST_STREAMS: usize = 10_000;
 
     /// The limit of a sender that goes on until it is told.
     pub const UNTIL_TOLD: Limit = Limit::TimeNs(Span::from_ns(u64::MAX));

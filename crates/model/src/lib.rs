@@ -45,8 +45,8 @@ pub use record::{FlowRecord, RunRecord};
 pub use settings::{Effective, SideSettings};
 pub use size::{SizeCurve, SizeFit, SizePoint, TimeInterval};
 pub use spec::{
-    Direction, HostKnobs, Limit, MessageMode, SizeList, SocketKnobs, SpecError, Sweep, TestSpec, Traffic,
-    Transport, TrialSequence, Variation, ZeroCopy,
+    CheckedSpec, Direction, HostKnobs, Limit, MessageMode, SizeList, SocketKnobs, SpecError, Sweep, TestSpec,
+    Traffic, Transport, TrialSequence, Variation, ZeroCopy,
 };
 pub use tally::{
     Books, Digest, LatencyInterval, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally, Tally,

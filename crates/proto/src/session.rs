@@ -4,7 +4,9 @@
 //! input or for `deadline`, at which the input is [`Input::Tick`].* The driver runs it over sockets, the tests run two
 //! ends against each other in virtual time, a fuzzer runs it with noise.
 
-use linerate_model::{Caveat, Direction, HostInfo, Sample, Side, SideSettings, Tally, TestSpec};
+use linerate_model::{
+    Caveat, CheckedSpec, Direction, HostInfo, Sample, Side, SideSettings, SpecError, Sweep, Tally,
+};
 use linerate_units::{Bytes, Span, Timestamp};
 
 use crate::error::PeerError;
@@ -122,14 +124,55 @@ pub enum Output {
 }
 
 /// A flow to be measured, in words that both ends understand.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+///
+/// There is none that its test does not allow: it is not read from the wire, but made by [`FlowOrder::new`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct FlowOrder {
+    flow: u16,
+    direction: Direction,
+    length_bytes: Bytes,
+}
+
+impl FlowOrder {
+    /// Flow `flow` of a run, with blocks or datagrams of `length`; of a series the length of its longest message.
+    ///
+    /// # Errors
+    /// The test does not allow such blocks.
+    pub fn new(
+        spec: &CheckedSpec,
+        flow: u16,
+        direction: Direction,
+        length: Bytes,
+    ) -> Result<Self, SpecError> {
+        match &spec.sweep {
+            None => spec.traffic.check_length(length)?,
+            Some(sweep) if (1..=sweep.longest_message().get()).contains(&length.get()) => {}
+            Some(sweep) => {
+                let trouble = format!("messages of {} were not asked for", length.exact());
+                let remedy = format!("give messages of at most {}", sweep.longest_message().exact());
+                return Err(SpecError { knob: "--to", trouble, remedy });
+            }
+        }
+        Ok(Self { flow, direction, length_bytes: length })
+    }
+
     /// Number of the flow in its run.
-    pub flow: u16,
+    #[must_use]
+    pub const fn flow(&self) -> u16 {
+        self.flow
+    }
+
     /// Which way, seen from the client.
-    pub direction: Direction,
+    #[must_use]
+    pub const fn direction(&self) -> Direction {
+        self.direction
+    }
+
     /// Payload of one datagram or block, resolved by the client.
-    pub length_bytes: Bytes,
+    #[must_use]
+    pub const fn length(&self) -> Bytes {
+        self.length_bytes
+    }
 }
 
 /// What a client says first.
@@ -138,7 +181,7 @@ pub struct Hello {
     /// The client's host.
     pub host: HostInfo,
     /// What shall be measured.
-    pub spec: TestSpec,
+    pub spec: CheckedSpec,
     /// The place of its coordinator in the server's queue, for a run that is one of several.
     pub ticket: Option<Ticket>,
 }
@@ -217,10 +260,10 @@ impl Trial {
     /// The longest that a trial is waited for.
     pub const LONGEST: Span = Span::from_secs(600);
 
-    /// Whether both ends can carry it out.
+    /// Whether both ends can carry it out, as a part of this series.
     #[must_use]
-    pub fn is_sound(&self) -> bool {
-        (1..=linerate_model::Sweep::LARGEST_BYTES).contains(&self.message_bytes.get())
+    pub fn is_sound(&self, series: &Sweep) -> bool {
+        (1..=series.longest_message().get()).contains(&self.message_bytes.get())
             && (1..=Self::MOST_REPEATS).contains(&self.repeats)
             && self.patience_ns <= Self::LONGEST
     }

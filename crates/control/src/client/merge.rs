@@ -30,13 +30,13 @@ struct Flow {
 impl Merge {
     pub(super) fn new(orders: &[FlowOrder], udp: bool) -> Self {
         let flow = |order: &FlowOrder| Flow {
-            direction: order.direction,
+            direction: order.direction(),
             sender_progress: None,
             sender: None,
             receiver: None,
         };
         Self {
-            flows: orders.iter().map(|order| (order.flow, flow(order))).collect(),
+            flows: orders.iter().map(|order| (order.flow(), flow(order))).collect(),
             udp,
             latency: None,
             cut: false,

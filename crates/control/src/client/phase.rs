@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use linerate_model::{Body, Direction, ProbePhase, Side, TestSpec};
+use linerate_model::{Body, CheckedSpec, Direction, ProbePhase, Side};
 use linerate_proto::{FlowOrder, Input, Output, Progress};
 use linerate_sock::{Mono, clock};
 
@@ -22,13 +22,15 @@ use crate::witness;
 const BEGUN: Duration = Duration::from_micros(500);
 
 /// The flows of a phase, numbered from `first`.
-pub(super) fn orders(spec: &TestSpec, directions: &[Direction], first: u16) -> Vec<FlowOrder> {
-    let length_bytes = length(spec);
-    directions
-        .iter()
-        .zip(first..)
-        .map(|(direction, flow)| FlowOrder { flow, direction: *direction, length_bytes })
-        .collect()
+pub(super) fn orders(
+    spec: &CheckedSpec,
+    directions: &[Direction],
+    first: u16,
+) -> Result<Vec<FlowOrder>, ControlError> {
+    let length = length(spec);
+    let order = |(direction, flow): (&Direction, u16)| FlowOrder::new(spec, flow, *direction, length);
+    let orders: Result<_, _> = directions.iter().zip(first..).map(order).collect();
+    orders.map_err(|error| ControlError::Local(error.to_string()))
 }
 
 impl Client<'_> {
@@ -41,7 +43,7 @@ impl Client<'_> {
     ) -> Result<(), ControlError> {
         let began = clock::now();
         for order in orders {
-            let plan = flow_log::plan(order.flow, order.direction, &self.spec, log);
+            let plan = flow_log::plan(order.flow(), order.direction(), &self.spec, log);
             log.note(Body::FlowPlanned(plan));
         }
         let mut merge = Merge::new(orders, self.spec.traffic.udp);
@@ -51,16 +53,16 @@ impl Client<'_> {
                 self.take(happening, log, &mut merge);
             }
             for order in orders {
-                flow_log::warn_partial(order.flow, log);
+                flow_log::warn_partial(order.flow(), log);
             }
         }
         merge.finish(log);
         if let Some(witness) = request.witness {
-            let flows: Vec<u16> = orders.iter().map(|order| order.flow).collect();
+            let flows: Vec<u16> = orders.iter().map(FlowOrder::flow).collect();
             witness::hear(witness, began, &flows, log);
         }
         for order in orders {
-            judge::judge(order.flow, log);
+            judge::judge(order.flow(), log);
         }
         result
     }
@@ -143,7 +145,7 @@ impl Client<'_> {
                     })
                     .collect();
                 self.dialogue.arm(flows)?;
-                let peer_sends = orders.iter().any(|order| order.direction == Direction::Download);
+                let peer_sends = orders.iter().any(|order| order.direction() == Direction::Download);
                 let planned = self.wait_at_gate(peer_sends, stop)?;
                 self.dialogue.begin(planned)?;
                 Ok(planned)

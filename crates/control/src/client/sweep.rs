@@ -75,7 +75,8 @@ impl Client<'_> {
         stop: &AtomicBool,
         log: &mut Log<'_>,
     ) -> Result<(), ControlError> {
-        let order = FlowOrder { flow: FLOW, direction: Direction::Upload, length_bytes: schedule.largest() };
+        let order = FlowOrder::new(&self.spec, FLOW, Direction::Upload, schedule.largest());
+        let order = order.map_err(|error| ControlError::Local(error.to_string()))?;
         let (mut runner, planned) = self.open_stream(order, stop)?;
         gate::note_start(planned, clock::now(), log);
         log.note(Body::FlowOpened { flow: FLOW, side: Side::Sender, settings: runner.settings().clone() });

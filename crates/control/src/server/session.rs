@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_engine::Sockets;
-use linerate_model::{Caveat, CaveatKind, TestSpec};
+use linerate_model::{Caveat, CaveatKind, CheckedSpec};
 use linerate_proto::native::{Preface, ServerSession};
 use linerate_proto::{Admission, FlowOrder, Hello, Input, Output, Place, Ticket};
 use linerate_sock::{clock, limits};
@@ -70,7 +70,7 @@ struct Run<'a> {
 /// A client that has said what it wants.
 struct Client {
     name: String,
-    spec: TestSpec,
+    spec: CheckedSpec,
     /// Its place in the queue.
     ticket: u64,
     /// Shows whose place it is, when that is its coordinator's.
@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
         let Some(client) = self.client.as_ref().filter(|_| !self.awaited.is_empty()) else { return Ok(()) };
         let streams = client.spec.traffic.streams;
         let here = |flow: u16| self.arrived.range((flow, 0)..(flow, streams)).count() as u32;
-        if self.awaited.iter().any(|order| here(order.flow) < streams) {
+        if self.awaited.iter().any(|order| here(order.flow()) < streams) {
             return Ok(());
         }
         let options = socket_options(&client.spec, false);
@@ -246,7 +246,7 @@ impl<'a> Run<'a> {
             .map(|link| link.name);
         let mut flows = Vec::new();
         for order in std::mem::take(&mut self.awaited) {
-            let sockets = take_sockets(&mut self.arrived, order.flow, client.spec.traffic.udp, &options);
+            let sockets = take_sockets(&mut self.arrived, order.flow(), client.spec.traffic.udp, &options);
             let mut setup = flow_setup(&client.spec, &order, false, &client.cookie);
             setup.interface.clone_from(&interface);
             match sockets {

@@ -62,10 +62,10 @@ fn burst(length: usize, offered: Option<Bitrate>, asked: Option<u32>) -> usize {
 }
 
 impl Parcel {
-    pub(crate) fn new(flow: &Flow) -> Self {
+    pub(crate) fn new(flow: &Flow) -> Result<Self, SockError> {
         let (setup, length) = (&flow.setup, flow.setup.datagram_length());
         let burst = burst(length, setup.offered, setup.burst);
-        let mut bytes = payload::datagrams(&setup.payload, length, burst);
+        let mut bytes = payload::datagrams(&setup.payload, length, burst)?;
         for datagram in bytes.chunks_mut(length) {
             stamp::write_tag(datagram, &setup.stamp, setup.tag);
         }
@@ -75,8 +75,8 @@ impl Parcel {
             .udp(0)
             .and_then(|socket| sockopt::path_mtu(socket).ok())
             .is_none_or(|mtu| length + HEADERS <= mtu as usize);
-        let first = payload::first(&setup.payload, length, MAX_DATAGRAM);
-        Self { bytes, first, length, burst, cut: burst > 1 && fits, layout: setup.stamp }
+        let first = payload::first(&setup.payload, length, MAX_DATAGRAM)?;
+        Ok(Self { bytes, first, length, burst, cut: burst > 1 && fits, layout: setup.stamp })
     }
 
     /// Datagrams of one call.

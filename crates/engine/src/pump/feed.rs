@@ -43,9 +43,9 @@ impl Feed {
     /// The way that the flow asks for.
     ///
     /// # Errors
-    /// When this host cannot do it; [`Feed::copying`] always works.
+    /// When this host cannot do it; [`Feed::copying`] works wherever there is memory.
     pub(crate) fn prepare(flow: &Flow) -> Result<Self, SockError> {
-        let mut feed = Self::copying(flow);
+        let mut feed = Self::copying(flow)?;
         let payload = &flow.setup.payload;
         // References to a pattern end where it ends, which keeps blocks whole.
         let references = if flow.setup.lent { flow.plan.block } else { REFERENCES };
@@ -56,7 +56,7 @@ impl Feed {
                 payload::fill(payload, &mut buffer);
                 Method::Splice(Splicer::new(buffer)?)
             }
-            Some(ZeroCopy::Sendfile) => Method::File(FileSender::new(&payload::block(payload, references))?),
+            Some(ZeroCopy::Sendfile) => Method::File(FileSender::new(&payload::block(payload, references)?)?),
             Some(ZeroCopy::Msg) => {
                 for socket in flow.sockets.iter() {
                     sockopt::set_zerocopy(&socket, true)?;
@@ -68,10 +68,13 @@ impl Feed {
     }
 
     /// The ordinary way: the kernel copies.
-    pub(crate) fn copying(flow: &Flow) -> Self {
+    ///
+    /// # Errors
+    /// There is no memory for a block.
+    pub(crate) fn copying(flow: &Flow) -> Result<Self, SockError> {
         let (payload, block) = (&flow.setup.payload, flow.plan.block);
-        let first = payload::first(payload, block, FlowSetup::LONGEST_BLOCK);
-        Self { block: payload::block(payload, block), first, method: Method::Copy }
+        let first = payload::first(payload, block, FlowSetup::LONGEST_BLOCK)?;
+        Ok(Self { block: payload::block(payload, block)?, first, method: Method::Copy })
     }
 
     /// Writes number and time into the next block. Where blocks are handed over by reference the kernel may read them
@@ -181,8 +184,8 @@ pub(crate) struct Drain {
 }
 
 impl Drain {
-    pub(crate) fn new(discard: bool, block: usize) -> Self {
-        Self { buffer: vec![0; block], discard }
+    pub(crate) fn new(discard: bool, block: usize) -> Result<Self, SockError> {
+        Ok(Self { buffer: payload::room(block)?, discard })
     }
 
     /// The first bytes of what was taken last, unless it is thrown away.

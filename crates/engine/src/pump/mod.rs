@@ -50,18 +50,18 @@ pub(crate) enum Job {
 impl Job {
     /// The job of every pump of the flow; they are all alike.
     pub(crate) fn prepare(flow: &Flow) -> Result<Self, SockError> {
-        let (setup, block) = (&flow.setup, flow.plan.block);
+        let (setup, block, reads) = (&flow.setup, flow.plan.block, flow.plan.read_length(&flow.setup));
         if flow.sockets.udp(0).is_some() {
             return Ok(match setup.side {
-                Side::Sender => Self::Datagrams(Parcel::new(flow)),
+                Side::Sender => Self::Datagrams(Parcel::new(flow)?),
                 Side::Receiver => Self::Arrivals(datagram_recv::room()),
             });
         }
         Ok(match (setup.side, flow.plan.shared()) {
             (Side::Sender, false) => Self::write_one(flow, Feed::prepare(flow)?),
-            (Side::Sender, true) => Self::WriteMany(payload::block(&setup.payload, block)),
-            (Side::Receiver, false) => Self::Read(Drain::new(setup.socket.skip_rx_copy, block)),
-            (Side::Receiver, true) => Self::ReadMany(Drain::new(setup.socket.skip_rx_copy, block)),
+            (Side::Sender, true) => Self::WriteMany(payload::block(&setup.payload, block)?),
+            (Side::Receiver, false) => Self::Read(Drain::new(setup.socket.skip_rx_copy, reads)?),
+            (Side::Receiver, true) => Self::ReadMany(Drain::new(setup.socket.skip_rx_copy, reads)?),
         })
     }
 }

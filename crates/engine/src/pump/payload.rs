@@ -1,30 +1,48 @@
 //! What blocks and datagrams say.
 
+use std::io::ErrorKind;
+
 use linerate_proto::stand_in::{Pattern, Payload};
+use linerate_sock::SockError;
+
+/// Memory of so many bytes, all zero; an error where there is none, since a program whose allocation fails ends.
+pub(crate) fn room(length: usize) -> Result<Vec<u8>, SockError> {
+    let mut bytes = Vec::new();
+    let refused = |_| SockError::new("allocate memory for blocks", ErrorKind::OutOfMemory.into());
+    bytes.try_reserve_exact(length).map_err(refused)?;
+    bytes.resize(length, 0);
+    Ok(bytes)
+}
 
 /// One block or datagram of so many bytes.
-pub(crate) fn block(payload: &Payload, length: usize) -> Vec<u8> {
-    let mut bytes = vec![0; length];
+pub(crate) fn block(payload: &Payload, length: usize) -> Result<Vec<u8>, SockError> {
+    let mut bytes = room(length)?;
     fill(payload, &mut bytes);
-    bytes
+    Ok(bytes)
 }
 
 /// The first block or datagram of a stream, where it is longer than the others.
-pub(crate) fn first(payload: &Payload, length: usize, longest: usize) -> Option<Vec<u8>> {
+pub(crate) fn first(payload: &Payload, length: usize, longest: usize) -> Result<Option<Vec<u8>>, SockError> {
+    let Some(asked) = first_length(payload, length, longest) else { return Ok(None) };
+    block(payload, asked).map(Some)
+}
+
+/// Bytes of the first block or datagram, where it is longer than the others.
+pub(crate) fn first_length(payload: &Payload, length: usize, longest: usize) -> Option<usize> {
     let asked = usize::try_from(payload.first_length?.get()).unwrap_or(longest).min(longest);
-    (asked > length).then(|| block(payload, asked))
+    (asked > length).then_some(asked)
 }
 
 /// So many datagrams one behind the other; random bytes run through all of them.
-pub(crate) fn datagrams(payload: &Payload, length: usize, count: usize) -> Vec<u8> {
-    let mut bytes = block(payload, length * count);
+pub(crate) fn datagrams(payload: &Payload, length: usize, count: usize) -> Result<Vec<u8>, SockError> {
+    let mut bytes = block(payload, length.saturating_mul(count))?;
     for datagram in bytes.chunks_mut(length) {
         match payload.pattern {
             Pattern::Random => put_head(payload, datagram),
             _ => fill(payload, datagram),
         }
     }
-    bytes
+    Ok(bytes)
 }
 
 /// Writes one block or datagram.
@@ -67,6 +85,10 @@ mod tests {
     use linerate_units::Bytes;
     use std::collections::BTreeSet;
 
+    fn block(payload: &Payload, length: usize) -> Vec<u8> {
+        super::block(payload, length).unwrap()
+    }
+
     fn of(pattern: Pattern, head: &[u8]) -> Payload {
         Payload { pattern, head: head.to_vec(), first_length: None }
     }
@@ -98,8 +120,8 @@ mod tests {
 
     #[test]
     fn every_datagram_has_the_head_and_random_ones_differ_behind_it() {
-        assert_eq!(datagrams(&of(Pattern::Digits, b"h"), 4, 2), b"h123h123");
-        let random = datagrams(&of(Pattern::Random, b"h"), 16, 2);
+        assert_eq!(datagrams(&of(Pattern::Digits, b"h"), 4, 2).unwrap(), b"h123h123");
+        let random = datagrams(&of(Pattern::Random, b"h"), 16, 2).unwrap();
         assert_eq!((random[0], random[16]), (b'h', b'h'));
         assert_ne!(random[1..16], random[17..]);
     }
@@ -108,9 +130,15 @@ mod tests {
     fn a_first_block_is_made_only_where_it_is_longer() {
         let longer =
             |length| Payload { first_length: Some(Bytes::new(length)), ..of(Pattern::Digits, b"head") };
-        assert_eq!(first(&longer(6), 2, 100).as_deref(), Some(&b"head45"[..]));
-        assert_eq!(first(&longer(2), 2, 100), None);
-        assert_eq!(first(&longer(u64::MAX), 2, 3).map(|first| first.len()), Some(3));
-        assert_eq!(first(&Payload::default(), 2, 100), None);
+        assert_eq!(first(&longer(6), 2, 100).unwrap().as_deref(), Some(&b"head45"[..]));
+        assert_eq!(first(&longer(2), 2, 100).unwrap(), None);
+        assert_eq!(first(&longer(u64::MAX), 2, 3).unwrap().map(|first| first.len()), Some(3));
+        assert_eq!(first(&Payload::default(), 2, 100).unwrap(), None);
+    }
+
+    #[test]
+    fn memory_that_nobody_has_is_an_error_and_not_the_end_of_the_program() {
+        let error = room(isize::MAX as usize - 4096).unwrap_err();
+        assert_eq!(error.source.kind(), ErrorKind::OutOfMemory);
     }
 }

@@ -3,6 +3,7 @@
 //! The doc comment of a field is its help text on the command line and in the reference; its serialised name carries
 //! the unit.
 
+mod checked;
 mod host;
 mod socket;
 mod sweep;
@@ -12,6 +13,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use checked::CheckedSpec;
 pub use host::HostKnobs;
 pub use socket::{SocketKnobs, ZeroCopy};
 pub use sweep::{MessageMode, SizeList, Sweep, TrialSequence};

@@ -172,6 +172,14 @@ impl Sweep {
         self.measured().saturating_mul(2)
     }
 
+    /// The longest message of the series.
+    #[must_use]
+    pub fn longest_message(&self) -> Bytes {
+        let listed = self.sizes.as_ref().and_then(|SizeList(sizes)| sizes.iter().copied().max());
+        let perturbed = Bytes::new(self.to.get().saturating_add(self.perturb));
+        listed.unwrap_or(perturbed).min(LARGEST)
+    }
+
     pub(super) fn check(
         &self,
         traffic: &Traffic,

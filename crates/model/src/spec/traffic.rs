@@ -207,6 +207,15 @@ pub struct Variation {
 /// The longest test: a day.
 const LONGEST: Span = Span::from_secs(86_400);
 
+/// Longest block over TCP.
+const LONGEST_BLOCK: u64 = 64 << 20;
+
+/// Longest block over TCP where the test leaves the length to the hosts.
+const LONGEST_CHOSEN_BLOCK: u64 = 1 << 20;
+
+/// Shortest and longest payload of a datagram: a header of ours, and what UDP over IPv4 carries.
+const DATAGRAM_BYTES: std::ops::RangeInclusive<u64> = 32..=65_507;
+
 impl Traffic {
     /// The transport asked for.
     #[must_use]
@@ -282,6 +291,29 @@ impl Traffic {
         }
     }
 
+    /// Most bytes of one block or datagram of this traffic.
+    #[must_use]
+    pub fn longest_block(&self) -> Bytes {
+        let chosen = if self.udp { *DATAGRAM_BYTES.end() } else { LONGEST_CHOSEN_BLOCK };
+        self.length.unwrap_or(Bytes::new(chosen))
+    }
+
+    /// Looks whether a flow of this traffic can have blocks or datagrams of `length`: those that were asked for, or where
+    /// none were, such as hosts choose.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn check_length(&self, length: Bytes) -> Result<(), SpecError> {
+        let chosen = if self.udp { DATAGRAM_BYTES } else { 1..=LONGEST_CHOSEN_BLOCK };
+        let fits = self.length.map_or(chosen.contains(&length.get()), |asked| asked == length);
+        if fits {
+            return Ok(());
+        }
+        let trouble = format!("a flow of blocks of {} was not asked for", length.exact());
+        let remedy = format!("give blocks of at most {}", self.longest_block().exact());
+        Err(SpecError { knob: "--length", trouble, remedy })
+    }
+
     pub(super) fn check(&self) -> Result<(), SpecError> {
         let fail = |knob, trouble: &str, remedy: &str| {
             Err(SpecError { knob, trouble: trouble.to_owned(), remedy: remedy.to_owned() })
@@ -307,13 +339,13 @@ impl Traffic {
         if self.until.is_some_and(|u| u.get() < 1e-4 || u.get() > 0.5) {
             return fail("--until", "the share is out of range", "give 0.01% to 50%");
         }
-        let longest = if self.udp { 65_507 } else { 64 << 20 };
+        let longest = if self.udp { *DATAGRAM_BYTES.end() } else { LONGEST_BLOCK };
         if self.length.is_some_and(|l| l.get() == 0 || l.get() > longest) {
             let remedy =
                 if self.udp { "give 32 to 65507 bytes for a datagram" } else { "give 1 byte to 64M" };
             return fail("--length", "the length is out of range", remedy);
         }
-        if self.udp && self.length.is_some_and(|l| l.get() < 32) {
+        if self.udp && self.length.is_some_and(|l| l.get() < *DATAGRAM_BYTES.start()) {
             return fail("--length", "a datagram carries a 32-byte header of ours", "give 32 to 65507 bytes");
         }
         if self.read_rate.is_some_and(|r| r.bps() < 8.0) {

@@ -1,11 +1,11 @@
 //! The client's end of the dialogue.
 
-use linerate_model::{HostInfo, TestSpec};
+use linerate_model::{CheckedSpec, HostInfo};
 use linerate_units::{Span, Timestamp};
 
 use super::VERSION;
 use super::link::Link;
-use super::message::{Message, SWEEP, both_can, capabilities, cookie_from_text};
+use super::message::{AskedFlow, Message, SWEEP, both_can, capabilities, cookie_from_text};
 use super::phase::Phase;
 use crate::PeerError;
 use crate::session::{FlowOrder, Hello, Input, Output, Session, Trial, Welcome};
@@ -52,7 +52,7 @@ enum State {
 impl ClientSession {
     /// A session that begins at `now`; after the senders' end, `drain` is allowed for the rest to arrive.
     #[must_use]
-    pub fn new(now: Timestamp, host: HostInfo, spec: TestSpec, drain: Span) -> Self {
+    pub fn new(now: Timestamp, host: HostInfo, spec: CheckedSpec, drain: Span) -> Self {
         Self::with_ticket(now, Hello { host, spec, ticket: None }, drain)
     }
 
@@ -85,7 +85,7 @@ impl ClientSession {
             versions: [VERSION, VERSION],
             capabilities: capabilities(),
             host: self.hello.host.clone(),
-            spec: Box::new(self.hello.spec.clone()),
+            spec: Box::new((*self.hello.spec).clone()),
             ticket: self.hello.ticket,
         };
         // A greeting is far below the limit; were it not, the peer would say so.
@@ -99,7 +99,7 @@ impl ClientSession {
                 why: "a phase can begin only between phases, with flows".to_owned(),
             });
         }
-        self.link.send(now, &Message::Prepare { flows: flows.clone() })?;
+        self.link.send(now, &Message::Prepare { flows: flows.iter().map(AskedFlow::from).collect() })?;
         self.link.step(now, "waiting for the server to prepare", ANSWER);
         self.phase = Phase::new(flows);
         self.trial = None;
@@ -229,7 +229,8 @@ impl ClientSession {
     }
 
     fn trial(&mut self, now: Timestamp, trial: Trial) -> Result<(), PeerError> {
-        if self.state != State::Running || self.trial.is_some() || !trial.is_sound() {
+        let sound = self.hello.spec.sweep.as_ref().is_some_and(|series| trial.is_sound(series));
+        if self.state != State::Running || self.trial.is_some() || !sound {
             return Err(PeerError::Local { why: "a trial can begin only between two trials".to_owned() });
         }
         self.trial = Some(trial.trial);

@@ -2,7 +2,8 @@
 //!
 //! Fields that a version does not know are passed over, so that a newer peer can say more.
 
-use linerate_model::{HostInfo, Sample, TestSpec};
+use linerate_model::{Direction, HostInfo, Sample, TestSpec};
+use linerate_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::session::{Ended, FlowOrder, Place, Progress, Trial, TrialCount};
@@ -28,7 +29,7 @@ pub(super) enum Message {
     /// Server: no.
     Refused { why: String },
     /// Client: expect the data sockets of these flows.
-    Prepare { flows: Vec<FlowOrder> },
+    Prepare { flows: Vec<AskedFlow> },
     /// Server: they are expected.
     Prepared,
     /// Server: they are all here.
@@ -57,6 +58,20 @@ pub(super) enum Message {
     Failed { why: String },
     /// Client: done.
     Bye,
+}
+
+/// A flow as a client asks for it. What may be done of it the phase decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct AskedFlow {
+    pub(super) flow: u16,
+    pub(super) direction: Direction,
+    pub(super) length_bytes: Bytes,
+}
+
+impl From<&FlowOrder> for AskedFlow {
+    fn from(order: &FlowOrder) -> Self {
+        Self { flow: order.flow(), direction: order.direction(), length_bytes: order.length() }
+    }
 }
 
 /// Takes the trials of a series over message sizes.

@@ -2,10 +2,56 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::{Direction, Side};
+use linerate_model::{CheckedSpec, Direction, Side};
 
+use super::message::AskedFlow;
 use crate::PeerError;
 use crate::session::FlowOrder;
+
+/// The phases of a run as its specification has them: which may be asked for next.
+#[derive(Debug, Default)]
+pub(super) struct Phases {
+    spec: CheckedSpec,
+    begun: usize,
+    numbers: BTreeSet<u16>,
+}
+
+impl Phases {
+    pub(super) fn of(spec: CheckedSpec) -> Self {
+        Self { spec, ..Self::default() }
+    }
+
+    pub(super) fn spec(&self) -> &CheckedSpec {
+        &self.spec
+    }
+
+    /// The flows of the next phase, where they are those of the specification.
+    pub(super) fn next(&mut self, asked: &[AskedFlow]) -> Result<Vec<FlowOrder>, PeerError> {
+        let misbehaved = |what: String| PeerError::Misbehaved { what };
+        let phases = match &self.spec.sweep {
+            Some(_) => vec![vec![Direction::Upload]],
+            None => self.spec.traffic.phases(),
+        };
+        let directions: Vec<Direction> = asked.iter().map(|flow| flow.direction).collect();
+        if phases.get(self.begun) != Some(&directions) {
+            let number = self.begun + 1;
+            return Err(misbehaved(format!(
+                "phase {number} of {} flow(s) that were not asked for",
+                asked.len()
+            )));
+        }
+        let mut orders = Vec::with_capacity(asked.len());
+        for AskedFlow { flow, direction, length_bytes } in asked {
+            if !self.numbers.insert(*flow) {
+                return Err(misbehaved(format!("two flows of number {flow}")));
+            }
+            let order = FlowOrder::new(&self.spec, *flow, *direction, *length_bytes);
+            orders.push(order.map_err(|error| misbehaved(format!("it asked for what cannot be: {error}")))?);
+        }
+        self.begun += 1;
+        Ok(orders)
+    }
+}
 
 /// What still has to happen before a phase is over.
 #[derive(Debug, Default)]
@@ -20,7 +66,7 @@ pub(super) struct Phase {
 
 impl Phase {
     pub(super) fn new(flows: Vec<FlowOrder>) -> Self {
-        let numbers: BTreeSet<u16> = flows.iter().map(|flow| flow.flow).collect();
+        let numbers: BTreeSet<u16> = flows.iter().map(FlowOrder::flow).collect();
         Self {
             local_open: BTreeSet::new(),
             peer_ready: false,
@@ -37,13 +83,13 @@ impl Phase {
 
     /// Which side this end is in a flow.
     pub(super) fn side(&self, flow: u16, client: bool) -> Option<Side> {
-        let order = self.flows.iter().find(|order| order.flow == flow)?;
-        let sends = (order.direction == Direction::Upload) == client;
+        let order = self.flows.iter().find(|order| order.flow() == flow)?;
+        let sends = (order.direction() == Direction::Upload) == client;
         Some(if sends { Side::Sender } else { Side::Receiver })
     }
 
     pub(super) fn local_opened(&mut self) {
-        self.local_open = self.flows.iter().map(|flow| flow.flow).collect();
+        self.local_open = self.flows.iter().map(FlowOrder::flow).collect();
     }
 
     pub(super) fn peer_opened(&mut self) {

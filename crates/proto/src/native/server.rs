@@ -5,10 +5,10 @@ use linerate_units::{Span, Timestamp};
 use super::VERSION;
 use super::client::{misbehaved, name};
 use super::link::Link;
-use super::message::{Message, capabilities, cookie_to_text};
-use super::phase::Phase;
+use super::message::{AskedFlow, Message, capabilities, cookie_to_text};
+use super::phase::{Phase, Phases};
 use crate::PeerError;
-use crate::session::{Admission, FlowOrder, Hello, Input, Output, Session, Trial};
+use crate::session::{Admission, Hello, Input, Output, Session, Trial};
 
 /// Time for a stranger to say what it wants.
 const HELLO: Span = Span::from_secs(5);
@@ -22,17 +22,14 @@ const PAUSE: Span = Span::from_secs(60);
 /// How long a client may sit between two trials of a series.
 const BETWEEN_TRIALS: Span = Span::from_secs(60);
 
-/// Most flows of one phase: one each way.
-const MOST_FLOWS: usize = 2;
-
 /// The server's end of the dialogue.
 #[derive(Debug)]
 pub struct ServerSession {
     link: Link,
     state: State,
     phase: Phase,
-    /// The client has asked for a series over message sizes.
-    sweeps: bool,
+    /// What the client has asked for.
+    phases: Phases,
     /// Number of the trial that is under way.
     trial: Option<u32>,
 }
@@ -61,7 +58,7 @@ impl ServerSession {
     pub fn new(now: Timestamp) -> Self {
         let mut link = Link::new(now, "waiting for the client's greeting");
         link.step(now, "waiting for the client's greeting", HELLO);
-        Self { link, state: State::New, phase: Phase::default(), sweeps: false, trial: None }
+        Self { link, state: State::New, phase: Phase::default(), phases: Phases::default(), trial: None }
     }
 
     /// Whether the client was let in.
@@ -98,22 +95,29 @@ impl ServerSession {
             let theirs = format!("{} to {}", versions[0], versions[1]);
             return Err(PeerError::Version { theirs, ours: VERSION.to_string() });
         }
-        if let Err(error) = spec.check() {
-            self.link.send(now, &Message::Refused { why: error.to_string() })?;
-            return Err(misbehaved(&format!("it asked for what cannot be: {error}")));
-        }
-        self.sweeps = spec.sweep.is_some();
+        let spec = match spec.checked() {
+            Ok(spec) => spec,
+            Err(error) => {
+                self.link.send(now, &Message::Refused { why: error.to_string() })?;
+                return Err(misbehaved(&format!("it asked for what cannot be: {error}")));
+            }
+        };
+        self.phases = Phases::of(spec.clone());
         self.link.trust(now);
         self.link.rest("deciding");
         self.state = State::Asked;
-        self.link.put(Output::Asked(Box::new(Hello { host, spec: *spec, ticket })));
+        self.link.put(Output::Asked(Box::new(Hello { host, spec, ticket })));
         Ok(())
     }
 
-    fn prepare(&mut self, now: Timestamp, flows: Vec<FlowOrder>) -> Result<(), PeerError> {
-        if flows.is_empty() || flows.len() > MOST_FLOWS {
-            return Err(misbehaved(&format!("a phase of {} flows", flows.len())));
-        }
+    fn prepare(&mut self, now: Timestamp, asked: &[AskedFlow]) -> Result<(), PeerError> {
+        let flows = match self.phases.next(asked) {
+            Ok(flows) => flows,
+            Err(error) => {
+                self.link.send(now, &Message::Failed { why: error.to_string() })?;
+                return Err(error);
+            }
+        };
         self.phase = Phase::new(flows.clone());
         self.trial = None;
         self.link.send(now, &Message::Prepared)?;
@@ -132,7 +136,7 @@ impl ServerSession {
                 self.link.put(Output::Done);
             }
             (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
-            (Message::Prepare { flows }, State::Ready) => self.prepare(now, flows)?,
+            (Message::Prepare { flows }, State::Ready) => self.prepare(now, &flows)?,
             (Message::Start, State::Opened) => {
                 self.link.rest("measuring");
                 self.await_trial(now);
@@ -170,13 +174,14 @@ impl ServerSession {
 
     /// A client that lives but asks for nothing shall not keep the server.
     fn await_trial(&mut self, now: Timestamp) {
-        if self.sweeps {
+        if self.phases.spec().sweep.is_some() {
             self.link.step(now, "waiting for the client's next trial", BETWEEN_TRIALS);
         }
     }
 
     fn begin_trial(&mut self, trial: Trial) -> Result<(), PeerError> {
-        if !self.sweeps || self.trial.is_some() || !trial.is_sound() {
+        let sound = self.phases.spec().sweep.as_ref().is_some_and(|series| trial.is_sound(series));
+        if !sound || self.trial.is_some() {
             return Err(misbehaved("a trial that cannot be"));
         }
         self.trial = Some(trial.trial);

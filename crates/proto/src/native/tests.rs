@@ -1,10 +1,11 @@
 //! Two ends in virtual time, and bytes that no peer of ours would send.
 
+mod orders;
 mod trials;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use linerate_model::{Direction, HostInfo, Side, SideSettings, Tally, TestSpec};
+use linerate_model::{CheckedSpec, Direction, HostInfo, Side, SideSettings, Tally, TestSpec};
 use linerate_units::{Bytes, Span, Timestamp};
 use proptest::prelude::*;
 
@@ -26,6 +27,7 @@ struct World {
     /// What the hosts do later: flow ends of one end (true is the client).
     later: VecDeque<(Timestamp, bool, u16, Direction)>,
     orders: BTreeMap<bool, Vec<FlowOrder>>,
+    next_flow: u16,
     log: Vec<String>,
     /// Messages after which the path is cut.
     cut_after: usize,
@@ -36,16 +38,26 @@ struct World {
 }
 
 impl World {
-    fn new(delay: Span) -> Self {
+    /// One phase in these directions.
+    fn new(delay: Span, directions: &[Direction]) -> Self {
+        let mut spec = TestSpec::default();
+        spec.traffic.upload = directions == [Direction::Upload];
+        spec.traffic.bidir = directions.len() == 2;
+        Self::asking(delay, spec)
+    }
+
+    fn asking(delay: Span, spec: TestSpec) -> Self {
         let start = Timestamp::START;
+        let spec = spec.checked().unwrap();
         Self {
             now: start,
             delay,
-            client: ClientSession::new(start, HostInfo::default(), TestSpec::default(), DRAIN),
+            client: ClientSession::new(start, HostInfo::default(), spec, DRAIN),
             server: ServerSession::new(start),
             wire: VecDeque::new(),
             later: VecDeque::new(),
             orders: BTreeMap::new(),
+            next_flow: 1,
             log: Vec::new(),
             cut_after: usize::MAX,
             carried: 0,
@@ -97,7 +109,7 @@ impl World {
                         } else {
                             TRANSFER + self.delay
                         };
-                        self.later.push_back((self.now + span, client, order.flow, order.direction));
+                        self.later.push_back((self.now + span, client, order.flow(), order.direction()));
                     }
                 }
                 Output::Cut => {
@@ -127,7 +139,7 @@ impl World {
         let tally = Tally { total_bytes: Bytes::new(77), ..Tally::default() };
         let settings = SideSettings::default();
         let ended =
-            Ended { flow: order.flow, side: side(order, client), settings, tally, caveats: Vec::new() };
+            Ended { flow: order.flow(), side: side(order, client), settings, tally, caveats: Vec::new() };
         self.feed(client, Input::FlowEnded(Box::new(ended)));
     }
 
@@ -144,7 +156,7 @@ impl World {
             }
         } else if host == Some(next) {
             if let Some((_, client, flow, direction)) = self.later.pop_front() {
-                let order = FlowOrder { flow, direction, length_bytes: Bytes::new(1) };
+                let order = FlowOrder::new(&CheckedSpec::default(), flow, direction, Bytes::new(1)).unwrap();
                 if side(&order, client) == Side::Sender {
                     self.feed(client, Input::SenderDone { flow });
                 }
@@ -166,21 +178,23 @@ impl World {
     }
 
     fn measure(&mut self, directions: &[Direction]) {
-        let orders = directions.iter().zip(1..).map(|(direction, flow)| order(flow, *direction)).collect();
+        let numbered = directions.iter().zip(self.next_flow..);
+        let orders = numbered.map(|(direction, flow)| order(flow, *direction)).collect();
+        self.next_flow += directions.len() as u16;
         self.feed(true, Input::Measure(orders));
     }
 }
 
 fn order(flow: u16, direction: Direction) -> FlowOrder {
-    FlowOrder { flow, direction, length_bytes: Bytes::new(1) }
+    FlowOrder::new(&CheckedSpec::default(), flow, direction, Bytes::new(1)).unwrap()
 }
 
 fn side(order: &FlowOrder, client: bool) -> Side {
-    if (order.direction == Direction::Upload) == client { Side::Sender } else { Side::Receiver }
+    if (order.direction() == Direction::Upload) == client { Side::Sender } else { Side::Receiver }
 }
 
 fn whole_run(delay: Span, directions: &[Direction]) -> World {
-    let mut world = World::new(delay);
+    let mut world = World::new(delay, directions);
     world.drain(true);
     world.run_until("client: welcomed", Span::from_secs(3));
     world.measure(directions);
@@ -210,7 +224,7 @@ fn both_ends_come_to_a_regular_end_in_every_direction() {
 
 #[test]
 fn a_drain_that_does_not_end_is_cut_at_both_ends() {
-    let mut world = World::new(Span::from_ms(10));
+    let mut world = World::new(Span::from_ms(10), &[Direction::Upload]);
     world.drains = false;
     world.drain(true);
     world.run_until("client: welcomed", Span::from_secs(1));
@@ -225,7 +239,7 @@ fn a_drain_that_does_not_end_is_cut_at_both_ends() {
 
 #[test]
 fn a_stop_before_the_start_holds_from_the_start() {
-    let mut world = World::new(Span::from_ms(10));
+    let mut world = World::asking(Span::from_ms(10), TestSpec::default());
     world.drain(true);
     world.run_until("client: welcomed", Span::from_secs(1));
     world.measure(&[Direction::Download]);
@@ -248,7 +262,7 @@ fn a_path_cut_at_any_message_ends_both_sides_in_time() {
     let carried = whole_run(Span::from_ms(5), &[Direction::Upload, Direction::Download]).carried;
     assert!(carried > 15);
     for cut_after in 0..carried - 1 {
-        let mut world = World::new(Span::from_ms(5));
+        let mut world = World::new(Span::from_ms(5), &[Direction::Upload, Direction::Download]);
         world.cut_after = cut_after;
         world.drain(true);
         let mut asked = false;
@@ -278,7 +292,7 @@ fn a_path_cut_at_any_message_ends_both_sides_in_time() {
 #[test]
 fn a_waiting_client_hears_its_place_and_then_begins() {
     let mut server = ServerSession::new(Timestamp::START);
-    let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), TestSpec::default(), DRAIN);
+    let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), CheckedSpec::default(), DRAIN);
     let mut now = Timestamp::START;
     let carry = |client: &mut ClientSession, server: &mut ServerSession, now: Timestamp| {
         let mut seen = Vec::new();
@@ -322,14 +336,14 @@ fn a_waiting_client_hears_its_place_and_then_begins() {
 fn other_services_are_named() {
     let greet = |bytes: &[u8]| {
         let mut client =
-            ClientSession::new(Timestamp::START, HostInfo::default(), TestSpec::default(), DRAIN);
+            ClientSession::new(Timestamp::START, HostInfo::default(), CheckedSpec::default(), DRAIN);
         client.input(Timestamp::START, Input::Bytes(bytes)).unwrap_err().to_string()
     };
     assert!(greet(b"HTTP/1.1 400 Bad Request\r\n").contains("HTTP server"));
     assert!(greet(b"SSH-2.0-OpenSSH_9.2\r\n").contains("SSH server"));
     assert!(greet(b"\x15\x03\x01\x00\x02").contains("TLS server"));
     assert!(greet(b"what?").contains("unknown service"));
-    let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), TestSpec::default(), DRAIN);
+    let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), CheckedSpec::default(), DRAIN);
     let later = Timestamp::START + Span::from_secs(5);
     let silent = client.input(later, Input::Tick).unwrap_err().to_string();
     assert!(silent.contains("no answer"), "{silent}");
@@ -352,7 +366,7 @@ fn other_versions_are_told_apart_from_garbage() {
     while let Some(Output::Send(bytes)) = server.output() {
         sent.extend(bytes);
     }
-    let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), TestSpec::default(), DRAIN);
+    let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), CheckedSpec::default(), DRAIN);
     let error = client.input(Timestamp::START, Input::Bytes(&sent)).unwrap_err();
     assert!(error.to_string().contains("same version"), "{error}");
 }
@@ -362,6 +376,7 @@ fn a_server_that_cannot_do_what_is_asked_is_told_apart_from_a_broken_one() {
     let welcome = |capabilities: &str, udp: bool| {
         let mut spec = TestSpec::default();
         spec.traffic.udp = udp;
+        let spec = spec.checked().unwrap();
         let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), spec, DRAIN);
         let message = format!(
             r#"{{"type":"welcome","version":1,"capabilities":{capabilities},"host":{{}},"cookie":"{}","neighbours":0}}"#,
@@ -435,7 +450,7 @@ proptest! {
 
     #[test]
     fn noise_does_no_harm(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..8), preface: bool) {
-        let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), TestSpec::default(), DRAIN);
+        let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), CheckedSpec::default(), DRAIN);
         let mut server = ServerSession::new(Timestamp::START);
         if preface {
             let start = Preface::CONTROL.encode();

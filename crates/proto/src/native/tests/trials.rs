@@ -1,6 +1,6 @@
 //! The dialogue of a series over message sizes, between two ends without a path.
 
-use linerate_model::{Direction, HostInfo, Side, SideSettings, Sweep, Tally, TestSpec};
+use linerate_model::{CheckedSpec, Direction, HostInfo, Side, SideSettings, Sweep, Tally, TestSpec};
 use linerate_units::{Bytes, Span, Timestamp};
 
 use super::super::message::Message;
@@ -9,8 +9,15 @@ use super::{COOKIE, DRAIN};
 use crate::PeerError;
 use crate::session::{Admission, Ended, FlowOrder, Input, Output, Session, Trial, TrialCount};
 
-fn spec() -> TestSpec {
-    TestSpec { sweep: Some(Sweep::default()), ..TestSpec::default() }
+fn spec() -> CheckedSpec {
+    TestSpec { sweep: Some(Sweep::default()), ..TestSpec::default() }.checked().unwrap()
+}
+
+/// A plain test.
+fn uploads() -> CheckedSpec {
+    let mut spec = TestSpec::default();
+    spec.traffic.upload = true;
+    spec.checked().unwrap()
 }
 
 fn trial(trial: u32) -> Trial {
@@ -43,14 +50,14 @@ struct Pair {
 
 impl Pair {
     /// Both ends up to the client's start.
-    fn started(spec: TestSpec) -> Result<Self, PeerError> {
+    fn started(spec: CheckedSpec) -> Result<Self, PeerError> {
         let now = Timestamp::START;
-        let client = ClientSession::new(now, HostInfo::default(), spec, DRAIN);
+        let client = ClientSession::new(now, HostInfo::default(), spec.clone(), DRAIN);
         let mut pair = Self { now, client, server: ServerSession::new(now), told: Vec::new() };
         pair.settle()?;
         let admission = Admission { host: HostInfo::default(), cookie: COOKIE, neighbours: 0 };
         pair.feed(false, Input::Admit(Box::new(admission)))?;
-        let order = FlowOrder { flow: 0, direction: Direction::Upload, length_bytes: Bytes::new(64) };
+        let order = FlowOrder::new(&spec, 0, Direction::Upload, Bytes::new(64)).unwrap();
         pair.feed(true, Input::Measure(vec![order]))?;
         pair.feed(true, Input::FlowsOpen)?;
         pair.feed(false, Input::FlowsOpen)?;
@@ -158,7 +165,7 @@ fn what_cannot_be_is_refused_at_either_end() {
     // A count of another trial.
     assert!(pair.feed(false, Input::TrialCounted(counted(1))).is_err());
     // A plain test has no trials.
-    let mut pair = Pair::started(TestSpec::default()).unwrap();
+    let mut pair = Pair::started(uploads()).unwrap();
     assert!(pair.feed(true, Input::Trial(trial(0))).is_err());
 }
 

@@ -1,0 +1,338 @@
+//! Peers of the native protocol that ask for what cannot be, say too much, too little, and in any order.
+//!
+//! Every session is drawn from a seed and can be repeated by it: `make hostile SESSIONS=1 SEED=number`.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
+
+mod support;
+
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use linerate_proto::native::Connection;
+use linerate_sock::clock;
+use serde_json::{Value, json};
+use support::{Lot, PATIENCE, Peer, Process, Server, eventually, framed, hello, prepare, test};
+
+/// Sessions in `make test`.
+const SAMPLE: u64 = 120;
+
+/// Sessions at the same time.
+const AT_ONCE: u64 = 12;
+
+/// Memory that a server may keep of what is over: its allocator gives pages back when it likes.
+const KEPT_BYTES: u64 = 96 << 20;
+
+/// The longest that an honest client may wait to be let in, where that is held against it.
+const SERVED: Duration = Duration::from_secs(5);
+
+/// Numbers at which programs break.
+const NUMBERS: [u64; 14] = [
+    0,
+    1,
+    2,
+    31,
+    255,
+    65_508,
+    (1 << 20) + 1,
+    (64 << 20) + 1,
+    1 << 31,
+    (1 << 32) - 1,
+    1 << 40,
+    1 << 53,
+    u64::MAX - 1,
+    u64::MAX,
+];
+
+/// Every word that there is, and one that there is not.
+const WORDS: [&str; 20] = [
+    "hello",
+    "welcome",
+    "busy",
+    "refused",
+    "prepare",
+    "prepared",
+    "flows_ready",
+    "start",
+    "trial",
+    "trial_counted",
+    "stop",
+    "sender_done",
+    "cut",
+    "progress",
+    "samples",
+    "ended",
+    "heartbeat",
+    "failed",
+    "bye",
+    "no such word",
+];
+
+/// A small honest wish.
+fn upload() -> Value {
+    json!({"traffic": {"upload": true, "no_latency": true, "duration_ns": 100_000_000}})
+}
+
+/// Sessions and seed of this run; true when somebody asked for them.
+fn wish() -> (std::ops::Range<u64>, bool) {
+    let number = |name: &str| {
+        let text = std::env::var(name).ok()?;
+        Some(text.parse::<u64>().unwrap_or_else(|error| panic!("{name}={text}: {error}")))
+    };
+    let (sessions, seed) = (number("LINERATE_HOSTILE"), number("LINERATE_HOSTILE_SEED").unwrap_or(1));
+    (seed..seed + sessions.unwrap_or(SAMPLE), sessions.is_some())
+}
+
+/// A word with all that words can carry, some of it absurd.
+fn word(lot: &mut Lot) -> Value {
+    let number = lot.of(&NUMBERS);
+    let flow = lot.of(&[0, 0, 0, 1, 7, u64::from(u16::MAX)]);
+    let side = lot.of(&["sender", "receiver"]);
+    match lot.of(&WORDS) {
+        "hello" => hello(&spec(lot)),
+        "prepare" => orders(lot),
+        "trial" => {
+            json!({"type": "trial", "trial": 0, "message_bytes": number, "repeats": lot.of(&[1, 100_001]), "patience_ns": lot.of(&NUMBERS)})
+        }
+        "progress" => {
+            json!({"type": "progress", "flow": flow, "side": side, "bytes": number, "elapsed_ns": lot.of(&NUMBERS)})
+        }
+        "samples" => {
+            let sample = json!({"side": side, "start_ns": number, "end_ns": lot.of(&NUMBERS), "readings": {"x": number}});
+            json!({"type": "samples", "flow": flow, "samples": vec![sample; lot.below(200)]})
+        }
+        "ended" => json!({"type": "ended", "flow": flow, "side": side, "tally": {"total_bytes": number}}),
+        "failed" | "refused" => json!({"type": "failed", "why": "w".repeat(lot.below(100_000))}),
+        other => json!({"type": other, "flow": flow, "place": number, "wait_ns": number}),
+    }
+}
+
+/// A specification of which one or two values were replaced.
+fn spec(lot: &mut Lot) -> Value {
+    let mut spec =
+        json!({"traffic": {"upload": lot.percent(50), "bidir": lot.percent(20), "no_latency": true}});
+    const TRAFFIC: [&str; 11] = [
+        "duration_ns",
+        "bytes",
+        "blocks",
+        "streams",
+        "rate_bps",
+        "fq_rate_bps",
+        "length_bytes",
+        "omit_ns",
+        "interval_ns",
+        "read_rate_bps",
+        "until",
+    ];
+    for _ in 0..=lot.below(2) {
+        let value = match lot.below(8) {
+            0 => json!(-1),
+            1 => json!(1e308),
+            2 => json!("x".repeat(lot.below(60_000))),
+            3 => Value::Null,
+            _ => json!(lot.of(&NUMBERS)),
+        };
+        match lot.below(4) {
+            0 => spec["socket"]["window_bytes"] = value,
+            1 => spec["host"]["server_affinity"] = value,
+            _ => spec["traffic"][lot.of(&TRAFFIC)] = value,
+        }
+    }
+    if lot.percent(20) {
+        spec["traffic"]["udp"] = json!(true);
+    }
+    if lot.percent(15) {
+        spec["sweep"] =
+            json!({"to_bytes": lot.of(&NUMBERS), "sizes": vec![lot.of(&NUMBERS); lot.below(3_000)]});
+    }
+    spec
+}
+
+/// Flows in any number, with any numbers.
+fn orders(lot: &mut Lot) -> Value {
+    let mut flow = || {
+        let direction = lot.of(&["upload", "download"]);
+        json!({"flow": lot.of(&[0, 0, 1, 65_535]), "direction": direction, "length_bytes": lot.of(&NUMBERS)})
+    };
+    let flows: Vec<Value> = (0..3).map(|_| flow()).collect();
+    json!({"type": "prepare", "flows": flows[..lot.of(&[0, 1, 1, 1, 2, 3])]})
+}
+
+/// An upload up to the moment at which data move.
+fn running(port: u16) -> Option<(Peer, TcpStream)> {
+    let mut peer = Peer::welcomed(port, &upload())?;
+    peer.say(&prepare(0, "upload", 1)).ok()?;
+    peer.hear("prepared")?;
+    let data = peer.side(Connection::Data, 0, 0).ok()?;
+    peer.hear("flows_ready")?;
+    peer.say(&json!({"type": "start"})).ok()?;
+    Some((peer, data))
+}
+
+/// One session. What becomes of it is the server's business; errors are its answers.
+fn session(port: u16, seed: u64) {
+    let lot = &mut Lot::new(seed);
+    let _ = match lot.below(7) {
+        0 => mutated_greeting(port, lot),
+        1 => mutated_orders(port, lot),
+        2 => flood(port, lot),
+        3 => half_a_message(port, lot),
+        4 => out_of_order(port, lot),
+        5 => stray_connections(port, lot),
+        _ => silent(port, lot),
+    };
+}
+
+fn mutated_greeting(port: u16, lot: &mut Lot) -> Option<()> {
+    let mut peer = Peer::welcomed(port, &spec(lot))?;
+    peer.say(&orders(lot)).ok()?;
+    peer.hear("prepared")?;
+    let _data = peer.side(Connection::Data, 0, 0).ok()?;
+    peer.say(&json!({"type": "start"})).ok()
+}
+
+fn mutated_orders(port: u16, lot: &mut Lot) -> Option<()> {
+    let asked = lot.of(&[1, 65_536, 64 << 20]);
+    let spec = json!({"traffic": {"upload": true, "no_latency": true, "length_bytes": asked, "udp": lot.percent(20)}});
+    let mut peer = Peer::welcomed(port, &spec)?;
+    peer.say(&orders(lot)).ok()?;
+    let _data = peer.side(Connection::Data, 0, 0).ok()?;
+    peer.hear("flows_ready")?;
+    peer.say(&json!({"type": "start"})).ok()
+}
+
+/// One word again and again, and nobody who reads the answers.
+fn flood(port: u16, lot: &mut Lot) -> Option<()> {
+    let (mut peer, _data) = if lot.percent(50) {
+        running(port)?
+    } else {
+        let peer = Peer::welcomed(port, &upload())?;
+        let data = peer.side(Connection::Probe, 0, 0).ok()?;
+        (peer, data)
+    };
+    let word = framed(word(lot).to_string().as_bytes());
+    let many = word.repeat((1 << 20) / word.len() + 1);
+    for _ in 0..lot.below(8) {
+        peer.raw(&many).ok()?;
+    }
+    Some(())
+}
+
+fn half_a_message(port: u16, lot: &mut Lot) -> Option<()> {
+    let mut peer = if lot.percent(50) { Peer::connect(port).ok()? } else { Peer::welcomed(port, &upload())? };
+    let length = lot.of(&[4, 1_000, 60_000, 1 << 20, u32::MAX]);
+    peer.raw(&length.to_be_bytes()).ok()?;
+    peer.raw(&vec![b'['; lot.below(1 << 20)]).ok()
+}
+
+fn out_of_order(port: u16, lot: &mut Lot) -> Option<()> {
+    let (mut peer, _data) = running(port)?;
+    for _ in 0..lot.below(40) {
+        peer.say(&word(lot)).ok()?;
+    }
+    Some(())
+}
+
+/// Data connections that nobody awaits.
+fn stray_connections(port: u16, lot: &mut Lot) -> Option<()> {
+    let mut peer = Peer::welcomed(port, &upload())?;
+    if lot.percent(30) {
+        peer.cookie[lot.below(16)] ^= 1;
+    }
+    let mut held = Vec::new();
+    for _ in 0..lot.below(60) {
+        let stream = u32::try_from(lot.below(1 << 31)).unwrap();
+        held.push(peer.side(Connection::Data, lot.of(&[0, 1, 65_535]), stream).ok()?);
+    }
+    peer.say(&prepare(0, "upload", 1)).ok()
+}
+
+/// Says hello and nothing more, or not even that.
+fn silent(port: u16, lot: &mut Lot) -> Option<()> {
+    let mut peer = Peer::connect(port).ok()?;
+    if lot.percent(50) {
+        peer.say(&hello(&upload())).ok()?;
+    }
+    support::pause(lot.time(Duration::from_millis(500)));
+    Some(())
+}
+
+fn threads(server: &Server) -> usize {
+    std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap().count()
+}
+
+/// How long an honest client waits until it is let in.
+fn served(port: u16) -> Duration {
+    let began = clock::now();
+    let mut peer =
+        Peer::welcomed(port, &upload()).unwrap_or_else(|| panic!("an honest client was not let in"));
+    let took = clock::now().since(began);
+    peer.say(&json!({"type": "bye"})).unwrap();
+    took
+}
+
+#[test]
+fn hostile_sessions_leave_a_server_as_it_was_and_honest_clients_are_served_meanwhile() {
+    let (seeds, asked) = wish();
+    let mut server = Server::start(&["--policy", "shared"]);
+    let port = server.port;
+    // What the first run leaves for all others is no leak.
+    drop(running(port));
+    eventually("the first run is over", || (threads(&server) <= 4).then_some(()));
+    let (idle, memory) = (threads(&server), server.resident_bytes());
+    let (next, over) = (AtomicU64::new(seeds.start), AtomicBool::new(false));
+    let longest = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE)
+            .map(|_| {
+                scope.spawn(|| {
+                    while let seed = next.fetch_add(1, Ordering::Relaxed)
+                        && seed < seeds.end
+                    {
+                        session(port, seed);
+                    }
+                })
+            })
+            .collect();
+        let honest = scope.spawn(|| {
+            let mut longest = Duration::ZERO;
+            while !over.load(Ordering::Relaxed) {
+                longest = longest.max(served(port));
+                support::pause(Duration::from_millis(50));
+            }
+            longest
+        });
+        let hurt = workers.into_iter().filter_map(|worker| worker.join().err()).count();
+        over.store(true, Ordering::Relaxed);
+        let longest = honest.join();
+        assert_eq!(hurt, 0, "a peer of the test failed by itself");
+        longest.unwrap_or_else(|_| panic!("seeds {seeds:?}: an honest client was not let in"))
+    });
+    assert!(server.running(), "seeds {seeds:?}: the server is gone: {}", server.stderr());
+    eventually("threads back to idle", || (threads(&server) <= idle).then_some(()));
+    let kept = eventually("memory back to idle", || {
+        let kept = server.resident_bytes().saturating_sub(memory);
+        (kept <= KEPT_BYTES).then_some(kept)
+    });
+    println!(
+        "seeds {seeds:?}: {idle} threads, {kept} bytes more, an honest client waited {longest:?} at most"
+    );
+    assert!(!asked || longest <= SERVED, "seeds {seeds:?}: an honest client waited {longest:?}");
+    let done = Process::start(test("127.0.0.1", port, &["-t", "0.2", "-b", "20M"])).finish(PATIENCE);
+    assert_eq!(done.code, Some(0), "{done:?}");
+}
+
+#[test]
+fn blocks_longer_than_the_greeting_asked_for_do_not_take_the_server_down() {
+    let mut server = Server::start(&[]);
+    for length in [1 << 40, 8 << 30] {
+        let spec = json!({"traffic": {"upload": true, "no_latency": true, "length_bytes": 1}});
+        let mut peer = Peer::welcomed(server.port, &spec).unwrap();
+        peer.say(&prepare(0, "upload", length)).unwrap();
+        let _data = peer.side(Connection::Data, 0, 0);
+        let failed = peer.hear("failed").unwrap();
+        assert!(failed["why"].as_str().unwrap().contains("not asked for"), "{failed}");
+        assert!(server.running(), "{}", server.stderr());
+    }
+    let done = Process::start(test("127.0.0.1", server.port, &["-t", "0.2", "-b", "20M"])).finish(PATIENCE);
+    assert_eq!(done.code, Some(0), "{done:?}");
+}
