@@ -14,6 +14,7 @@ mod pinned;
 mod pure_emu;
 mod reasons;
 mod sizes;
+mod threads;
 mod unsafe_code;
 mod vocabulary;
 
@@ -59,6 +60,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Problem>] = &[
     pure_emu::check,
     reasons::check,
     sizes::check,
+    threads::check,
     unsafe_code::check,
     vocabulary::check,
 ];

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use linerate_sock::thread;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals as Coming;
@@ -36,10 +37,9 @@ impl Signals {
     /// The host refuses handlers or threads.
     pub(crate) fn on_each(act: impl Fn() + Send + 'static) -> std::io::Result<()> {
         let mut coming = Coming::new([SIGINT, SIGTERM])?;
-        std::thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(move || coming.forever().for_each(|_| act()))
+        thread::spawn("signals", move || coming.forever().for_each(|_| act()))
             .map(drop)
+            .map_err(|error| error.source)
     }
 
     /// Hands each of these to `act`, from a thread of its own, instead of what they do otherwise.
@@ -48,10 +48,9 @@ impl Signals {
     /// The host refuses handlers or threads.
     pub(crate) fn hand_over(signals: &[i32], act: impl Fn(i32) + Send + 'static) -> std::io::Result<()> {
         let mut coming = Coming::new(signals)?;
-        std::thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(move || coming.forever().for_each(act))
+        thread::spawn("signals", move || coming.forever().for_each(act))
             .map(drop)
+            .map_err(|error| error.source)
     }
 
     /// Set as soon as one has come.

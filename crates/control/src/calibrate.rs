@@ -161,10 +161,7 @@ impl Loopback {
         let address = server.addresses().first().copied().ok_or_else(nowhere)?;
         let switch = Arc::new(Switch::new()?);
         let off = Arc::clone(&switch);
-        let thread = std::thread::Builder::new()
-            .name("calibration server".to_owned())
-            .spawn(move || server.run(off, |_| ()))
-            .map_err(|error| ControlError::Local(format!("no thread for the server: {error}")))?;
+        let thread = linerate_sock::thread::spawn("calibration", move || server.run(off, |_| ()))?;
         Ok(Self { address, switch, thread: Some(thread) })
     }
 

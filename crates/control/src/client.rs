@@ -19,7 +19,7 @@ use linerate_proto::native::{ClientSession, NATIVE};
 use linerate_proto::{Hello, Input, Output};
 use linerate_sock::open::{ConnectOptions, IpVersion, connect_tcp, resolve};
 use linerate_sock::poll::EventFd;
-use linerate_sock::{SocketOptions, clock};
+use linerate_sock::{SocketOptions, clock, thread};
 use linerate_units::Span;
 
 use crate::dialogue::{Dialogue, Happening};
@@ -294,11 +294,11 @@ impl<'g> Client<'g> {
         };
         let bell = EventFd::new()?;
         std::thread::scope(|scope| {
-            let opener = scope.spawn(|| {
+            let opener = thread::spawn_scoped(scope, "opener", || {
                 let opened = open::open(&task);
                 bell.ring();
                 opened
-            });
+            })?;
             let mut trouble = None;
             while !opener.is_finished() && trouble.is_none() {
                 let turned = self.dialogue.turn(clock::now() + LOOK.as_duration(), &[bell.as_fd()]);

@@ -21,10 +21,11 @@ pub use settings::HostSettings;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use linerate_proto::agent::{About, Input};
-use linerate_sock::{Mono, clock};
+use linerate_sock::{Mono, SockError, clock, thread};
 
 use crate::error::ControlError;
 use crate::log::Log;
@@ -203,11 +204,16 @@ impl Coordinator {
         let reached: Vec<(usize, Result<Host, ControlError>)> = std::thread::scope(|scope| {
             let reach = |at: &usize| {
                 let host = rig.hosts.get(*at)?;
-                Some((*at, scope.spawn(move || Host::reach(host, &rig.name, epoch, stop))))
+                let work = move || Host::reach(host, &rig.name, epoch, stop);
+                Some((*at, thread::spawn_scoped(scope, "reach", work)))
             };
             let threads: Vec<_> = which.iter().filter_map(reach).collect();
-            let lost = || Err(ControlError::Local("the connecting thread failed".to_owned()));
-            threads.into_iter().map(|(at, thread)| (at, thread.join().unwrap_or_else(|_| lost()))).collect()
+            let lost = |_| Err(ControlError::Local("the connecting thread failed".to_owned()));
+            let result = |thread: Result<ScopedJoinHandle<'_, _>, SockError>| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(lost),
+                Err(error) => Err(error.into()),
+            };
+            threads.into_iter().map(|(at, thread)| (at, result(thread))).collect()
         });
         let mut troubles = Vec::new();
         for (at, result) in reached {

@@ -1,7 +1,5 @@
 //! Why a flow could not be started.
 
-use std::io;
-
 use linerate_sock::SockError;
 
 /// Why a flow could not be started. What goes wrong later is in the tally.
@@ -39,6 +37,6 @@ pub enum EngineError {
     #[error("this host could not prepare the data sockets")]
     Sock(#[from] SockError),
     /// This host refused a thread.
-    #[error("this host could not start a data thread; raise its limit of processes (ulimit -u)")]
-    Thread(#[source] io::Error),
+    #[error("this host could not start a data thread: {}", .0.source)]
+    Thread(#[source] SockError),
 }

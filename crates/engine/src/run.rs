@@ -1,13 +1,13 @@
 //! A running flow, as its driver sees it.
 
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_model::{Caveat, KernelCounts, Sample, SideSettings, SocketCounts, Tally, Transport, metrics};
 use linerate_proto::stand_in::{FlowCounts, Stop};
 use linerate_sock::poll::EventFd;
-use linerate_sock::{Mono, clock, queues, sockopt, tcp_info};
+use linerate_sock::{Mono, clock, queues, sockopt, tcp_info, thread};
 use linerate_units::{Bytes, Span, Timestamp};
 
 use crate::caveats;
@@ -114,20 +114,20 @@ pub fn arm(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHandle
     };
     let (flow, log) = (Arc::clone(&handle.flow), Arc::clone(&handle.log));
     if !flow.setup.unwatched {
-        handle.sampler = Some(spawn("sampler".to_owned(), move || sampler::run(&flow, &log))?);
+        handle.sampler = Some(spawn("sampler", move || sampler::run(&flow, &log))?);
     }
     for (pump, job) in prepared.jobs.into_iter().enumerate() {
         let flow = Arc::clone(&handle.flow);
-        handle.pumps.push(spawn(format!("pump {pump}"), move || pump::run(&flow, pump, job))?);
+        handle.pumps.push(spawn(&format!("pump {pump}"), move || pump::run(&flow, pump, job))?);
     }
     Ok(handle)
 }
 
 fn spawn<T: Send + 'static>(
-    name: String,
+    name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, EngineError> {
-    thread::Builder::new().name(name).spawn(body).map_err(EngineError::Thread)
+    thread::spawn(name, body).map_err(EngineError::Thread)
 }
 
 /// Segments sent again so far, of each stream; empty when a kernel does not say, and for datagrams.

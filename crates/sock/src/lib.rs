@@ -44,6 +44,7 @@ pub mod splice;
 pub mod stream;
 pub mod tap;
 pub mod tcp_info;
+pub mod thread;
 pub mod userns;
 
 pub use clock::Mono;

@@ -50,9 +50,61 @@ pub fn raise_open_files(needed: u64) -> Result<u64, SockError> {
     }
 }
 
+/// Processes and threads that this user may have (`RLIMIT_NPROC`); absent for no limit. Root is not held to it.
+#[must_use]
+pub fn processes() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes one rlimit to `limit`.
+    let ret = unsafe { libc::getrlimit(libc::RLIMIT_NPROC, &raw mut limit) };
+    (ret == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// Processes and threads that the control group of this process may have; absent for no limit, or where it cannot be read.
+#[must_use]
+pub fn pids_of_group() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let files = groups.lines().filter_map(pids_file);
+    files.filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse().ok()).min()
+}
+
+/// Where the limit of one line of `/proc/PID/cgroup` stands: `0::/PATH` in version 2, `N:pids:/PATH` in version 1.
+fn pids_file(line: &str) -> Option<String> {
+    let mut parts = line.splitn(3, ':');
+    let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+    let root = match (number, controllers) {
+        ("0", "") => "/sys/fs/cgroup",
+        (_, "pids") => "/sys/fs/cgroup/pids",
+        _ => return None,
+    };
+    Some(format!("{root}{}/pids.max", path.trim_end_matches('/')))
+}
+
+/// Open files of this process now; absent where `/proc` does not tell.
+#[must_use]
+pub fn files_in_use() -> Option<u64> {
+    // The directory itself is one of them while it is read.
+    Some((std::fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_file_of_the_limit_of_threads_is_found_in_either_version() {
+        assert_eq!(pids_file("0::/user.slice/a").as_deref(), Some("/sys/fs/cgroup/user.slice/a/pids.max"));
+        assert_eq!(pids_file("7:pids:/").as_deref(), Some("/sys/fs/cgroup/pids/pids.max"));
+        assert_eq!(pids_file("3:cpu,cpuacct:/x"), None);
+        assert_eq!(pids_file(""), None);
+    }
+
+    #[test]
+    fn open_files_are_counted() {
+        let before = files_in_use().unwrap();
+        let _three: Vec<_> = (0..3).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
+        // Other tests of this process open and close theirs meanwhile.
+        assert!(before > 0 && files_in_use().unwrap() >= 4);
+    }
 
     // One test, because the limit belongs to the whole process.
     #[test]

@@ -7,7 +7,6 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::thread;
 
 use crate::SockError;
 use crate::call::{check, get};
@@ -112,10 +111,8 @@ pub fn with_netns_fd<T: Send>(
 }
 
 fn on_a_thread<T: Send>(work: impl FnOnce() -> Result<T, SockError> + Send) -> Result<T, SockError> {
-    thread::scope(|scope| {
-        let worker = thread::Builder::new()
-            .spawn_scoped(scope, work)
-            .map_err(|source| SockError::new("start a thread", source))?;
+    std::thread::scope(|scope| {
+        let worker = crate::thread::spawn_scoped(scope, "netns", work)?;
         match worker.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),

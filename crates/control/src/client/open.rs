@@ -3,12 +3,13 @@
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use linerate_engine::Sockets;
 use linerate_proto::native::{Connection, DATAGRAM_BYTES, Datagram, DatagramKind, Preface};
 use linerate_sock::open::{ConnectOptions, connect_tcp, connect_udp};
-use linerate_sock::{Mono, SocketOptions, clock, limits};
+use linerate_sock::{Mono, SocketOptions, clock, limits, thread};
 
 use crate::error::ControlError;
 
@@ -19,8 +20,8 @@ const OPENING_EACH: Duration = Duration::from_millis(1);
 /// Connections under way at once: enough for long paths, few enough for every backlog.
 const AT_ONCE: usize = 128;
 
-/// Open files that a run needs beside its streams.
-const SPARE_FILES: u64 = 64;
+/// Open files that a phase needs beside its streams.
+const SPARE_FILES: u64 = 16;
 
 /// Between two tries of an opening datagram.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -39,7 +40,8 @@ pub(super) struct Task {
 
 /// Opens every stream of every flow, in the order of `task.flows`.
 pub(super) fn open(task: &Task) -> Result<Vec<Sockets>, ControlError> {
-    let files = u64::from(task.streams) * task.flows.len() as u64 + SPARE_FILES;
+    let in_use = limits::files_in_use().unwrap_or(SPARE_FILES);
+    let files = u64::from(task.streams) * task.flows.len() as u64 + in_use + SPARE_FILES;
     limits::raise_open_files(files)?;
     let deadline = clock::now() + OPENING + OPENING_EACH * task.streams;
     task.flows
@@ -65,7 +67,7 @@ fn open_each<T: Send>(
 ) -> Result<Vec<T>, ControlError> {
     let numbers: Vec<u32> = (0..task.streams).collect();
     let each = numbers.len().div_ceil(AT_ONCE).max(1);
-    let open_some = |some: &[u32]| {
+    let open_some = &|some: &[u32]| {
         let mut opened = Vec::with_capacity(some.len());
         for stream in some {
             if task.give_up.load(Ordering::Relaxed) {
@@ -79,16 +81,35 @@ fn open_each<T: Send>(
         return open_some(&numbers);
     }
     std::thread::scope(|scope| {
-        let threads: Vec<_> = numbers.chunks(each).map(|some| scope.spawn(move || open_some(some))).collect();
+        let parts = numbers.chunks(each).map(|some| {
+            // Where the host refuses threads, this one opens them itself, one after the other.
+            match thread::spawn_scoped(scope, "open", move || open_some(some)) {
+                Ok(thread) => Part::Thread(thread),
+                Err(_) => Part::Opened(open_some(some)),
+            }
+        });
         let mut all = Vec::with_capacity(numbers.len());
-        for thread in threads {
-            let some = thread
-                .join()
-                .unwrap_or_else(|_| Err(ControlError::Local("a connecting thread failed".to_owned())));
-            all.extend(some?);
+        for part in parts.collect::<Vec<_>>() {
+            all.extend(part.finish()?);
         }
         Ok(all)
     })
+}
+
+/// Streams that are being opened by a thread of their own, or were opened here.
+enum Part<'scope, T> {
+    Thread(ScopedJoinHandle<'scope, Result<Vec<T>, ControlError>>),
+    Opened(Result<Vec<T>, ControlError>),
+}
+
+impl<T> Part<'_, T> {
+    fn finish(self) -> Result<Vec<T>, ControlError> {
+        let lost = |_| Err(ControlError::Local("a connecting thread failed".to_owned()));
+        match self {
+            Self::Thread(thread) => thread.join().unwrap_or_else(lost),
+            Self::Opened(opened) => opened,
+        }
+    }
 }
 
 fn port_of(first: Option<u16>, stream: u32) -> Option<u16> {

@@ -14,7 +14,7 @@ use linerate_sock::errqueue::{self, Notice, Stage};
 use linerate_sock::open::{ConnectOptions, connect_tcp, connect_udp};
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::sockopt::{Timestamping, set_timestamping};
-use linerate_sock::{Mono, SocketOptions, clock, stream};
+use linerate_sock::{Mono, SocketOptions, clock, stream, thread};
 use linerate_units::Span;
 
 use super::digest::{Exchange, evaluate};
@@ -56,8 +56,7 @@ impl Prober {
     pub(crate) fn start(task: Task) -> Option<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
-        let thread =
-            std::thread::Builder::new().name("probe".to_owned()).spawn(move || run(&task, &flag)).ok()?;
+        let thread = thread::spawn("probe", move || run(&task, &flag)).ok()?;
         Some(Self { stop, thread })
     }
 

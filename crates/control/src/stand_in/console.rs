@@ -62,7 +62,7 @@ impl<'a> Console<'a> {
                 }
             };
             // It may wait for a terminal for ever: it ends with the program.
-            if std::thread::Builder::new().name("input".to_owned()).spawn(read).is_ok() {
+            if linerate_sock::thread::spawn("input", read).is_ok() {
                 self.blocks = Some(ask);
             }
         }

@@ -9,7 +9,7 @@ use linerate_sock::Mono;
 use linerate_sock::poll::{Interest, Poller};
 
 use super::links::Links;
-use super::news::{own_reason, reason, reason_of};
+use super::news::{own_reason, reason_of};
 
 /// Tokens of the flows' bells, above those of links.
 const BELLS: u64 = 1 << 40;
@@ -64,8 +64,7 @@ pub(super) struct Interim {
 fn watched(setup: FlowSetup, sockets: Sockets, epoch: Mono, poller: &Poller) -> Result<FlowHandle, Reason> {
     let token = BELLS + u64::from(setup.flow);
     let handle = start(setup, sockets, epoch).map_err(|error| match &error {
-        EngineError::Sock(source) => reason_of(source),
-        EngineError::Thread(source) => reason(source),
+        EngineError::Sock(source) | EngineError::Thread(source) => reason_of(source),
         other => own_reason(other.to_string()),
     })?;
     poller.add(handle.bell(), token, Interest::READ).map_err(|error| reason_of(&error))?;

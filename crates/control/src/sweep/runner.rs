@@ -77,9 +77,7 @@ impl Runner {
             let _ = sender.send(carry_out(&stream, trial, mode, client));
             bell.ring();
         };
-        let thread = std::thread::Builder::new().name("exchange".to_owned()).spawn(work);
-        let refused = |error| ControlError::Local(format!("this host refuses a thread: {error}"));
-        self.thread = Some(thread.map_err(refused)?);
+        self.thread = Some(linerate_sock::thread::spawn("exchange", work)?);
         Ok(())
     }
 

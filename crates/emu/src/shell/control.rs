@@ -4,11 +4,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use linerate_sock::clock::{self, Mono};
 use linerate_sock::poll::EventFd;
+use linerate_sock::thread;
 
 use super::card::Card;
 use super::history::{History, Past};
@@ -41,7 +41,7 @@ pub(super) fn serve(listener: &UnixListener, desk: &Arc<Desk>) {
     for stream in listener.incoming().flatten() {
         let desk = Arc::clone(desk);
         // A client that finds no thread is turned away by the closing of its connection.
-        let _ = thread::Builder::new().name("lab-desk".into()).spawn(move || desk.attend(&stream));
+        let _ = thread::spawn("lab-desk", move || desk.attend(&stream));
     }
 }
 

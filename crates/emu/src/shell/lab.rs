@@ -4,12 +4,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::unix::net::UnixListener;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 use linerate_sock::netns::with_netns_fd;
 use linerate_sock::poll::EventFd;
 use linerate_sock::routing::{RoutingSocket, index_of};
-use linerate_sock::{SockError, clock, process};
+use linerate_sock::{SockError, clock, process, thread};
 
 use super::card::Card;
 use super::control::{Desk, serve};
@@ -141,8 +140,8 @@ fn furnish(
         history,
         cards,
     });
-    let served = thread::Builder::new().name("lab-control".into()).spawn(move || serve(&listener, &desk));
-    served.map_err(|source| LabError::Control { path: path.clone(), source })?;
+    let served = thread::spawn("lab-control", move || serve(&listener, &desk));
+    served.map_err(|error| LabError::Control { path: path.clone(), source: error.source })?;
     Ok((switch, Stopper { orders, bell }))
 }
 

@@ -91,8 +91,8 @@ fn carry(lab: Lab, tied: bool) -> Exit {
             let _ = poll::wait_for(&std::io::stdout(), poll::Interest::READ, Mono::FAR);
             stopper.stop();
         };
-        if let Err(error) = std::thread::Builder::new().name("tie".to_owned()).spawn(watch) {
-            tell(&News::Failed(format!("cannot watch over the lab: {error}")));
+        if let Err(error) = linerate_sock::thread::spawn("tie", watch) {
+            tell(&News::Failed(format!("cannot watch over the lab: {}", error.source)));
             return Exit::Failed;
         }
     }

@@ -10,7 +10,7 @@ use linerate_sock::{Mono, clock};
 
 use super::super::desk::Leave;
 use super::super::host_counts;
-use super::super::news::{News, own_reason};
+use super::super::news::{News, own_reason, reason_of};
 use super::{Driver, INTERIM};
 use crate::setup::sample_tick;
 
@@ -165,9 +165,9 @@ impl Driver<'_> {
             let result = linerate_engine::exchange(&stream, &exchange);
             post.send(News::Exchanged { link, result });
         };
-        if std::thread::Builder::new().name("exchange".to_owned()).spawn(work).is_err() {
+        if let Err(error) = linerate_sock::thread::spawn("exchange", work) {
             self.links.restore(&[link]);
-            self.news.push_back(fail(own_reason("this host refuses a thread")));
+            self.news.push_back(fail(reason_of(&error)));
         }
     }
 }
