@@ -26,8 +26,8 @@ const SILENCE: Span = Span::from_ms(250);
 /// How long a sender waits at least for the receiver's close.
 const CLOSE_WAIT: Span = Span::from_secs(2);
 
-/// After so long without a byte the other end is taken for dead.
-const IDLE: [Span; 2] = [Span::from_secs(60), Span::from_secs(10)];
+/// After so long without a byte the other end is taken for dead: over TCP and over UDP, where nothing else would show it.
+const IDLE: [Span; 2] = [Span::from_secs(60), Span::from_secs(5)];
 
 /// How often a flow is looked at when nobody wants intervals.
 const LOOK_EVERY: Span = Span::from_secs(1);

@@ -40,8 +40,13 @@ pub use wire::{Ack, Extension, HeaderError, TestHeader};
 use crate::{Match, Protocol};
 
 /// iperf 2 in the table.
-pub static IPERF2: Protocol =
-    Protocol { name: "iperf2", default_port: 5001, sniff, servant: Some(Server::servant) };
+pub static IPERF2: Protocol = Protocol {
+    name: "iperf2",
+    default_port: 5001,
+    sniff,
+    servant: Some(Server::servant),
+    refusal: crate::no_refusal,
+};
 
 /// The version we say to speak: 2.1.8, whose wire form this is.
 const VERSION: (u32, u32) = (0x0002_0001, 0x0008_0003);

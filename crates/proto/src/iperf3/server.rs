@@ -106,6 +106,8 @@ impl Server {
     pub fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
         let mut settings = Settings::default();
         settings.common.port = config.port;
+        // Others wait: the two minutes of the tool are for a server of one's own.
+        settings.common.rcv_timeout = SILENCE;
         let seed = StdRng::seed_from_u64(config.seed).random();
         let shared = config.shared;
         let host = Host::default();

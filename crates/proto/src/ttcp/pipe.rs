@@ -8,7 +8,7 @@ use super::{MARK_BYTES, SPARE_MARKS};
 use crate::stand_in::{Link, Output, Reason};
 
 /// Nothing ends a pipe over UDP but marks that could be data, or silence.
-const IDLE: Span = Span::from_secs(10);
+const IDLE: Span = Span::from_secs(5);
 
 /// A copy of standard input to standard output under way.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl Ttcp {
             pipe.count(now, doubtful.len());
             self.outputs.push_back(Output::Write(doubtful));
         }
-        self.pipe_ended(now, Some("no datagram for 10 seconds: taken for the end"));
+        self.pipe_ended(now, Some("no datagram for 5 seconds: taken for the end"));
     }
 
     pub(super) fn pipe_ended(&mut self, now: Timestamp, trouble: Option<&str>) {

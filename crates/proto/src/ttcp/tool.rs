@@ -242,7 +242,7 @@ impl Ttcp {
         let moved = super::count::moved(counts);
         if transfer.is_stuck(now) {
             transfer.cut = true;
-            let what = if transfer.udp { "no datagram for 10 seconds" } else { "no data for 60 seconds" };
+            let what = if transfer.udp { "no datagram for 5 seconds" } else { "no data for 60 seconds" };
             transfer.trouble = Some(format!("{what}: the other end is gone, or its end marks were lost"));
             let how = if self.settings.transmit { Stop::Abort } else { Stop::AtOnce };
             let flow = transfer.flow;

@@ -19,7 +19,7 @@ const NO_STAMP: StampLayout =
     StampLayout { tag_at: None, seq: SeqField::Absent, time: None, stream_at: None, length: 0 };
 
 /// After so long without a datagram its end marks are taken for lost.
-const UDP_IDLE: Span = Span::from_secs(10);
+const UDP_IDLE: Span = Span::from_secs(5);
 
 /// After so long without a byte the other end of a connection is taken for dead.
 const TCP_IDLE: Span = Span::from_secs(60);

@@ -1,0 +1,63 @@
+//! Clients that vanish without a word, because their link is cut: a server that serves one at a time is free again in
+//! seconds.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
+
+mod support;
+
+use std::time::Duration;
+
+use linerate_sock::clock;
+use support::{Net, PATIENCE, Process, Server, Side, pause};
+
+/// How long the server may take to notice: it used to be 98 s for iperf3.
+const NOTICE: Duration = Duration::from_secs(40);
+
+/// Cuts the link of a client that is being measured, and sees the next one served.
+fn vanish(program: &str, args: &[&str]) {
+    let net = Net::pair();
+    let server = Server::start_in(&net, Side::A, &["--classic"]);
+    // The tests' own port is not that of the tools.
+    let port = server.port.to_string();
+    let args: Vec<&str> = args.iter().map(|arg| if *arg == "PORT" { port.as_str() } else { arg }).collect();
+    let client = Process::start(net.exec(Side::B, program, &args));
+    server.await_events("begun", 1);
+    pause(Duration::from_millis(500));
+    net.link(Side::B, false);
+    let cut = clock::now();
+    server.await_events("ended", 1);
+    let took = clock::now().since(cut);
+    assert!(took < NOTICE, "{program} {args:?}: {took:?}");
+    drop(client);
+    net.link(Side::B, true);
+    let next = net.test(Side::B, server.port, &["-t", "1", "-b", "20M", "--upload"]);
+    let done = Process::start(next).finish(PATIENCE);
+    assert_eq!(done.code, Some(0), "after {program} {args:?}: {done:?}");
+}
+
+#[test]
+#[ignore = "needs root, network namespaces and iperf3"]
+fn an_iperf3_client_whose_link_is_cut_does_not_hold_the_server() {
+    let address = Side::A.address();
+    let upload = ["-c", address, "-p", "PORT", "-t", "60", "-b", "20M"];
+    std::thread::scope(|scope| {
+        for more in [&[][..], &["-R"], &["-u"], &["-u", "-R"]] {
+            let args = [&upload, more].concat();
+            scope.spawn(move || vanish("iperf3", &args));
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs root, network namespaces, iperf and nuttcp"]
+fn an_older_client_whose_link_is_cut_does_not_hold_the_server() {
+    let address = Side::A.address();
+    let upload = ["-c", address, "-t", "60", "-b", "20M"];
+    std::thread::scope(|scope| {
+        for more in [&[][..], &["-u"], &["-R"]] {
+            let args = [&upload, more].concat();
+            scope.spawn(move || vanish("iperf", &args));
+        }
+        scope.spawn(|| vanish("nuttcp", &["-T60", "-R20M", "-p5101", address]));
+        scope.spawn(|| vanish("NPtcp", &["-h", address, "-l", "1000", "-u", "1000000"]));
+    });
+}
