@@ -191,27 +191,6 @@ fn ten_thousand_strangers_do_not_bring_a_server_down() {
 }
 
 #[test]
-fn clients_that_never_say_hello_do_not_take_every_thread() {
-    let server = Server::start(&[]);
-    let silent: Vec<_> = (0..700)
-        .map(|_| {
-            let mut client = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-            client.write_all(&preface(1)).unwrap();
-            client
-        })
-        .collect();
-    let turned_away = server.await_events("foreign", 1);
-    assert!(turned_away["why"].as_str().unwrap().contains("more than 512 clients"), "{turned_away}");
-    let threads = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap().count();
-    assert!(threads < 530, "{threads} threads");
-    // With their patience over, everything is as before.
-    server.await_events("ended", 512);
-    drop(silent);
-    let done = Process::start(test("127.0.0.1", server.port, &["-t", "1", "-b", "20M"])).finish(PATIENCE);
-    assert_eq!(done.code, Some(0), "{done:?}");
-}
-
-#[test]
 fn a_datagram_without_the_cookie_of_a_run_gets_no_answer() {
     let server = Server::start(&[]);
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

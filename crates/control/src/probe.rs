@@ -8,7 +8,7 @@ mod reflect;
 pub(crate) use course::Rule;
 pub(crate) use digest::offset_of;
 pub(crate) use prober::{Prober, Task};
-pub(crate) use reflect::{reflect_over_tcp, reply};
+pub(crate) use reflect::reply;
 
 use linerate_sock::{Mono, clock};
 

@@ -4,10 +4,12 @@ mod agent;
 mod datagrams;
 mod front;
 mod passes;
+mod probes;
 mod queue;
 mod registry;
 mod servant;
 mod session;
+mod shares;
 mod stranger;
 #[cfg(test)]
 mod tests;
@@ -32,14 +34,20 @@ use crate::host_settings::Restored;
 use crate::stand_in::Keeper;
 use crate::witness::Witness;
 use passes::Passes;
+use probes::Probes;
 use queue::Queue;
 use registry::Registry;
+pub(crate) use shares::Permit;
+use shares::Shares;
 
 /// Connections that may wait in the kernel until they are accepted.
 const BACKLOG: i32 = 16_384;
 
 /// Open files that a server wants: 10,000 streams both ways.
 const FILES: u64 = 32_768;
+
+/// Most clients and coordinators at once, each of which has a thread.
+const MOST_CLIENTS: usize = 512;
 
 /// Pairs of equal ports tried when the kernel chooses.
 const PORT_TRIES: u32 = 32;
@@ -164,6 +172,14 @@ pub enum News {
         /// Why it was closed.
         why: String,
     },
+    /// This process is out of descriptors, or the kernel of memory for sockets: who comes waits until some are free. Told
+    /// every 10 s at most.
+    OutOfFiles {
+        /// What the kernel said.
+        why: String,
+        /// Open files that this process may have.
+        allowed: u64,
+    },
 }
 
 /// Ends a server from another thread. At rest a server sleeps until something arrives or this is turned off.
@@ -208,6 +224,9 @@ struct Shared {
     registry: Registry,
     queue: Queue,
     passes: Passes,
+    probes: Probes,
+    /// Places of clients and coordinators.
+    clients: Arc<Shares>,
     /// A random number of this server, as digits.
     identity: String,
     config: ServerConfig,
@@ -286,9 +305,11 @@ impl Server {
             news(News::Listening(door.address));
         }
         let shared = Arc::new(Shared {
-            registry: Registry::default(),
-            queue: Queue::new(self.config.policy),
+            registry: Registry::new()?,
+            queue: Queue::new(self.config.policy, self.config.most_clients),
             passes: Passes::default(),
+            probes: Probes::new()?,
+            clients: Shares::new(MOST_CLIENTS),
             identity: identity()?,
             config: self.config,
             switch,

@@ -13,6 +13,7 @@ pub mod netpipe;
 pub mod ntttcp;
 pub mod nuttcp;
 pub mod reading;
+mod refusal;
 mod session;
 mod stamp;
 pub mod stand_in;
@@ -23,6 +24,7 @@ mod virtual_hosts;
 mod watch;
 
 pub use error::PeerError;
+pub use refusal::no_refusal;
 pub use session::{
     Admission, Ended, FlowOrder, Hello, Input, Output, Place, Progress, Session, Trial, TrialCount, Welcome,
 };
@@ -42,6 +44,8 @@ pub struct Protocol {
     pub sniff: fn(&[u8]) -> Match,
     /// Its server, for `linerate serve`; absent for a protocol that is no stand-in.
     pub servant: Option<MakeServant>,
+    /// What a server says to a client that it cannot serve, and why; empty where the protocol has no words for it.
+    pub refusal: fn(&str) -> Vec<u8>,
 }
 
 /// Makes a server stand-in.

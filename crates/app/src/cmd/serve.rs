@@ -141,6 +141,10 @@ fn tell(news: &News, own: u16) {
         News::Ended { client, trouble: None } => say::note(format!("{}: done", plain(*client))),
         News::Ended { client, trouble: Some(why) } => say::note(format!("{}: {why}", plain(*client))),
         News::Foreign { client, why } => say::note(format!("{}: turned away: {why}", plain(*client))),
+        News::OutOfFiles { why, allowed } => say::warning(format!(
+            "{why}: this server may have {allowed} open files, and who comes waits until some are closed; raise the limit \
+             (ulimit -n, LimitNOFILE= of a service), or let fewer in (--limit-clients)"
+        )),
         _ => {}
     }
 }
@@ -200,6 +204,9 @@ fn tell_json(news: &News, own: u16) {
         }
         News::Foreign { client, why } => {
             serde_json::json!({ "event": "foreign", "client": plain(*client).to_string(), "why": why })
+        }
+        News::OutOfFiles { why, allowed } => {
+            serde_json::json!({ "event": "out_of_files", "why": why, "allowed": allowed })
         }
         _ => return,
     };

@@ -4,9 +4,11 @@ mod about;
 mod job;
 mod settings;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
@@ -15,7 +17,7 @@ use std::time::Duration;
 use linerate_model::Outcome;
 use linerate_proto::agent::{AgentEnd, Input, Job, JobEnd, Output, SettingsAnswer, SettingsRequest};
 use linerate_proto::{Place, Ticket};
-use linerate_sock::{Mono, clock};
+use linerate_sock::{Mono, clock, thread};
 use linerate_units::{Span, Timestamp};
 
 use super::queue::Turn;
@@ -36,20 +38,24 @@ const GRACE: Duration = Duration::from_secs(40);
 
 /// Serves one coordinator until it is done, gone, or turned away. `said` is what the door has read of it.
 pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Shared) {
-    let mut place = None;
+    let held = RefCell::new(None);
     let mut begun = false;
     let desk = Arc::new(Desk::default());
-    // Every job has ended when the scope is left; only then settings are put back, and then others get the place.
-    let result = std::thread::scope(|scope| {
-        let mut service = Service::begin(connection, peer, shared, scope, Arc::clone(&desk))?;
-        let result = service.greet(said).and_then(|()| service.run());
-        service.stop_jobs();
-        place = service.place.take();
-        begun = service.begun;
-        result
+    // Every job has ended when the scope is left; only then settings are put back, and then others get the place:
+    // whatever became of this thread meanwhile.
+    let work = AssertUnwindSafe(|| {
+        std::thread::scope(|scope| {
+            let mut service = Service::begin(connection, peer, shared, scope, Arc::clone(&desk), &held)?;
+            let life = AssertUnwindSafe(|| service.greet(said).and_then(|()| service.run()));
+            let result = catch_unwind(life).unwrap_or_else(|_| Err(failed_in_the_middle()));
+            service.stop_jobs();
+            begun = service.begun;
+            result
+        })
     });
+    let result = catch_unwind(work).unwrap_or_else(|_| Err(failed_in_the_middle()));
     tell_restored(desk.restore(), peer, shared);
-    if let Some(held) = place {
+    if let Some(held) = held.take() {
         held.give_back(shared);
     }
     let trouble = match result {
@@ -60,6 +66,10 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared
     if begun && shared.config.one_off {
         shared.switch.turn_off();
     }
+}
+
+fn failed_in_the_middle() -> ControlError {
+    ControlError::Local("the agent failed in the middle of the dialogue".to_owned())
 }
 
 fn tell_restored(restored: Restored, client: SocketAddr, shared: &Shared) {
@@ -106,7 +116,8 @@ struct Service<'scope, 'env> {
     shared: &'env Shared,
     scope: &'scope Scope<'scope, 'env>,
     name: String,
-    place: Option<Held>,
+    /// The place of this coordinator, which outlives this.
+    place: &'scope RefCell<Option<Held>>,
     begun: bool,
     jobs: BTreeMap<u32, Running>,
     letters: Arc<Letters>,
@@ -121,6 +132,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
         shared: &'env Shared,
         scope: &'scope Scope<'scope, 'env>,
         desk: Arc<Desk>,
+        place: &'scope RefCell<Option<Held>>,
     ) -> Result<Self, ControlError> {
         let mut nonce = [0; 16];
         fill(&mut nonce)?;
@@ -131,7 +143,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
             shared,
             scope,
             name: String::new(),
-            place: None,
+            place,
             begun: false,
             jobs: BTreeMap::new(),
             letters: Arc::new(Letters::new()?),
@@ -159,7 +171,8 @@ impl<'scope, 'env> Service<'scope, 'env> {
             self.read_letters()?;
             self.hold_in_turn()?;
             let over = |until: &Mono| until.has_passed();
-            if self.place.as_ref().is_some_and(|held| held.ticket.is_some() && over(&held.until)) {
+            let expired = |held: &Held| held.ticket.is_some() && over(&held.until);
+            if self.place.borrow().as_ref().is_some_and(expired) {
                 let why = "the place was held for longer than this server allows (--limit-time)".to_owned();
                 self.talk.input(Input::GiveUp(why.clone()))?;
                 self.turned_away = Some(why);
@@ -208,20 +221,20 @@ impl<'scope, 'env> Service<'scope, 'env> {
 
     /// Gets in line, within the limits that other clients have too.
     fn hold(&mut self, expected: Span) -> Result<(), ControlError> {
-        let config = &self.shared.config;
-        let clients = u32::try_from(self.shared.queue.len()).unwrap_or(u32::MAX);
-        if config.most_clients.is_some_and(|most| clients >= most) {
-            let why =
-                format!("{clients} clients are there already, the limit of this server; try again later");
-            return self.talk.input(Input::NotHeld(why));
+        let place = match self.shared.queue.join(self.peer.ip(), expected) {
+            Ok(place) => place,
+            Err(full) => return self.talk.input(Input::NotHeld(format!("{full}; try again later"))),
+        };
+        let held = Held { place, ticket: None, told: None, until: Mono::FAR };
+        if let Some(former) = self.place.replace(Some(held)) {
+            former.give_back(self.shared);
         }
-        let place = self.shared.queue.join(expected);
-        self.place = Some(Held { place, ticket: None, told: None, until: Mono::FAR });
         self.hold_in_turn()
     }
 
     fn hold_in_turn(&mut self) -> Result<(), ControlError> {
-        let Some(held) = self.place.as_mut().filter(|held| held.ticket.is_none()) else { return Ok(()) };
+        let mut place = self.place.borrow_mut();
+        let Some(held) = place.as_mut().filter(|held| held.ticket.is_none()) else { return Ok(()) };
         match self.shared.queue.turn(held.place) {
             Turn::Now { .. } => {
                 let mut number = [0; 16];
@@ -235,6 +248,14 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 self.begun = true;
                 (self.shared.news)(News::Held { client: self.peer, name: self.name.clone() });
                 self.talk.input(Input::Held(ticket))
+            }
+            Turn::Displaced => {
+                drop(place);
+                if let Some(held) = self.place.take() {
+                    held.give_back(self.shared);
+                }
+                let why = "the queue is full, and a host that has no place yet came; try again later";
+                self.talk.input(Input::NotHeld(why.to_owned()))
             }
             Turn::Later { place, wait } => {
                 let place = Place { place, wait_ns: wait };
@@ -250,7 +271,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
 
     fn change_settings(&mut self, request: SettingsRequest) -> Result<(), ControlError> {
         // The place is held as long as settings are asked for: each time for as long as a run may take.
-        if let (Some(held), Some(longest)) = (&mut self.place, self.shared.config.longest) {
+        if let (Some(held), Some(longest)) = (&mut *self.place.borrow_mut(), self.shared.config.longest) {
             held.until = clock::now() + longest.as_duration() + GRACE;
         }
         let local = self.talk.stream().local_addr().ok().map(|address| address.ip());
@@ -263,10 +284,10 @@ impl<'scope, 'env> Service<'scope, 'env> {
             }
             letters.put(Letter::Settings(Box::new(answer)));
         };
-        match std::thread::Builder::new().name("settings".to_owned()).spawn_scoped(self.scope, work) {
+        match thread::spawn_scoped(self.scope, "settings", work) {
             Ok(_) => Ok(()),
             Err(error) => {
-                let troubles = vec![format!("the agent's host refuses a thread: {error}")];
+                let troubles = vec![format!("the agent's host refuses a thread: {}", error.source)];
                 let answer = SettingsAnswer { in_force: Vec::new(), troubles };
                 self.talk.input(Input::SettingsDone(Box::new(answer)))
             }
@@ -292,13 +313,13 @@ impl<'scope, 'env> Service<'scope, 'env> {
         let (letters, config) = (Arc::clone(&self.letters), self.shared.config.clone());
         (self.shared.news)(News::Asked { client: self.peer, target: job.host.clone() });
         let work = move || job::carry_out(job, &gate, &stop, &letters, &config);
-        match std::thread::Builder::new().name("job".to_owned()).spawn_scoped(self.scope, work) {
+        match thread::spawn_scoped(self.scope, "job", work) {
             Ok(_) => {
                 self.jobs.insert(number, running);
                 Ok(())
             }
             Err(error) => {
-                let why = format!("the agent's host refuses a thread: {error}");
+                let why = format!("the agent's host refuses a thread: {}", error.source);
                 self.talk.input(Input::Ended(failed(number, why)))
             }
         }

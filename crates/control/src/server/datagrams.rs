@@ -21,7 +21,6 @@ use super::registry::Arrival;
 use super::tray::{Tray, Whose, whose};
 use crate::probe::{arrival, reply};
 use crate::setup::UDP_RCV_BUF;
-use crate::stand_in::Parcel;
 
 /// Room for a datagram where ours are the only ones, and where a servant gets the others.
 const OURS: usize = 2 * DATAGRAM_BYTES;
@@ -81,7 +80,7 @@ impl Reflector {
             Whose::Nobody => None,
         });
         if let Some(tray) = its {
-            tray.put(Parcel::Datagram { port: self.port, from, bytes: bytes.to_vec() });
+            tray.put_datagram(self.port, from, bytes.to_vec());
         }
     }
 }
@@ -95,7 +94,10 @@ fn answer(
     secret: &RandomState,
     shared: &Shared,
 ) {
-    let Some(inbox) = shared.registry.find(&said.cookie) else { return };
+    // The address of a datagram is easily forged: nothing goes to one that the run's client has not shown to be its own.
+    let Some(inbox) = shared.registry.find(&said.cookie).filter(|inbox| inbox.is_client(from.ip())) else {
+        return;
+    };
     let challenge = secret.hash_one((from, said.cookie, said.flow, said.stream));
     match said.kind {
         DatagramKind::Probe => {

@@ -1,6 +1,8 @@
-//! The door: accepts connections, reads their preface, and hands them to the run they belong to.
+//! The door: accepts connections, hears what they want, and hands them to the run they belong to.
 //!
-//! One thread for everybody who has not said what they want, so that a stranger costs one descriptor and a few bytes.
+//! One thread for everybody whose greeting is not complete, so that a stranger costs one descriptor and a few bytes. Whoever
+//! has said it gets a thread, as far as there are places: no host, and no network of hosts, gets so many that there are
+//! none for others ([`Shares`]).
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -10,28 +12,35 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_proto::Protocol;
-use linerate_proto::native::{Connection, Preface};
+use linerate_proto::agent::AGENT;
+use linerate_proto::native::{Connection, NATIVE, Preface};
 use linerate_sock::poll::{Events, Interest, Poller};
-use linerate_sock::{Mono, clock, stream};
+use linerate_sock::{Mono, clock, limits, stream, thread};
 
 use super::datagrams::Reflector;
 use super::registry::Arrival;
 use super::servant::{self, Post, Posts};
-use super::stranger::{Stranger, Wish};
+use super::shares::{Exhausted, Shares};
+use super::stranger::{Greets, Heard, Stranger, Wish, tell_refusal};
 use super::tray::Tray;
 use super::{News, Shared, agent, session};
 use crate::error::ControlError;
-use crate::probe::reflect_over_tcp;
-use crate::stand_in::Parcel;
 
-/// How long a connection may take to say what it wants.
+/// How long a connection may take to say who it is, and then how long for its greeting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Most connections that have not said what they want; beyond it the oldest goes.
+/// Most connections that have not said what they want; beyond the share of a host or network its oldest goes.
 const MOST_STRANGERS: usize = 2_048;
 
-/// Most control connections at once, each of which has a thread; beyond it they are closed.
-const MOST_RUNS: usize = 512;
+/// Most bytes of greetings that are not complete, and what each stranger may say of one without regard to the others.
+const MOST_UNHEARD: usize = 16 << 20;
+const UNHEARD_OF_EACH: usize = 8 << 10;
+
+/// How long nothing is accepted when this process is out of descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How often the owner is told of the same want.
+const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// Token of the switch; those of connections count up from the listeners'.
 const SWITCH: u64 = u64::MAX;
@@ -67,9 +76,16 @@ pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), Contro
             all: trays.clone(),
         };
         let for_datagrams = Arc::clone(shared);
-        threads.push(spawn("datagrams", move || reflector.serve(&for_datagrams))?);
+        threads.push(thread::spawn("datagrams", move || reflector.serve(&for_datagrams))?);
         gates.push(Gate { listener: door.listener, port: door.port, native: door.native, trays: here });
     }
+    let for_probes = Arc::clone(shared);
+    let probes = move || {
+        if let Err(error) = for_probes.probes.serve(&for_probes) {
+            tracing::error!(%error, "latency is not probed over TCP any more");
+        }
+    };
+    threads.push(thread::spawn("probes", probes)?);
     let mut front = Front::new(gates, trays.clone(), Arc::clone(shared))?;
     let result = front.run();
     drop(front);
@@ -99,7 +115,7 @@ fn hire(
         let [own, others] = [own, others].map(|doors| doors.into_iter().map(post).collect());
         let posts = Posts { own, others };
         let (its, for_servant) = (Arc::clone(&tray), Arc::clone(shared));
-        threads.push(spawn("servant", move || servant::serve(&its, &posts, &for_servant))?);
+        threads.push(thread::spawn("servant", move || servant::serve(&its, &posts, &for_servant))?);
         trays.push(tray);
     }
     Ok(trays)
@@ -107,11 +123,6 @@ fn hire(
 
 fn same(one: &Protocol, other: &Protocol) -> bool {
     one.name == other.name
-}
-
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, ControlError> {
-    let refused = |error| ControlError::Local(format!("this host refuses a thread: {error}"));
-    std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(refused)
 }
 
 /// A port at which connections come.
@@ -122,15 +133,44 @@ struct Gate {
     trays: Vec<Arc<Tray>>,
 }
 
+/// Something that the owner is told of now and then, however often it happens.
+#[derive(Debug)]
+struct Told {
+    not_before: Mono,
+    times: u64,
+}
+
+impl Told {
+    /// Counts one more; how many there were since the owner was told, when it is time to tell.
+    fn is_due(&mut self) -> Option<u64> {
+        self.times += 1;
+        self.not_before.has_passed().then(|| {
+            self.not_before = clock::now() + TELL_EVERY;
+            std::mem::take(&mut self.times)
+        })
+    }
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self { not_before: Mono(0), times: 0 }
+    }
+}
+
 struct Front {
     poller: Poller,
     gates: Vec<Gate>,
     /// Every servant.
     trays: Vec<Arc<Tray>>,
     strangers: BTreeMap<u64, Stranger>,
+    places: Arc<Shares>,
     next: u64,
     shared: Arc<Shared>,
     runs: Vec<JoinHandle<()>>,
+    /// Until when nothing is accepted, for want of descriptors.
+    paused: Option<Mono>,
+    out_of_files: Told,
+    too_many: Told,
 }
 
 impl Front {
@@ -142,13 +182,26 @@ impl Front {
         }
         let next = gates.len() as u64;
         poller.add(&shared.switch.bell, SWITCH, Interest::READ)?;
-        Ok(Self { poller, gates, trays, strangers: BTreeMap::new(), next, shared, runs: Vec::new() })
+        Ok(Self {
+            poller,
+            gates,
+            trays,
+            strangers: BTreeMap::new(),
+            places: Shares::new(MOST_STRANGERS),
+            next,
+            shared,
+            runs: Vec::new(),
+            paused: None,
+            out_of_files: Told::default(),
+            too_many: Told::default(),
+        })
     }
 
     fn run(&mut self) -> Result<(), ControlError> {
         let mut events = Events::with_capacity(256);
         while !self.shared.stopping() {
-            self.poller.wait(&mut events, self.oldest_deadline())?;
+            let deadline = self.oldest_deadline().min(self.paused.unwrap_or(Mono::FAR));
+            self.poller.wait(&mut events, deadline)?;
             let tokens: Vec<u64> = events.iter().map(|ready| ready.token).collect();
             for token in tokens {
                 if token < self.gates.len() as u64 {
@@ -159,6 +212,10 @@ impl Front {
             }
             self.forget_silent();
             self.runs.retain(|run| !run.is_finished());
+            if self.paused.is_some_and(Mono::has_passed) {
+                self.paused = None;
+                self.watch_gates(Interest::READ);
+            }
         }
         for run in self.runs.drain(..) {
             let _ = run.join();
@@ -171,133 +228,192 @@ impl Front {
         self.strangers.first_key_value().map_or(Mono::FAR, |(_, stranger)| stranger.until)
     }
 
+    fn watch_gates(&self, interest: Interest) {
+        for (token, gate) in (0_u64..).zip(&self.gates) {
+            let _ = self.poller.modify(&gate.listener, token, interest);
+        }
+    }
+
     fn accept(&mut self, at: usize) {
         // A burst is taken whole, but others get their turn.
         for _ in 0..256 {
-            let Some(gate) = self.gates.get(at) else { return };
-            let (connection, peer) = match gate.listener.accept() {
-                Ok(accepted) => accepted,
+            let Some(gate) = self.gates.get(at).filter(|_| self.paused.is_none()) else { return };
+            match gate.listener.accept() {
+                Ok((connection, peer)) => self.meet(connection, peer, at),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(error) => {
-                    // Out of descriptors: the oldest stranger makes room, or the door pauses a moment.
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    if self.strangers.pop_first().is_none() {
-                        clock::sleep_until(clock::now() + Duration::from_millis(10));
-                    }
-                    return;
-                }
-            };
-            self.meet(connection, peer, at);
+                // The peer has gone already.
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                Err(error) => return self.rest_without_files(&error),
+            }
+        }
+    }
+
+    /// Out of descriptors, or of memory for sockets: the oldest stranger makes room, and who comes waits in the kernel.
+    fn rest_without_files(&mut self, error: &std::io::Error) {
+        if let Some((_, oldest)) = self.strangers.pop_first() {
+            oldest.turn_away("this server is out of open files; try again later");
+        }
+        self.paused = Some(clock::now() + PAUSE);
+        self.watch_gates(Interest::ERROR);
+        if self.out_of_files.is_due().is_some() {
+            let allowed = limits::open_files().map(|files| files.soft).unwrap_or(0);
+            (self.shared.news)(News::OutOfFiles { why: error.to_string(), allowed });
         }
     }
 
     fn meet(&mut self, connection: TcpStream, peer: SocketAddr, gate: usize) {
-        if self.strangers.len() >= MOST_STRANGERS {
-            self.strangers.pop_first();
-        }
         if connection.set_nonblocking(true).is_err() {
             return;
         }
         let Some(port) = self.gates.get(gate).map(|gate| gate.port) else { return };
-        if let Some(tray) = self.trays.iter().find(|tray| tray.claims(port, peer.ip())) {
-            let said = Vec::new();
-            tray.put(Parcel::Connection { port, stream: connection, peer, said });
-            return;
+        if let Some(tray) = self.trays.iter().find(|tray| tray.claims(port, peer.ip())).cloned() {
+            return self.hand_over(&tray, port, connection, peer, Vec::new());
         }
+        let permit = self.places.take(peer.ip()).or_else(|exhausted| {
+            self.make_room(exhausted);
+            self.places.take(peer.ip())
+        });
+        let Ok(permit) = permit else { return };
         let token = self.next;
         self.next += 1;
         let until = clock::now() + PATIENCE;
         if self.poller.add(&connection, token, Interest::READ).is_ok() {
-            self.strangers.insert(token, Stranger { connection, peer, until, gate, said: Vec::new() });
+            let (said, greets) = (Vec::new(), None);
+            let stranger = Stranger { connection, peer, until, gate, said, greets, permit };
+            self.strangers.insert(token, stranger);
             // Ours say it at once: no second round through the poller for each of ten thousand streams.
             self.listen_to(token);
+        }
+    }
+
+    /// The oldest of a host or network that has its share of strangers goes.
+    fn make_room(&mut self, exhausted: Exhausted) {
+        let its = |stranger: &Stranger| exhausted.group.contains(stranger.peer.ip());
+        let oldest = self.strangers.iter().find(|(_, stranger)| its(stranger)).map(|(token, _)| *token);
+        if let Some(stranger) = oldest.and_then(|token| self.strangers.remove(&token)) {
+            self.turn_away(stranger, exhausted);
+        }
+    }
+
+    fn turn_away(&mut self, stranger: Stranger, exhausted: Exhausted) {
+        let Exhausted { group, taken } = exhausted;
+        let why = format!("too many clients: {taken} from {group} are here already; try again later");
+        self.tell_too_many(stranger.peer, &why);
+        stranger.turn_away(&why);
+    }
+
+    fn tell_too_many(&mut self, client: SocketAddr, why: &str) {
+        if let Some(times) = self.too_many.is_due() {
+            let more = if times > 1 { format!(" ({times} times)") } else { String::new() };
+            (self.shared.news)(News::Foreign { client, why: format!("{why}{more}") });
+        }
+    }
+
+    fn hand_over(&mut self, tray: &Tray, port: u16, connection: TcpStream, peer: SocketAddr, said: Vec<u8>) {
+        if let Err((mut connection, why)) = tray.connect(port, connection, peer, said) {
+            self.tell_too_many(peer, &why);
+            tell_refusal(&mut connection, tray.protocol, &why);
         }
     }
 
     fn listen_to(&mut self, token: u64) {
         let Some(stranger) = self.strangers.get_mut(&token) else { return };
         let Some(gate) = self.gates.get(stranger.gate) else { return };
-        let wish = match stranger.read(gate.native, &gate.trays) {
-            Ok(None) => return,
-            Ok(Some(wish)) => Ok((wish, gate.port)),
+        let port = gate.port;
+        let heard = match stranger.read(gate.native, &gate.trays) {
+            Ok(Heard::More) => return self.hold_within_bounds(token),
+            Ok(Heard::Greets) => return self.await_greeting(token),
+            Ok(Heard::Wish(wish)) => Ok(wish),
             Err(why) => Err(why),
         };
         let Some(stranger) = self.strangers.remove(&token) else { return };
         let _ = self.poller.remove(&stranger.connection);
-        match wish {
-            Ok((Wish::Native(preface), _)) => self.direct(stranger, preface),
-            Ok((Wish::Coordinator, _)) => self.introduce(stranger),
-            Ok((Wish::Foreign(tray), port)) => {
-                let Stranger { connection: stream, peer, said, .. } = stranger;
-                if !tray.put(Parcel::Connection { port, stream, peer, said }) {
-                    let why = format!("too many connections wait for {}", tray.protocol.name);
-                    (self.shared.news)(News::Foreign { client: peer, why });
-                }
+        match heard {
+            Ok(Wish::Run) => self.serve(stranger, Greets::Client),
+            Ok(Wish::Coordinator) => self.serve(stranger, Greets::Coordinator),
+            Ok(Wish::Part(preface)) => self.direct(stranger.connection, preface),
+            Ok(Wish::Foreign(tray)) => {
+                let Stranger { connection, peer, said, .. } = stranger;
+                self.hand_over(&tray, port, connection, peer, said);
             }
             Err(why) => (self.shared.news)(News::Foreign { client: stranger.peer, why }),
         }
     }
 
-    /// A coordinator gets a thread, as a client does.
-    fn introduce(&mut self, stranger: Stranger) {
+    /// Whoever has said who it is has time anew, for its greeting. Often that is here already.
+    fn await_greeting(&mut self, token: u64) {
+        let Some(mut stranger) = self.strangers.remove(&token) else { return };
+        let token = self.next;
+        self.next += 1;
+        stranger.until = clock::now() + PATIENCE;
+        if self.poller.modify(&stranger.connection, token, Interest::READ).is_ok() {
+            self.strangers.insert(token, stranger);
+            self.listen_to(token);
+        }
+    }
+
+    /// All greetings that are not complete have a limit together; what a usual one needs is free.
+    fn hold_within_bounds(&mut self, token: u64) {
+        let said = self.strangers.get(&token).map_or(0, |stranger| stranger.said.len());
+        if said <= UNHEARD_OF_EACH {
+            return;
+        }
+        if self.strangers.values().map(|stranger| stranger.said.len()).sum::<usize>() > MOST_UNHEARD
+            && let Some(stranger) = self.strangers.remove(&token)
+        {
+            let why = "too many clients say a long greeting slowly; try again later";
+            self.tell_too_many(stranger.peer, why);
+            stranger.turn_away(why);
+        }
+    }
+
+    /// A client or coordinator gets a thread, if there is a place for its host.
+    fn serve(&mut self, stranger: Stranger, who: Greets) {
+        let permit = match self.shared.clients.take(stranger.peer.ip()) {
+            Ok(permit) => permit,
+            Err(exhausted) => return self.turn_away(stranger, exhausted),
+        };
         let Stranger { connection, peer, said, .. } = stranger;
-        if self.runs.len() >= MOST_RUNS {
-            return self.too_many(peer);
-        }
         let shared = Arc::clone(&self.shared);
-        self.spawn("agent", move || agent::serve(connection, peer, &said, &shared));
-    }
-
-    fn too_many(&self, peer: SocketAddr) {
-        let why = format!("more than {MOST_RUNS} clients at once");
-        (self.shared.news)(News::Foreign { client: peer, why });
-    }
-
-    fn direct(&mut self, stranger: Stranger, preface: Preface) {
-        let Stranger { connection, peer, .. } = stranger;
-        match preface.connection {
-            Connection::Control if self.runs.len() >= MOST_RUNS => self.too_many(peer),
-            Connection::Control => {
-                let shared = Arc::clone(&self.shared);
-                self.spawn("run", move || session::serve(connection, peer, preface, &shared));
-            }
-            Connection::Data => {
-                if let Some(inbox) = self.shared.registry.find(&preface.cookie)
-                    && connection.set_nonblocking(false).is_ok()
-                {
-                    inbox.put(Arrival::Tcp { flow: preface.flow, stream: preface.stream, connection });
+        let (name, protocol) = match who {
+            Greets::Client => ("run", &NATIVE),
+            Greets::Coordinator => ("agent", &AGENT),
+        };
+        let work = move |(connection, _place)| match who {
+            Greets::Client => session::serve(connection, peer, &said, &shared),
+            Greets::Coordinator => agent::serve(connection, peer, &said, &shared),
+        };
+        match thread::spawn_with(name, (connection, permit), work) {
+            Ok(thread) => self.runs.push(thread),
+            Err((error, back)) => {
+                let why = format!("this server could not start a thread: {}", error.source);
+                if let Some((mut connection, _)) = back {
+                    tell_refusal(&mut connection, protocol, &why);
                 }
-            }
-            Connection::Probe => {
-                if let Some(inbox) = self.shared.registry.find(&preface.cookie)
-                    && connection.set_nonblocking(false).is_ok()
-                    && inbox.begin_probes()
-                {
-                    let reflector = Arc::clone(&inbox);
-                    // Ends with its connection; nobody waits for it.
-                    let work = move || {
-                        reflect_over_tcp(connection);
-                        reflector.end_probes();
-                    };
-                    if std::thread::Builder::new().name("probe".to_owned()).spawn(work).is_err() {
-                        inbox.end_probes();
-                    }
-                }
+                self.tell_too_many(peer, &why);
             }
         }
     }
 
-    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) {
-        match std::thread::Builder::new().name(name.to_owned()).spawn(work) {
-            Ok(thread) => self.runs.push(thread),
-            Err(error) => tracing::warn!(%error, "this host refuses a thread"),
+    /// A data or probe connection goes to its run; one of no run is closed.
+    fn direct(&mut self, connection: TcpStream, preface: Preface) {
+        let Some(inbox) = self.shared.registry.find(&preface.cookie) else { return };
+        if preface.connection == Connection::Probe {
+            self.shared.probes.put(connection, inbox);
+        } else if connection.set_nonblocking(false).is_ok() {
+            inbox.put(Arrival::Tcp { flow: preface.flow, stream: preface.stream, connection });
         }
     }
 
     fn forget_silent(&mut self) {
         let now = clock::now();
-        while self.strangers.first_key_value().is_some_and(|(_, stranger)| now >= stranger.until) {
-            self.strangers.pop_first();
+        while let Some(oldest) = self.strangers.first_entry().filter(|oldest| now >= oldest.get().until) {
+            let stranger = oldest.remove();
+            if stranger.greets.is_some() {
+                let why = format!("no greeting within {} s", PATIENCE.as_secs());
+                (self.shared.news)(News::Foreign { client: stranger.peer, why: why.clone() });
+                stranger.turn_away(&why);
+            }
         }
     }
 }

@@ -1,6 +1,10 @@
 //! Who is measured when.
+//!
+//! Hosts take turns: each is served once before one is served again, however many places it has in line. So the place of
+//! a client may become a later one when another host comes, by one for each round.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Mutex;
 
 use linerate_sock::{Mono, clock};
@@ -8,11 +12,14 @@ use linerate_units::Span;
 
 use super::Policy;
 use super::registry::locked;
+use super::shares::Group;
 
 /// The clients at work and in line.
 #[derive(Debug)]
 pub(super) struct Queue {
     policy: Policy,
+    /// Most clients at work and in line; absent for no limit.
+    most: Option<u32>,
     state: Mutex<State>,
 }
 
@@ -21,14 +28,20 @@ struct State {
     next: u64,
     /// In the order in which they came.
     clients: BTreeMap<u64, Client>,
+    /// How many clients were let in before the last one of each host that has some here.
+    served: BTreeMap<Group, u64>,
+    let_in: u64,
 }
 
 #[derive(Debug)]
 struct Client {
+    host: Group,
     length: Span,
     began: Option<Mono>,
     /// Most others at work at the same time.
     beside: u32,
+    /// Another host got its place.
+    displaced: bool,
 }
 
 /// What a client may do now.
@@ -38,29 +51,56 @@ pub(super) enum Turn {
     Now { beside: u32 },
     /// It waits.
     Later { place: u32, wait: Span },
+    /// It had to leave, because another host of which nobody was in line came to a queue that was full.
+    Displaced,
+}
+
+/// The queue is full: so many clients are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Full(pub(super) usize);
+
+impl std::fmt::Display for Full {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} clients are here already, the limit of this server", self.0)
+    }
 }
 
 impl Queue {
-    pub(super) fn new(policy: Policy) -> Self {
-        Self { policy, state: Mutex::new(State::default()) }
+    pub(super) fn new(policy: Policy, most: Option<u32>) -> Self {
+        Self { policy, most, state: Mutex::new(State::default()) }
     }
 
-    /// A client that will take about `length`; its ticket.
-    pub(super) fn join(&self, length: Span) -> u64 {
+    /// A client from `address` that will take about `length`; its ticket. In a full queue, the last in line of the host
+    /// with the most places makes room for a host that has none.
+    pub(super) fn join(&self, address: IpAddr, length: Span) -> Result<u64, Full> {
         let mut state = locked(&self.state);
+        let host = Group::host(address);
+        let here = state.clients.values().filter(|client| !client.displaced).count();
+        if self.most.is_some_and(|most| here >= most as usize) && !state.make_room_for(host) {
+            return Err(Full(here));
+        }
         let ticket = state.next;
         state.next += 1;
-        state.clients.insert(ticket, Client { length, began: None, beside: 0 });
-        ticket
+        let client = Client { host, length, began: None, beside: 0, displaced: false };
+        state.clients.insert(ticket, client);
+        Ok(ticket)
     }
 
     pub(super) fn leave(&self, ticket: u64) {
-        locked(&self.state).clients.remove(&ticket);
+        let mut state = locked(&self.state);
+        if let Some(gone) = state.clients.remove(&ticket)
+            && !state.clients.values().any(|client| client.host == gone.host)
+        {
+            state.served.remove(&gone.host);
+        }
     }
 
-    /// How many clients there are.
-    pub(super) fn len(&self) -> usize {
-        locked(&self.state).clients.len()
+    /// Whether clients of other hosts wait for this one to end.
+    pub(super) fn others_wait(&self, ticket: u64) -> bool {
+        let state = locked(&self.state);
+        let host = state.clients.get(&ticket).map(|client| client.host);
+        let waits = |other: &Client| other.began.is_none() && !other.displaced && Some(other.host) != host;
+        self.policy == Policy::Exclusive && host.is_some() && state.clients.values().any(waits)
     }
 
     /// Whether it is this client's turn; once it is, it stays.
@@ -68,29 +108,80 @@ impl Queue {
         let now = clock::now();
         let mut state = locked(&self.state);
         let at_work = state.clients.values().filter(|client| client.began.is_some()).count() as u32;
-        let begun = state.clients.get(&ticket).is_some_and(|client| client.began.is_some());
-        let first_waiting =
-            state.clients.iter().find(|(_, client)| client.began.is_none()).map(|(ticket, _)| *ticket);
-        let free = self.policy == Policy::Shared || (at_work == 0 && first_waiting == Some(ticket));
+        let begun = match state.clients.get(&ticket) {
+            Some(client) if client.displaced => return Turn::Displaced,
+            client => client.is_some_and(|client| client.began.is_some()),
+        };
+        let line = if begun { Vec::new() } else { state.line() };
+        let free = self.policy == Policy::Shared || (at_work == 0 && line.first() == Some(&ticket));
         if !begun && free {
-            if let Some(client) = state.clients.get_mut(&ticket) {
-                client.began = Some(now);
-            }
-            for client in state.clients.values_mut().filter(|client| client.began.is_some()) {
-                client.beside = client.beside.max(at_work);
-            }
+            state.let_in(ticket, now, at_work);
         }
         if begun || free {
             return Turn::Now { beside: state.clients.get(&ticket).map_or(0, |client| client.beside) };
         }
-        let ahead = state.clients.range(..ticket).map(|(_, client)| client);
         let mut wait = Span::ZERO;
-        let mut place = 1;
-        for client in ahead {
+        for client in state.clients.values().filter(|client| client.began.is_some()) {
             wait = wait + client.left(now);
-            place += u32::from(client.began.is_none());
+        }
+        let mut place = 1;
+        for ahead in line.iter().take_while(|other| **other != ticket) {
+            wait = wait + state.clients.get(ahead).map_or(Span::ZERO, |client| client.length);
+            place += 1;
         }
         Turn::Later { place, wait }
+    }
+}
+
+impl State {
+    /// Those who wait, the next one first: in rounds, one of each host; in a round first the hosts that have not been
+    /// served for the longest time.
+    fn line(&self) -> Vec<u64> {
+        let mut rounds: BTreeMap<Group, u32> = BTreeMap::new();
+        let waiting = self.clients.iter().filter(|(_, client)| client.began.is_none() && !client.displaced);
+        let mut line: Vec<(u32, u64, u64)> = waiting
+            .map(|(ticket, client)| {
+                let round = rounds.entry(client.host).or_default();
+                let place = (*round, self.served.get(&client.host).copied().unwrap_or(0), *ticket);
+                *round += 1;
+                place
+            })
+            .collect();
+        line.sort_unstable();
+        line.into_iter().map(|(_, _, ticket)| ticket).collect()
+    }
+
+    fn let_in(&mut self, ticket: u64, now: Mono, at_work: u32) {
+        self.let_in += 1;
+        if let Some(client) = self.clients.get_mut(&ticket) {
+            client.began = Some(now);
+            self.served.insert(client.host, self.let_in);
+        }
+        for client in self.clients.values_mut().filter(|client| client.began.is_some()) {
+            client.beside = client.beside.max(at_work);
+        }
+    }
+
+    /// Displaces the last in line of the host with the most places, if that has several and `host` none.
+    fn make_room_for(&mut self, host: Group) -> bool {
+        let mut places: BTreeMap<Group, u32> = BTreeMap::new();
+        for client in self.clients.values().filter(|client| !client.displaced) {
+            *places.entry(client.host).or_default() += 1;
+        }
+        if places.contains_key(&host) {
+            return false;
+        }
+        let waits = |client: &Client| client.began.is_none() && !client.displaced;
+        let several = |client: &Client| places.get(&client.host).copied().filter(|places| *places > 1);
+        let waiting = self.clients.iter_mut().filter(|(_, client)| waits(client));
+        let last = waiting.filter_map(|(ticket, client)| Some((several(client)?, *ticket, client)));
+        match last.max_by_key(|(places, ticket, _)| (*places, *ticket)) {
+            Some((_, _, client)) => {
+                client.displaced = true;
+                true
+            }
+            None => false,
+        }
     }
 }
 
@@ -109,10 +200,26 @@ mod tests {
 
     const MINUTE: Span = Span::from_secs(60);
 
+    fn exclusive(most: Option<u32>) -> Queue {
+        Queue::new(Policy::Exclusive, most)
+    }
+
+    fn join(queue: &Queue, host: u8) -> u64 {
+        queue.join(IpAddr::from([192, 0, 2, host]), MINUTE).unwrap()
+    }
+
+    fn place(queue: &Queue, ticket: u64) -> u32 {
+        match queue.turn(ticket) {
+            Turn::Now { .. } => 0,
+            Turn::Later { place, .. } => place,
+            Turn::Displaced => panic!("displaced"),
+        }
+    }
+
     #[test]
     fn one_at_a_time_in_the_order_of_arrival() {
-        let queue = Queue::new(Policy::Exclusive);
-        let (a, b, c) = (queue.join(MINUTE), queue.join(MINUTE), queue.join(MINUTE));
+        let queue = exclusive(None);
+        let (a, b, c) = (join(&queue, 1), join(&queue, 1), join(&queue, 1));
         // Not even when asked out of order.
         let Turn::Later { place, wait } = queue.turn(c) else { panic!("c came last") };
         assert_eq!((place, wait), (3, Span::from_secs(120)));
@@ -123,21 +230,91 @@ mod tests {
         assert_eq!(queue.turn(b), Turn::Now { beside: 0 });
         queue.leave(b);
         assert_eq!(queue.turn(c), Turn::Now { beside: 0 });
-        assert_eq!(queue.len(), 1);
+    }
+
+    #[test]
+    fn a_host_with_a_hundred_places_is_served_once_before_each_of_the_others() {
+        let queue = exclusive(None);
+        let hog: Vec<u64> = (0..100).map(|_| join(&queue, 1)).collect();
+        assert_eq!(place(&queue, hog[0]), 0);
+        let (b, c) = (join(&queue, 2), join(&queue, 3));
+        let b_again = join(&queue, 2);
+        assert_eq!([b, c, hog[1], b_again, hog[2]].map(|ticket| place(&queue, ticket)), [1, 2, 3, 4, 5]);
+        let served: Vec<u64> = std::iter::successors(Some(hog[0]), |last| {
+            queue.leave(*last);
+            [b, c, b_again].into_iter().chain(hog.iter().copied()).find(|next| place(&queue, *next) == 0)
+        })
+        .take(6)
+        .collect();
+        assert_eq!(served, [hog[0], b, c, hog[1], b_again, hog[2]]);
+    }
+
+    #[test]
+    fn whoever_comes_again_and_again_does_not_get_ahead_of_who_waits() {
+        let queue = exclusive(None);
+        let (a, b) = (join(&queue, 1), join(&queue, 2));
+        assert_eq!(place(&queue, a), 0);
+        queue.leave(a);
+        let a_again = join(&queue, 1);
+        assert_eq!((place(&queue, b), place(&queue, a_again)), (0, 1));
+        queue.leave(a_again);
+        queue.leave(b);
+        assert!(locked(&queue.state).served.is_empty(), "nothing is remembered of those who left");
+    }
+
+    #[test]
+    fn in_a_full_queue_a_host_with_several_places_gives_its_last_one_to_a_host_with_none() {
+        let queue = exclusive(Some(3));
+        let (a, b, c) = (join(&queue, 1), join(&queue, 1), join(&queue, 1));
+        assert_eq!(place(&queue, a), 0);
+        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 1]), MINUTE), Err(Full(3)));
+        let other = join(&queue, 2);
+        assert_eq!(queue.turn(c), Turn::Displaced);
+        assert_eq!((place(&queue, other), place(&queue, b)), (1, 2));
+        // The next one takes the place of the second; then every host has one, and the queue is full for all.
+        let third = join(&queue, 3);
+        assert_eq!(queue.turn(b), Turn::Displaced);
+        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 4]), MINUTE), Err(Full(3)));
+        queue.leave(c);
+        queue.leave(b);
+        queue.leave(a);
+        assert_eq!((place(&queue, other), place(&queue, third)), (0, 1));
+    }
+
+    #[test]
+    fn who_is_at_work_is_never_displaced() {
+        let queue = Queue::new(Policy::Shared, Some(2));
+        let (a, b) = (join(&queue, 1), join(&queue, 1));
+        assert_eq!((place(&queue, a), place(&queue, b)), (0, 0));
+        assert_eq!(queue.join(IpAddr::from([192, 0, 2, 2]), MINUTE), Err(Full(2)));
+    }
+
+    #[test]
+    fn who_is_at_work_knows_whether_another_host_waits() {
+        let queue = exclusive(None);
+        let (a, a_again) = (join(&queue, 1), join(&queue, 1));
+        assert_eq!(place(&queue, a), 0);
+        assert!(!queue.others_wait(a), "its own next run may wait");
+        let b = join(&queue, 2);
+        assert!(queue.others_wait(a));
+        queue.leave(b);
+        assert!(!queue.others_wait(a));
+        queue.leave(a_again);
+        assert!(!queue.others_wait(a_again), "who has left keeps nobody waiting");
     }
 
     #[test]
     fn a_client_that_gives_up_does_not_block_the_line() {
-        let queue = Queue::new(Policy::Exclusive);
-        let (a, b) = (queue.join(MINUTE), queue.join(MINUTE));
+        let queue = exclusive(None);
+        let (a, b) = (join(&queue, 1), join(&queue, 2));
         queue.leave(a);
         assert_eq!(queue.turn(b), Turn::Now { beside: 0 });
     }
 
     #[test]
     fn shared_runs_know_of_each_other() {
-        let queue = Queue::new(Policy::Shared);
-        let (a, b) = (queue.join(MINUTE), queue.join(MINUTE));
+        let queue = Queue::new(Policy::Shared, None);
+        let (a, b) = (join(&queue, 1), join(&queue, 1));
         assert_eq!(queue.turn(a), Turn::Now { beside: 0 });
         assert_eq!(queue.turn(b), Turn::Now { beside: 1 });
         // The first learns of the second, and remembers it after its end.

@@ -1,8 +1,8 @@
 //! Which run a data connection or datagram belongs to: by the cookie that the server gave out.
 
 use std::collections::BTreeMap;
-use std::net::{TcpStream, UdpSocket};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use linerate_sock::SockError;
@@ -10,9 +10,6 @@ use linerate_sock::poll::EventFd;
 
 /// Most data sockets that may wait for one run: both directions at the largest number of streams.
 const MOST_WAITING: usize = 20_000;
-
-/// Most connections of probes at once: a run has one at a time, the rest is for those that are ending.
-const MOST_PROBE_CONNECTIONS: u32 = 8;
 
 /// A data socket that has arrived for a run.
 #[derive(Debug)]
@@ -27,23 +24,22 @@ pub(super) enum Arrival {
 #[derive(Debug)]
 pub(super) struct Inbox {
     arrivals: Mutex<Vec<Arrival>>,
-    probing: AtomicU32,
+    over: AtomicBool,
+    /// Where its client is: nobody at another address gets datagrams of this run, because an address is easily forged.
+    client: IpAddr,
     /// Rings when something has arrived.
     pub(super) bell: EventFd,
 }
 
 impl Inbox {
-    /// Whether this run may have one more connection of probes; each costs a thread.
-    pub(super) fn begin_probes(&self) -> bool {
-        let begun = self.probing.fetch_add(1, Ordering::Relaxed) < MOST_PROBE_CONNECTIONS;
-        if !begun {
-            self.end_probes();
-        }
-        begun
+    /// Whether the run has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
     }
 
-    pub(super) fn end_probes(&self) {
-        self.probing.fetch_sub(1, Ordering::Relaxed);
+    /// Whether this is the host of the run's client, which has shown by its control connection that it is there.
+    pub(super) fn is_client(&self, host: IpAddr) -> bool {
+        self.client == host.to_canonical()
     }
 
     pub(super) fn put(&self, arrival: Arrival) {
@@ -61,17 +57,24 @@ impl Inbox {
 }
 
 /// The runs that were let in.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Registry {
     runs: Mutex<BTreeMap<[u8; 16], Arc<Inbox>>>,
+    /// Rings when a run has ended.
+    pub(super) bell: EventFd,
 }
 
 impl Registry {
-    /// Opens an inbox for a run.
-    pub(super) fn open(&self, cookie: [u8; 16]) -> Result<Arc<Inbox>, SockError> {
+    pub(super) fn new() -> Result<Self, SockError> {
+        Ok(Self { runs: Mutex::default(), bell: EventFd::new()? })
+    }
+
+    /// Opens an inbox for a run of a client at this host.
+    pub(super) fn open(&self, cookie: [u8; 16], client: IpAddr) -> Result<Arc<Inbox>, SockError> {
         let inbox = Arc::new(Inbox {
             arrivals: Mutex::new(Vec::new()),
-            probing: AtomicU32::new(0),
+            over: AtomicBool::new(false),
+            client: client.to_canonical(),
             bell: EventFd::new()?,
         });
         locked(&self.runs).insert(cookie, Arc::clone(&inbox));
@@ -83,7 +86,10 @@ impl Registry {
     }
 
     pub(super) fn close(&self, cookie: &[u8; 16]) {
-        locked(&self.runs).remove(cookie);
+        if let Some(inbox) = locked(&self.runs).remove(cookie) {
+            inbox.over.store(true, Ordering::Release);
+            self.bell.ring();
+        }
     }
 }
 

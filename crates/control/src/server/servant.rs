@@ -111,16 +111,12 @@ impl ServantDesk<'_> {
     /// Gives a run its place, unless the server's limits or another run forbid it.
     fn admit(&mut self, planned: &Planned, address: SocketAddr) -> Result<Leave, String> {
         let config = &self.shared.config;
-        let clients = u32::try_from(self.shared.queue.len()).unwrap_or(u32::MAX);
-        if config.most_clients.is_some_and(|most| clients >= most) {
-            return Err(format!("{clients} clients are here already, the limit of this server"));
-        }
         let too_long = |longest: &Span| planned.expected.is_some_and(|expected| expected > *longest);
         if let Some(longest) = config.longest.filter(too_long) {
             return Err(format!("the run would take longer than the {longest} that this server allows"));
         }
         let length = planned.expected.or(config.longest).unwrap_or(UNKNOWN);
-        let ticket = self.shared.queue.join(length);
+        let ticket = self.shared.queue.join(address.ip(), length).map_err(|full| full.to_string())?;
         let Turn::Now { beside } = self.shared.queue.turn(ticket) else {
             self.shared.queue.leave(ticket);
             return Err("another run is under way".to_owned());
@@ -180,7 +176,7 @@ impl Desk for ServantDesk<'_> {
         self.tray.guest_left(client.address.ip());
         let beside = match self.shared.queue.turn(client.ticket) {
             Turn::Now { beside } => beside,
-            Turn::Later { .. } => 0,
+            Turn::Later { .. } | Turn::Displaced => 0,
         };
         self.shared.queue.leave(client.ticket);
         (self.shared.news)(News::Ended { client: client.address, trouble: trouble.map(str::to_owned) });

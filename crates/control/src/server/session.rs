@@ -5,12 +5,13 @@ mod series;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_engine::Sockets;
-use linerate_model::{Caveat, CaveatKind, CheckedSpec};
-use linerate_proto::native::{Preface, ServerSession};
+use linerate_model::{Caveat, CaveatKind, CheckedSpec, TestSpec};
+use linerate_proto::native::ServerSession;
 use linerate_proto::{Admission, FlowOrder, Hello, Input, Output, Place, Ticket};
 use linerate_sock::{clock, limits};
 
@@ -19,18 +20,24 @@ use super::registry::{Arrival, Inbox};
 use super::{News, Shared};
 use crate::dialogue::{Dialogue, Happening, is_gone};
 use crate::error::ControlError;
-use crate::setup::{expected_time, flow_setup, socket_options};
+use crate::setup::{expected_time, flow_setup, idle_time, socket_options};
 
 /// How often a waiting client's place and the stop flag are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Open files that a server needs beside the streams of a run.
-const SPARE_FILES: u64 = 32;
+/// Open files that a server needs for a run beside its streams.
+const SPARE_FILES: u64 = 16;
 
-/// Serves one client until its run is over.
-pub(super) fn serve(connection: TcpStream, peer: SocketAddr, preface: Preface, shared: &Shared) {
-    let result = Run::begin(connection, peer, preface, shared).and_then(|mut run| {
-        let result = run.serve();
+/// Serves one client until its run is over; `said` is its greeting, which the door has read after its preface.
+pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Shared) {
+    let result = Run::begin(connection, peer, shared).and_then(|mut run| {
+        // Whatever becomes of one run, its place is given back, and its client hears that it is over.
+        let life = catch_unwind(AssertUnwindSafe(|| run.greet(said).and_then(|()| run.serve())));
+        let failed = || ControlError::Local("it failed in the middle of the run".to_owned());
+        let result = life.unwrap_or_else(|_| Err(failed()));
+        if let Err(error) = &result {
+            let _ = catch_unwind(AssertUnwindSafe(|| run.tell(error)));
+        }
         run.leave();
         result
     });
@@ -46,6 +53,22 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, preface: Preface, s
     }
     (shared.news)(News::Ended { client: peer, trouble });
 }
+
+/// How long a client may measure nothing, or more than it has said, while clients of other hosts wait.
+const COURTESY: Duration = Duration::from_secs(5);
+
+/// Why a run is ended.
+const TOO_LONG: &str = "the run took longer than this server allows (--limit-time)";
+const OVERSTAYED: &str = "others wait, and the run measured nothing for 5 s, or took 5 s more than expected";
+
+/// When a run that begins now ends as far as it is known: what is limited by bytes takes as long as it takes.
+fn expected_end(spec: &TestSpec, now: linerate_sock::Mono) -> Option<linerate_sock::Mono> {
+    let timed = spec.traffic.bytes.is_none() && spec.traffic.blocks.is_none();
+    timed.then(|| now + expected_time(spec).as_duration())
+}
+
+/// What a client reads whose place another host got.
+const DISPLACED: &str = "this server is full, and a host that has no place yet came; try again later";
 
 enum Served {
     Measured,
@@ -63,6 +86,10 @@ struct Run<'a> {
     awaited: Vec<FlowOrder>,
     refused: Option<String>,
     deadline: Option<linerate_sock::Mono>,
+    /// When the time that the client has said is over.
+    expected_end: Option<linerate_sock::Mono>,
+    /// Since when it was let in, or has measured its last phase, and has begun no other.
+    idle_since: Option<linerate_sock::Mono>,
     warned: bool,
     series: series::Series,
 }
@@ -80,17 +107,10 @@ struct Client {
 }
 
 impl<'a> Run<'a> {
-    fn begin(
-        connection: TcpStream,
-        peer: SocketAddr,
-        preface: Preface,
-        shared: &'a Shared,
-    ) -> Result<Self, ControlError> {
+    fn begin(connection: TcpStream, peer: SocketAddr, shared: &'a Shared) -> Result<Self, ControlError> {
         let epoch = clock::now();
-        let session = ServerSession::new(linerate_units::Timestamp::START);
-        let mut dialogue = Dialogue::new(session, connection, epoch, false)?;
-        // The door has read it; the session wants to see it.
-        dialogue.input(Input::Bytes(&preface.encode()))?;
+        let session = ServerSession::after_prefaces(linerate_units::Timestamp::START);
+        let dialogue = Dialogue::new(session, connection, epoch, false)?;
         Ok(Self {
             dialogue,
             peer,
@@ -102,9 +122,24 @@ impl<'a> Run<'a> {
             awaited: Vec::new(),
             refused: None,
             deadline: None,
+            expected_end: None,
+            idle_since: None,
             warned: false,
             series: series::Series::default(),
         })
+    }
+
+    /// The session wants to see what the door has read.
+    fn greet(&mut self, said: &[u8]) -> Result<(), ControlError> {
+        self.dialogue.input(Input::Bytes(said))
+    }
+
+    /// The client hears why its run is over where that is this end's doing; what it did itself, it knows.
+    fn tell(&mut self, error: &ControlError) {
+        if !matches!(error, ControlError::Peer(_)) {
+            let _ = self.dialogue.input(Input::FlowsFailed(format!("the server: {error}")));
+            self.dialogue.flush_at_end();
+        }
     }
 
     fn serve(&mut self) -> Result<Served, ControlError> {
@@ -117,6 +152,8 @@ impl<'a> Run<'a> {
                         self.dialogue.idle_ends();
                         self.awaited = flows;
                     }
+                    Happening::Session(Output::Start) => self.idle_since = None,
+                    Happening::Session(Output::PhaseDone) => self.idle_since = Some(clock::now()),
                     Happening::Session(Output::Trial(trial)) => self.begin_trial(trial)?,
                     Happening::Session(Output::PeerEnded(ended)) => self.end_series(&ended)?,
                     Happening::Session(Output::Done) => {
@@ -136,8 +173,9 @@ impl<'a> Run<'a> {
                 self.dialogue.flush_at_end();
                 stopped?;
             }
-            if self.deadline.is_some_and(linerate_sock::Mono::has_passed) {
-                let why = "the run took longer than this server allows (--limit-time)".to_owned();
+            let late = self.deadline.is_some_and(linerate_sock::Mono::has_passed);
+            if late || self.overstays() {
+                let why = if late { TOO_LONG } else { OVERSTAYED }.to_owned();
                 let _ = self.dialogue.input(Input::FlowsFailed(why.clone()));
                 self.dialogue.flush_at_end();
                 return Ok(Served::Refused(why));
@@ -163,15 +201,9 @@ impl<'a> Run<'a> {
     fn asked(&mut self, hello: Hello) -> Result<(), ControlError> {
         let config = &self.shared.config;
         let length = expected_time(&hello.spec);
-        let clients = u32::try_from(self.shared.queue.len()).unwrap_or(u32::MAX);
         let place = hello.ticket.map(|ticket| self.shared.passes.place(&ticket));
         if place == Some(None) {
             return self.refuse("the place that the coordinator of this run held here is gone".to_owned());
-        }
-        if place.is_none() && config.most_clients.is_some_and(|most| clients >= most) {
-            return self.refuse(format!(
-                "{clients} clients are here already, the limit of this server; try again later"
-            ));
         }
         if let Some(longest) = config.longest.filter(|longest| length > *longest) {
             return self.refuse(format!(
@@ -180,15 +212,23 @@ impl<'a> Run<'a> {
         }
         let traffic = &hello.spec.traffic;
         let flows_at_once = traffic.phases().iter().map(Vec::len).max().unwrap_or(1) as u64;
-        let files = u64::from(traffic.streams) * flows_at_once + SPARE_FILES;
+        let in_use = limits::files_in_use().unwrap_or(SPARE_FILES);
+        let files = u64::from(traffic.streams) * flows_at_once + in_use + SPARE_FILES;
         if let Err(error) = limits::raise_open_files(files) {
             return self.refuse(format!("too few open files there: {}", ControlError::from(error)));
         }
         let mut cookie = [0; 16];
         getrandom::fill(&mut cookie)
             .map_err(|error| ControlError::Local(format!("no random numbers: {error}")))?;
-        let inbox = self.shared.registry.open(cookie)?;
-        let ticket = place.flatten().unwrap_or_else(|| self.shared.queue.join(length));
+        let inbox = self.shared.registry.open(cookie, self.peer.ip())?;
+        let ticket = match place.flatten().map_or_else(|| self.shared.queue.join(self.peer.ip(), length), Ok)
+        {
+            Ok(ticket) => ticket,
+            Err(full) => {
+                self.shared.registry.close(&cookie);
+                return self.refuse(format!("{full}; try again later"));
+            }
+        };
         let (name, spec, guest) = (hello.host.name, hello.spec, hello.ticket);
         self.client = Some(Client { name, spec, ticket, guest, cookie, inbox });
         Ok(())
@@ -205,6 +245,8 @@ impl<'a> Run<'a> {
         match self.shared.queue.turn(client.ticket) {
             Turn::Now { beside } => {
                 self.begun = true;
+                let now = clock::now();
+                (self.expected_end, self.idle_since) = (expected_end(&client.spec, now), Some(now));
                 self.deadline = self.shared.config.longest.map(|longest| {
                     // What was asked fits; the rest is for opening, draining and the dialogue.
                     clock::now() + longest.as_duration() + Duration::from_secs(10)
@@ -217,6 +259,7 @@ impl<'a> Run<'a> {
                 self.dialogue.idle_begins();
                 Ok(())
             }
+            Turn::Displaced => self.refuse(DISPLACED.to_owned()),
             Turn::Later { place, wait } => {
                 let place = Place { place, wait_ns: wait };
                 if self.told.is_none_or(|told| told.place != place.place) {
@@ -252,15 +295,26 @@ impl<'a> Run<'a> {
             match sockets {
                 Ok(sockets) if client.spec.sweep.is_some() => return self.begin_series(sockets),
                 Ok(sockets) => flows.push((setup, sockets)),
-                Err(error) => {
-                    let _ = self.dialogue.input(Input::FlowsFailed(format!("the server: {error}")));
-                    self.dialogue.flush_at_end();
-                    return Err(error);
-                }
+                Err(error) => return Err(error),
             }
         }
         self.dialogue.arm(flows)?;
         self.dialogue.begin(None)
+    }
+
+    /// Whether a client of another host waits only because this one measures nothing, or longer than it has said.
+    fn overstays(&self) -> bool {
+        let Some(client) = self.client.as_ref().filter(|client| self.begun && client.guest.is_none()) else {
+            return false;
+        };
+        if client.spec.sweep.is_some() {
+            return false;
+        }
+        let streams = Duration::from_millis(u64::from(client.spec.traffic.streams));
+        let idle_end = self.idle_since.map(|since| since + idle_time(&client.spec).as_duration() + streams);
+        let ends = [self.expected_end, idle_end].into_iter().flatten();
+        ends.into_iter().any(|end| (end + COURTESY).has_passed())
+            && self.shared.queue.others_wait(client.ticket)
     }
 
     /// A guest stays for as long as its coordinator has the place.
@@ -288,10 +342,13 @@ impl<'a> Run<'a> {
     }
 
     fn leave(&mut self) {
-        self.series.drop_stream();
-        if self.dialogue.flows_running() {
-            self.dialogue.salvage();
-        }
+        // Nobody is measured beside flows that still end.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            self.series.drop_stream();
+            if self.dialogue.flows_running() {
+                self.dialogue.salvage();
+            }
+        }));
         if let Some(client) = self.client.take() {
             self.shared.registry.close(&client.cookie);
             if client.guest.is_some() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -26,11 +26,22 @@ const UDP: Link = Link(1);
 
 /// Says after `echo:` what to do: `run` begins a run that ends with its connection, `die` ends the servant; all else is
 /// echoed.
-static ECHO: Protocol = Protocol { name: "echo", default_port: 7, sniff: sniff_echo, servant: Some(echo) };
+static ECHO: Protocol = Protocol {
+    name: "echo",
+    default_port: 7,
+    sniff: sniff_echo,
+    servant: Some(echo),
+    refusal: linerate_proto::no_refusal,
+};
 
 /// Speaks first.
-static GREETER: Protocol =
-    Protocol { name: "greeter", default_port: 8, sniff: |_| Match::No, servant: Some(greeter) };
+static GREETER: Protocol = Protocol {
+    name: "greeter",
+    default_port: 8,
+    sniff: |_| Match::No,
+    servant: Some(greeter),
+    refusal: linerate_proto::no_refusal,
+};
 
 fn sniff_echo(start: &[u8]) -> Match {
     let known = start.len().min(5);
@@ -108,13 +119,22 @@ struct Serving {
 
 impl Serving {
     fn start(config: ServerConfig) -> Self {
+        Self::start_with(config, |_| ())
+    }
+
+    /// As [`Self::start`]; every news is shown to `on` in the thread that tells it.
+    fn start_with(config: ServerConfig, on: impl Fn(&News) + Send + Sync + 'static) -> Self {
         let config = ServerConfig { addresses: vec!["127.0.0.1:0".parse().unwrap()], ..config };
         let server = Server::bind(config).unwrap();
         let (addresses, switch) = (server.addresses(), Arc::new(Switch::new().unwrap()));
         let (tell, news) = channel();
         let for_server = Arc::clone(&switch);
         let thread = std::thread::spawn(move || {
-            server.run(for_server, move |news| drop(tell.send(news))).unwrap();
+            let hear = move |news| {
+                on(&news);
+                drop(tell.send(news));
+            };
+            server.run(for_server, hear).unwrap();
         });
         Self { addresses, switch, news: Mutex::new(news), thread: Some(thread) }
     }
@@ -141,6 +161,10 @@ impl Serving {
     }
 
     fn measure(&self) -> RunRecord {
+        self.try_to_measure().unwrap()
+    }
+
+    fn try_to_measure(&self) -> Result<RunRecord, String> {
         let memory = Memory::default();
         let mut sink = memory.clone();
         let mut log = Log::new("native".to_owned(), vec![&mut sink]);
@@ -158,8 +182,8 @@ impl Serving {
             witness: None,
             stop: &AtomicBool::new(false),
         };
-        measure(&request, &mut log).unwrap();
-        log.into_record()
+        measure(&request, &mut log).map_err(|error| error.to_string())?;
+        Ok(log.into_record())
     }
 }
 
@@ -287,6 +311,20 @@ fn a_servant_that_dies_is_replaced_and_its_run_is_over() {
     assert!(why.contains("ended in the middle"), "{why}");
     // Those who come meanwhile wait for the next one.
     assert_eq!(answer(&mut server.say(b"echo:again")), "echo:again");
+}
+
+#[test]
+fn a_run_that_panics_gives_its_place_back_and_its_client_reads_so() {
+    let once = AtomicBool::new(true);
+    let server = Serving::start_with(ServerConfig { most_clients: Some(1), ..ServerConfig::default() }, {
+        move |news| {
+            let panics = matches!(news, News::Begun { .. }) && once.swap(false, Ordering::Relaxed);
+            assert!(!panics, "a run was told to panic");
+        }
+    });
+    let why = server.try_to_measure().unwrap_err();
+    assert!(why.contains("failed in the middle"), "{why}");
+    assert_eq!(server.measure().outcome, Some(Outcome::Completed));
 }
 
 #[test]

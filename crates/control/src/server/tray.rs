@@ -1,7 +1,7 @@
 //! What has arrived for a servant, and who it is for.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,11 +11,15 @@ use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, clock};
 
 use super::registry::locked;
+use super::shares::{Exhausted, Shares};
 use crate::error::ControlError;
 use crate::stand_in::{Interrupts, Parcel};
 
 /// Most connections and datagrams that wait for one servant; what comes then is dropped.
 const MOST_WAITING: usize = 4_096;
+
+/// Most connections of one servant, those that wait among them: fewer than the links that it may have.
+const MOST_CONNECTIONS: usize = 3_800;
 
 /// SIGTERM.
 const TERMINATE: i32 = 15;
@@ -33,6 +37,8 @@ pub(super) struct Tray {
     parcels: Mutex<VecDeque<Parcel>>,
     claims: Mutex<Claims>,
     end_by: AtomicU64,
+    /// Places of the connections that the servant has, and of those that wait for it.
+    places: Arc<Shares>,
 }
 
 /// What a servant may have at ports that others were given: some tools use each other's ports for their data.
@@ -52,18 +58,41 @@ impl Tray {
             parcels: Mutex::new(VecDeque::new()),
             claims: Mutex::default(),
             end_by: AtomicU64::new(Mono::FAR.as_ns()),
+            places: Shares::new(MOST_CONNECTIONS),
         })
     }
 
-    /// Lays something in; false when there is no room.
-    pub(super) fn put(&self, parcel: Parcel) -> bool {
+    /// Lays a connection in, for as long as its host has its share of places only; otherwise why not.
+    pub(super) fn connect(
+        &self,
+        port: u16,
+        stream: TcpStream,
+        peer: SocketAddr,
+        said: Vec<u8>,
+    ) -> Result<(), (TcpStream, String)> {
+        let name = self.protocol.name;
+        let permit = match self.places.take(peer.ip()) {
+            Ok(permit) => permit,
+            Err(Exhausted { group, taken }) => {
+                return Err((stream, format!("too many connections for {name}: {taken} from {group}")));
+            }
+        };
         let mut parcels = locked(&self.parcels);
-        let room = parcels.len() < MOST_WAITING;
-        if room {
-            parcels.push_back(parcel);
+        if parcels.len() >= MOST_WAITING {
+            return Err((stream, format!("too many connections wait for {name}")));
+        }
+        parcels.push_back(Parcel::Connection { port, stream, peer, said, permit });
+        self.bell.ring();
+        Ok(())
+    }
+
+    /// Lays a datagram in; it is dropped when there is no room.
+    pub(super) fn put_datagram(&self, port: u16, from: SocketAddr, bytes: Vec<u8>) {
+        let mut parcels = locked(&self.parcels);
+        if parcels.len() < MOST_WAITING {
+            parcels.push_back(Parcel::Datagram { port, from, bytes });
             self.bell.ring();
         }
-        room
     }
 
     pub(super) fn take(&self) -> Option<Parcel> {

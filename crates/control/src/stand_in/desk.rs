@@ -7,6 +7,7 @@ use linerate_proto::stand_in::{Planned, RunId, Transport};
 use linerate_sock::Mono;
 
 use super::links::Door;
+use crate::server::Permit;
 
 /// What a stand-in needs of the server that it is a part of.
 pub(crate) trait Desk {
@@ -37,7 +38,7 @@ pub(crate) struct Leave {
 #[derive(Debug)]
 pub(crate) enum Parcel {
     /// A connection, and what was read of it to see whose it is.
-    Connection { port: u16, stream: TcpStream, peer: SocketAddr, said: Vec<u8> },
+    Connection { port: u16, stream: TcpStream, peer: SocketAddr, said: Vec<u8>, permit: Permit },
     /// A datagram.
     Datagram { port: u16, from: SocketAddr, bytes: Vec<u8> },
 }

@@ -205,9 +205,9 @@ impl<'a> Driver<'a> {
     fn take_parcels(&mut self) {
         for _ in 0..AT_ONCE {
             match self.desk.as_mut().and_then(|desk| desk.take()) {
-                Some(Parcel::Connection { port, stream, peer, said }) => {
+                Some(Parcel::Connection { port, stream, peer, said, permit }) => {
                     let Some(listener) = self.links.door(Transport::Tcp, port) else { continue };
-                    let link = self.links.take_in(listener, stream, peer, &mut self.news);
+                    let link = self.links.take_in(listener, stream, peer, Some(permit), &mut self.news);
                     self.settle();
                     if let Some(link) = link.filter(|_| !said.is_empty()) {
                         self.news.push_back(News::Bytes { link, bytes: said });

@@ -237,7 +237,7 @@ impl Links {
         };
         match socket.accept() {
             Ok((stream, peer)) => {
-                self.take_in(listener, stream, peer, news);
+                self.take_in(listener, stream, peer, None, news);
                 More::Maybe
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => More::No,

@@ -23,6 +23,7 @@ pub use dialogue::{About, Dialogue, Exchange, Input, Interface, Job, JobEnd, Job
 pub use proof::{Nonce, Token, TokenError};
 pub use settings::{MOST_SETTINGS, SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest};
 
+use crate::native::Framer;
 use crate::{Match, Protocol};
 
 /// Version of the dialogue spoken here.
@@ -32,7 +33,13 @@ pub const VERSION: u8 = 1;
 pub const MAGIC: [u8; 8] = *b"LR-AGENT";
 
 /// The dialogue in the table of protocols.
-pub static AGENT: Protocol = Protocol { name: "agent", default_port: 5201, sniff, servant: None };
+pub static AGENT: Protocol = Protocol { name: "agent", default_port: 5201, sniff, servant: None, refusal };
+
+/// As an agent says no, before it has said anything else.
+fn refusal(why: &str) -> Vec<u8> {
+    let message = message::Message::Refused { why: why.to_owned() };
+    [MAGIC.to_vec(), Framer::encode(&message).unwrap_or_default()].concat()
+}
 
 fn sniff(start: &[u8]) -> Match {
     let known = start.len().min(MAGIC.len());

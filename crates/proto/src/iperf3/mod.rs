@@ -30,8 +30,18 @@ pub mod wire;
 use crate::{Match, Protocol};
 
 /// iperf3 in the table.
-pub static IPERF3: Protocol =
-    Protocol { name: "iperf3", default_port: settings::PORT, sniff, servant: Some(server::Server::servant) };
+pub static IPERF3: Protocol = Protocol {
+    name: "iperf3",
+    default_port: settings::PORT,
+    sniff,
+    servant: Some(server::Server::servant),
+    refusal,
+};
+
+/// As a busy server says no; there is no room for a reason.
+fn refusal(_why: &str) -> Vec<u8> {
+    vec![state::State::AccessDenied.byte()]
+}
 
 /// A connection begins with a cookie: 36 bytes of text and a NUL.
 fn sniff(start: &[u8]) -> Match {

@@ -54,6 +54,21 @@ impl Framer {
         Ok(Some(message))
     }
 
+    /// How many bytes of a stranger's first message have not come yet; 0 when it is complete.
+    ///
+    /// # Errors
+    /// It is longer than [`HELLO_LIMIT`].
+    pub fn missing_of_first(bytes: &[u8]) -> Result<usize, PeerError> {
+        let Some(head) = bytes.first_chunk::<4>() else { return Ok(4 - bytes.len()) };
+        let length = u32::from_be_bytes(*head) as usize;
+        if length > HELLO_LIMIT {
+            return Err(PeerError::Misbehaved {
+                what: format!("a message of {length} bytes, {HELLO_LIMIT} allowed"),
+            });
+        }
+        Ok((4 + length).saturating_sub(bytes.len()))
+    }
+
     /// A message as bytes.
     ///
     /// # Errors

@@ -32,6 +32,12 @@ impl Link {
         }
     }
 
+    /// Both prefaces were said before this link began.
+    pub(super) fn prefaces_exchanged(&mut self) {
+        self.preface = None;
+        self.greeted = true;
+    }
+
     /// The peer is known: larger messages and heartbeats from now on.
     pub(super) fn trust(&mut self, now: Timestamp) {
         self.framer.set_limit(FRAME_LIMIT);

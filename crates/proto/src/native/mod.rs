@@ -31,7 +31,7 @@ pub const VERSION: u8 = 1;
 pub const MAGIC: [u8; 8] = *b"LINERATE";
 
 /// The native protocol in the table.
-pub static NATIVE: Protocol = Protocol { name: "native", default_port: 5201, sniff, servant: None };
+pub static NATIVE: Protocol = Protocol { name: "native", default_port: 5201, sniff, servant: None, refusal };
 
 /// Where our datagrams carry what the receiver needs.
 pub const STAMP: StampLayout = StampLayout {
@@ -50,6 +50,11 @@ pub fn data_tag(cookie: &[u8; 16]) -> [u8; 8] {
         *byte = cookie[at] ^ cookie[at + 8].rotate_left(3);
     }
     tag
+}
+
+/// As a server says no, after its preface.
+fn refusal(why: &str) -> Vec<u8> {
+    Framer::encode(&message::Message::Refused { why: why.to_owned() }).unwrap_or_default()
 }
 
 fn sniff(start: &[u8]) -> Match {

@@ -61,6 +61,14 @@ impl ServerSession {
         Self { link, state: State::New, phase: Phase::default(), phases: Phases::default(), trial: None }
     }
 
+    /// As [`ServerSession::new`], where somebody else has exchanged the prefaces already.
+    #[must_use]
+    pub fn after_prefaces(now: Timestamp) -> Self {
+        let mut session = Self::new(now);
+        session.link.prefaces_exchanged();
+        session
+    }
+
     /// Whether the client was let in.
     #[must_use]
     pub fn admitted(&self) -> bool {

@@ -34,8 +34,13 @@ use crate::{Match, Protocol, ServantConfig};
 pub const PORT: u16 = 5002;
 
 /// NetPIPE over TCP, as the table of protocols sees it.
-pub static NETPIPE: Protocol =
-    Protocol { name: "netpipe", default_port: PORT, sniff, servant: Some(servant) };
+pub static NETPIPE: Protocol = Protocol {
+    name: "netpipe",
+    default_port: PORT,
+    sniff,
+    servant: Some(servant),
+    refusal: crate::no_refusal,
+};
 
 /// A receiver of series with the default options, for any number of transmitters.
 fn servant(config: &ServantConfig) -> Box<dyn StandIn> {

@@ -39,8 +39,13 @@ use crate::{Match, Protocol, ServantConfig};
 pub const SYNC_PORT: u16 = 5000;
 
 /// NTttcp, as the table of protocols sees it.
-pub static NTTTCP: Protocol =
-    Protocol { name: "ntttcp", default_port: SYNC_PORT, sniff, servant: Some(servant) };
+pub static NTTTCP: Protocol = Protocol {
+    name: "ntttcp",
+    default_port: SYNC_PORT,
+    sniff,
+    servant: Some(servant),
+    refusal: crate::no_refusal,
+};
 
 /// The end that these options describe, in the dialogue that they name.
 #[must_use]

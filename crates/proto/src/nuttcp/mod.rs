@@ -44,8 +44,13 @@ pub use wire::{Format, LINE_LIMIT, Lines, Request, Version};
 use crate::{Match, Protocol};
 
 /// nuttcp in the table.
-pub static NUTTCP: Protocol =
-    Protocol { name: "nuttcp", default_port: CONTROL_PORT, sniff, servant: Some(NuttcpServer::servant) };
+pub static NUTTCP: Protocol = Protocol {
+    name: "nuttcp",
+    default_port: CONTROL_PORT,
+    sniff,
+    servant: Some(NuttcpServer::servant),
+    refusal,
+};
 
 /// Port of the control connection.
 pub const CONTROL_PORT: u16 = 5000;
@@ -58,6 +63,10 @@ pub const MOST_STREAMS: u16 = 128;
 
 /// How a client begins.
 const GREETING: &[u8] = b"HELO nuttcp";
+
+fn refusal(why: &str) -> Vec<u8> {
+    format!("KO\n{why}\nKO\n").into_bytes()
+}
 
 fn sniff(start: &[u8]) -> Match {
     let known = start.len().min(GREETING.len());

@@ -26,8 +26,13 @@ pub use tool::Ttcp;
 use crate::{Match, Protocol};
 
 /// ttcp in the table.
-pub static TTCP: Protocol =
-    Protocol { name: "ttcp", default_port: 5001, sniff, servant: Some(Ttcp::servant) };
+pub static TTCP: Protocol = Protocol {
+    name: "ttcp",
+    default_port: 5001,
+    sniff,
+    servant: Some(Ttcp::servant),
+    refusal: crate::no_refusal,
+};
 
 /// Datagrams of at most so many bytes mark the start and the end of a UDP test.
 const MARK_BYTES: usize = 4;

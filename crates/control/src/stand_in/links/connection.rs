@@ -8,6 +8,7 @@ use linerate_sock::poll::Interest;
 use linerate_sock::{Mono, Moved, SockError, stream};
 
 use super::super::news::{own_reason, reason_of};
+use crate::server::Permit;
 
 /// Most bytes that wait for a peer that does not read.
 const MOST_UNSENT: usize = 16 << 20;
@@ -34,6 +35,8 @@ pub(super) struct Connection {
     pub(super) lent: u8,
     /// Closed as soon as everything was sent, or at this time.
     pub(super) closing: Option<Mono>,
+    /// Its place at the server behind whose ports it came.
+    pub(super) permit: Option<Permit>,
 }
 
 /// What a read found.
@@ -75,6 +78,7 @@ impl Connection {
             held: false,
             lent: 0,
             closing: None,
+            permit: None,
         }
     }
 

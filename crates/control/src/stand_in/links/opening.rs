@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use linerate_proto::stand_in::{Link, LinkOptions, Opened, Reason, Transport};
 use linerate_sock::open::{
     Bound, Connecting, begin_connect, bind_udp, connect_udp, listen_tcp, udp_connected_on_same_port,
 };
-use linerate_sock::{Mono, SockError, SocketOptions, clock, stream};
+use linerate_sock::{KeepAlive, Mono, SockError, SocketOptions, clock, sockopt, stream};
 use linerate_units::Span;
 
 use super::super::endpoint::{listening_at, wishes};
@@ -17,8 +18,17 @@ use super::{
     reason_of,
 };
 
+use crate::server::Permit;
+
 /// Connections that may wait to be accepted when a stand-in does not say.
 const BACKLOG: i32 = 1_024;
+
+/// When a connection that was accepted is asked whether its peer is still there.
+const LIVENESS: KeepAlive =
+    KeepAlive { idle: Some(Duration::from_secs(3)), interval: Some(Duration::from_secs(1)), probes: Some(5) };
+
+/// How long a client of a server may leave anything unanswered: above the queueing delay of a badly bloated path.
+const UNANSWERED: Duration = Duration::from_secs(8);
 
 /// A handshake under way.
 #[derive(Debug)]
@@ -177,18 +187,25 @@ impl Links {
         listener: Link,
         stream: TcpStream,
         peer: SocketAddr,
+        permit: Option<Permit>,
         news: &mut Queue,
     ) -> Option<Link> {
         if self.table.len() >= MOST_LINKS {
             return None;
         }
+        // A peer that vanished without a word is noticed in seconds, and not by the system's own times, which are hours.
+        let _ = sockopt::set_keep_alive(&stream, LIVENESS);
         if let Some(Kind::Doors(_, wishes)) = self.table.get(&listener).map(|entry| &entry.kind) {
             // The server accepted it with its own settings.
+            let _ = sockopt::set_user_timeout(&stream, UNANSWERED);
             let _ = wishes.apply_tcp(&stream);
         }
         let link = self.fresh();
         match self.hold(link, stream, peer, None) {
             Ok(opened) => {
+                if let Some(Kind::Connection(connection)) = self.table.get_mut(&link).map(|e| &mut e.kind) {
+                    connection.permit = permit;
+                }
                 news.push_back(News::Accepted { listener, link, opened });
                 Some(link)
             }

@@ -23,7 +23,7 @@ impl Path {
         let mut schedule = Schedule::new(sweep);
         let mut told = Vec::new();
         while let Step::Trial(trial) = schedule.next(span(self.now)) {
-            assert!(trial.is_sound(), "{trial:?}");
+            assert!(trial.is_sound(sweep), "{trial:?}");
             assert_eq!(trial.trial as usize, self.seen.len());
             self.seen.push((trial.message_bytes.get(), trial.repeats));
             let (own, peer) = self.carry(&trial, sweep.mode());
@@ -201,7 +201,7 @@ fn a_clock_that_stands_still_and_a_peer_that_says_nonsense_do_no_harm() {
         let mut schedule = Schedule::new(&sweep);
         let mut steps = 0;
         while let Step::Trial(trial) = schedule.next(Span::from_ms(steps)) {
-            assert!(trial.is_sound());
+            assert!(trial.is_sound(&sweep));
             let own = TrialCount::default();
             let peer = TrialCount { elapsed_ns: Span::from_ns(u64::MAX), ..TrialCount::default() };
             schedule.counted(Span::from_ms(steps), &own, &peer).unwrap();

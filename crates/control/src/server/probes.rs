@@ -1,0 +1,167 @@
+//! The TCP connections over which clients probe latency where UDP does not come through: one thread for all of them,
+//! each connection for as long as its run.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
+
+use linerate_proto::native::{DATAGRAM_BYTES, Datagram, DatagramKind};
+use linerate_sock::poll::{EventFd, Events, Interest, Poller};
+use linerate_sock::{Mono, clock};
+
+use super::Shared;
+use super::registry::{Inbox, locked};
+use super::shares::{Permit, Shares};
+use crate::error::ControlError;
+use crate::probe::reply;
+
+/// Most connections of probes at a server.
+const MOST: usize = 1_024;
+
+/// Most of one run: it has one at a time, the rest is for those that are ending.
+const MOST_OF_A_RUN: usize = 8;
+
+/// Probes of one connection that are answered before others get their turn.
+const AT_ONCE: usize = 64;
+
+/// Tokens of the bells; those of connections count up from 0.
+const SWITCH: u64 = u64::MAX;
+const ENDED: u64 = SWITCH - 1;
+const ARRIVED: u64 = SWITCH - 2;
+
+/// Where connections of probes arrive.
+#[derive(Debug)]
+pub(super) struct Probes {
+    arrivals: Mutex<Vec<(TcpStream, Arc<Inbox>, Permit)>>,
+    bell: EventFd,
+    places: Arc<Shares>,
+}
+
+impl Probes {
+    pub(super) fn new() -> Result<Self, ControlError> {
+        Ok(Self { arrivals: Mutex::default(), bell: EventFd::new()?, places: Shares::new(MOST) })
+    }
+
+    /// Takes in a connection of a run; without a place for it, it is closed.
+    pub(super) fn put(&self, connection: TcpStream, run: Arc<Inbox>) {
+        let Ok(peer) = connection.peer_addr() else { return };
+        let Ok(permit) = self.places.take(peer.ip()) else { return };
+        if connection.set_nonblocking(true).is_ok() && connection.set_nodelay(true).is_ok() {
+            locked(&self.arrivals).push((connection, run, permit));
+            self.bell.ring();
+        }
+    }
+
+    /// Reflects until the server stops.
+    pub(super) fn serve(&self, shared: &Shared) -> Result<(), ControlError> {
+        let mut reflector = Reflector { poller: Poller::new()?, lines: BTreeMap::new(), next: 0 };
+        reflector.poller.add(&shared.switch.bell, SWITCH, Interest::READ)?;
+        reflector.poller.add(&shared.registry.bell, ENDED, Interest::READ)?;
+        reflector.poller.add(&self.bell, ARRIVED, Interest::READ)?;
+        let mut events = Events::with_capacity(64);
+        let _ = clock::set_timer_slack_ns(1);
+        while !shared.stopping() {
+            reflector.poller.wait(&mut events, Mono::FAR)?;
+            let tokens: Vec<u64> = events.iter().map(|ready| ready.token).collect();
+            // Probes first: the time until they are read counts as theirs.
+            for token in tokens.iter().filter(|token| **token < ARRIVED) {
+                reflector.step(*token);
+            }
+            if tokens.contains(&ARRIVED) {
+                let _ = self.bell.clear();
+                let arrived = std::mem::take(&mut *locked(&self.arrivals));
+                arrived.into_iter().for_each(|(stream, run, permit)| reflector.add(stream, run, permit));
+            }
+            // A connection may have come after the end of its run was rung.
+            if tokens.contains(&ENDED) || tokens.contains(&ARRIVED) {
+                let _ = shared.registry.bell.clear();
+                reflector.lines.retain(|_, line| !line.run.is_over());
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Reflector {
+    poller: Poller,
+    lines: BTreeMap<u64, Line>,
+    next: u64,
+}
+
+/// One connection. The poller forgets it when it is closed.
+struct Line {
+    stream: TcpStream,
+    run: Arc<Inbox>,
+    partial: Vec<u8>,
+    unsent: Vec<u8>,
+    _permit: Permit,
+}
+
+impl Reflector {
+    fn add(&mut self, stream: TcpStream, run: Arc<Inbox>, permit: Permit) {
+        let of_run = self.lines.values().filter(|line| Arc::ptr_eq(&line.run, &run)).count();
+        let token = self.next;
+        if of_run < MOST_OF_A_RUN && self.poller.add(&stream, token, Interest::READ).is_ok() {
+            self.next += 1;
+            let line = Line { stream, run, partial: Vec::new(), unsent: Vec::new(), _permit: permit };
+            self.lines.insert(token, line);
+        }
+    }
+
+    fn step(&mut self, token: u64) {
+        let Some(line) = self.lines.get_mut(&token) else { return };
+        let waits = !line.unsent.is_empty();
+        if line.turn().is_err() {
+            self.lines.remove(&token);
+            return;
+        }
+        // Who does not read the answers is not asked for more questions.
+        let interest = if line.unsent.is_empty() { Interest::READ } else { Interest::WRITE };
+        if waits == line.unsent.is_empty() {
+            let _ = self.poller.modify(&line.stream, token, interest);
+        }
+    }
+}
+
+impl Line {
+    /// Answers what is there; an error ends the connection.
+    fn turn(&mut self) -> std::io::Result<()> {
+        self.flush()?;
+        for _ in 0..AT_ONCE {
+            if !self.unsent.is_empty() {
+                return Ok(());
+            }
+            let mut bytes = [0; DATAGRAM_BYTES];
+            let room = bytes.get_mut(..DATAGRAM_BYTES - self.partial.len()).unwrap_or_default();
+            match self.stream.read(room) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.partial.extend_from_slice(room.get(..count).unwrap_or_default()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            if self.partial.len() == DATAGRAM_BYTES {
+                let arrived = clock::now();
+                let probe = Datagram::decode(&self.partial).filter(|said| said.kind == DatagramKind::Probe);
+                let probe = probe.ok_or(ErrorKind::InvalidData)?;
+                self.partial.clear();
+                self.unsent.extend_from_slice(&reply(&probe, arrived).encode());
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        while !self.unsent.is_empty() {
+            match self.stream.write(&self.unsent) {
+                Ok(count) => drop(self.unsent.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
