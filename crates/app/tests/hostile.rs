@@ -1,7 +1,7 @@
 //! Peers of the native protocol that ask for what cannot be, say too much, too little, and in any order.
 //!
 //! Every session is drawn from a seed and can be repeated by it: `make hostile SESSIONS=1 SEED=number`.
-#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 
 mod support;
 
