@@ -138,9 +138,14 @@ impl<'a> Way<'a> {
         let socket = socket(tally)?;
         let (written, queued) = (tally.total_bytes.get(), tally.queued_bytes.unwrap_or_default().get());
         let edge = u64::from(self.flow.plan.streams);
-        let range = Range { least: written.saturating_sub(queued), most: written.saturating_add(edge) };
+        let thrown = place::thrown(tally);
+        let most = written.saturating_add(edge).saturating_add(thrown.saturating_mul(place::LONGEST_BUNDLE));
+        let range = Range { least: written.saturating_sub(queued), most };
         let first = socket.sent_bytes.get().saturating_sub(socket.resent_bytes.get());
-        let because = format!("the program wrote {}", tally.total_bytes);
+        let mut because = format!("the program wrote {}", tally.total_bytes);
+        if thrown > 0 {
+            because += &format!("; {thrown} packets were thrown away by this host's own queue and sent anew");
+        }
         let at = (Place::SenderSocket, self.station(Side::Sender).name(), "the connections".to_owned());
         Some(self.step(at, first, range, because))
     }

@@ -98,7 +98,7 @@ impl<'a> Station<'a> {
         Some(match heading {
             Heading::Out => Part {
                 payload: sent(counts, own),
-                segments: exactly(counts.data_segments_out),
+                segments: sent_segments(counts, own, segment),
                 bare: counts.bare_segments_out(),
                 header,
                 segment,
@@ -146,19 +146,33 @@ fn segment(flow: &FlowRecord) -> u64 {
     settings.and_then(|settings| settings.mss.effective).map_or(65_535, u64::from)
 }
 
-/// Where the host threw packets away, what was sent again may never have passed.
-fn sent(counts: &SocketCounts, own: &Tally) -> Range {
+/// Payload that TCP hands down at once, at most: a bundle of segments is thrown away as a whole (linux/netdevice.h,
+/// GSO_LEGACY_MAX_SIZE).
+pub(super) const LONGEST_BUNDLE: u64 = 65_536;
+
+/// Packets that this host threw away before they left it; a bundle of segments counts once.
+pub(super) fn thrown(own: &Tally) -> u64 {
     let interface = own.kernel.as_ref().and_then(|kernel| kernel.interface.as_ref());
-    let thrown = interface.is_some_and(|interface| {
-        interface.sent.dropped > 0 || interface.qdisc.as_ref().is_some_and(|qdisc| qdisc.dropped > 0)
-    });
+    interface.map_or(0, |interface| {
+        let qdisc = interface.qdisc.as_ref().map_or(0, |qdisc| qdisc.dropped);
+        interface.sent.dropped.saturating_add(qdisc)
+    })
+}
+
+/// Where the host threw packets away, only what the other end has acknowledged passed for certain. TCP counts a segment as
+/// sent before its own queue refuses it, and again when it leaves: as new, not as sent again (net/ipv4/tcp_output.c,
+/// `__tcp_transmit_skb`).
+fn sent(counts: &SocketCounts, own: &Tally) -> Range {
     let most = counts.sent_bytes.get();
-    let least = if thrown { most.saturating_sub(counts.resent_bytes.get()) } else { most };
+    let least = if thrown(own) > 0 { most.min(counts.acked_bytes.get()) } else { most };
     Range { least, most }
 }
 
-const fn exactly(count: u64) -> Range {
-    Range { least: count, most: count }
+/// Segments that left, as [`sent`].
+fn sent_segments(counts: &SocketCounts, own: &Tally, segment: u64) -> Range {
+    let most = counts.data_segments_out;
+    let least = if thrown(own) > 0 { most.min(counts.acked_bytes.get() / segment.max(1)) } else { most };
+    Range { least, most }
 }
 
 /// Segments that came. A bundle that a program handed to the kernel (TAP) counts as one at the receiver, so it is no
@@ -195,8 +209,14 @@ fn datagrams(own: &Tally, other: Option<&Tally>, side: Side, heading: Heading, h
         None => (bytes, udp.packets),
     };
     let segment = bytes / udp.packets.max(1);
-    let segments = exactly(segments);
-    Some(Part { payload: Range { least: bytes, most }, segments, bare: 0, header, segment })
+    // A sender whose own queue threw datagrams away knows of those that arrived only.
+    let arrived = other.filter(|_| side == Side::Sender && thrown(own) > 0);
+    let (least, fewest) = arrived.map_or((bytes, segments), |other| {
+        let packets = other.udp.as_ref().map_or(0, |udp| udp.packets.saturating_sub(udp.duplicates));
+        (bytes.min(other.total_bytes.get()), segments.min(packets))
+    });
+    let segments = Range { least: fewest, most: segments };
+    Some(Part { payload: Range { least, most }, segments, bare: 0, header, segment })
 }
 
 /// What a port counted beside the flows.
