@@ -26,7 +26,7 @@ use crate::dialogue::{Dialogue, Happening};
 use crate::error::ControlError;
 use crate::host::host_info;
 use crate::log::Log;
-use crate::probe::{Prober, Rule, Task};
+use crate::probe::{Known, Prober, Rule, Task};
 use crate::setup::{drain, idle_time, socket_options};
 use crate::witness::{self, Witness};
 
@@ -140,6 +140,8 @@ struct Client<'g> {
     spec: CheckedSpec,
     cookie: [u8; 16],
     probes_over: Option<ProbeTransport>,
+    /// What the probes so far say of the server's clock.
+    clocks: Known,
 }
 
 impl<'g> Client<'g> {
@@ -176,6 +178,7 @@ impl<'g> Client<'g> {
             spec,
             cookie: [0; 16],
             probes_over: None,
+            clocks: Known::default(),
         })
     }
 
@@ -251,8 +254,9 @@ impl<'g> Client<'g> {
             tos: self.spec.socket.tos_byte(),
             ..SocketOptions::default()
         };
-        let over = self.probes_over;
-        Prober::start(Task { server: self.server, options, cookie: self.cookie, phase, length, over, course })
+        let (over, known) = (self.probes_over, self.clocks.clone());
+        let (server, cookie) = (self.server, self.cookie);
+        Prober::start(Task { server, options, cookie, phase, length, over, known, course })
     }
 
     fn idle_latency(&mut self, stop: &AtomicBool, log: &mut Log<'_>) -> Result<(), ControlError> {
@@ -266,7 +270,8 @@ impl<'g> Client<'g> {
                 return Err(ControlError::Stopped);
             }
         }
-        let Some(report) = prober.report() else { return Ok(()) };
+        let Some((report, clocks)) = prober.report() else { return Ok(()) };
+        self.clocks = clocks;
         self.probes_over = Some(report.over);
         if report.over == ProbeTransport::Tcp {
             let text = "no UDP probe came back, so latency was probed over a TCP connection of its own; \

@@ -27,6 +27,9 @@ mod sweep;
 mod talk;
 mod witness;
 
+/// How fast two clocks may drift apart, parts per million: crystals are sold for half of it each.
+const DRIFT_PPM: u64 = 100;
+
 pub use calibrate::calibrate;
 pub use client::{Request, measure};
 pub use coordinator::{

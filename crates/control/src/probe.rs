@@ -1,10 +1,12 @@
 //! Latency probes: own flow beside the load, four timestamps, the offset of the clocks estimated in band.
 
+mod clock_offset;
 mod course;
 mod digest;
 mod prober;
 mod reflect;
 
+pub(crate) use clock_offset::Known;
 pub(crate) use course::Rule;
 pub(crate) use digest::offset_of;
 pub(crate) use prober::{Prober, Task};

@@ -94,7 +94,9 @@ impl Client<'_> {
                 match happening {
                     Happening::Session(Output::Open(_)) => planned = self.open(orders, stop, log)?,
                     Happening::Session(Output::PhaseDone) => {
-                        let report = prober.take().and_then(crate::probe::Prober::report);
+                        let probed = prober.take().and_then(crate::probe::Prober::report);
+                        let (report, clocks) = probed.unzip();
+                        self.clocks = clocks.unwrap_or_else(|| std::mem::take(&mut self.clocks));
                         merge.latency(report);
                         return Ok(());
                     }

@@ -3,10 +3,8 @@
 use linerate_proto::agent::Exchange;
 use linerate_units::{Span, Timestamp};
 
+use crate::DRIFT_PPM;
 use crate::probe::offset_of;
-
-/// How fast two clocks may drift apart, parts per million: crystals are sold for half of it each.
-const DRIFT_PPM: u64 = 100;
 
 /// From what a comparison has lost to drift it is made anew with all questions.
 const STALE: Span = Span::from_ns(50_000);

@@ -18,7 +18,7 @@ use linerate_sock::{Mono, SocketOptions, clock, stream, thread};
 use linerate_units::Span;
 
 use super::digest::{Exchange, evaluate};
-use super::{Rule, arrival};
+use super::{Known, Rule, arrival};
 
 /// Time between probes: many enough for a 99th percentile in seconds, few enough to be no load (51 kbit/s).
 const GAP: Span = Span::from_ms(10);
@@ -33,8 +33,11 @@ const PATIENCE: Span = Span::from_ms(700);
 #[derive(Debug)]
 pub(crate) struct Prober {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Option<LatencyReport>>,
+    thread: JoinHandle<Option<Probed>>,
 }
+
+/// What the probes of a phase saw, and with it what is known of the clocks from now on.
+pub(crate) type Probed = (LatencyReport, Known);
 
 /// What a prober is told.
 #[derive(Debug, Clone)]
@@ -47,6 +50,8 @@ pub(crate) struct Task {
     pub(crate) length: Option<Span>,
     /// What is known to come through; absent before the first probes.
     pub(crate) over: Option<ProbeTransport>,
+    /// What the probes of earlier phases say of the clocks.
+    pub(crate) known: Known,
     /// Intervals by which round trips are reported besides; absent when they are not.
     pub(crate) course: Option<Rule>,
 }
@@ -71,23 +76,23 @@ impl Prober {
     }
 
     /// What the probes saw; absent when none came back.
-    pub(crate) fn report(self) -> Option<LatencyReport> {
+    pub(crate) fn report(self) -> Option<Probed> {
         self.stop();
         self.thread.join().ok().flatten()
     }
 }
 
-fn run(task: &Task, stop: &AtomicBool) -> Option<LatencyReport> {
+fn run(task: &Task, stop: &AtomicBool) -> Option<Probed> {
     let _ = clock::set_timer_slack_ns(1);
     if task.over != Some(ProbeTransport::Tcp) {
         let mut series = Series::new(task, Line::udp(task)?);
         if series.run(stop, task.over.is_none()) {
-            return series.report(task.phase);
+            return series.report(task);
         }
     }
     let mut series = Series::new(task, Line::tcp(task)?);
     series.run(stop, false);
-    series.report(task.phase)
+    series.report(task)
 }
 
 /// What carries the probes.
@@ -279,11 +284,15 @@ impl Series {
         }
     }
 
-    fn report(&self, phase: ProbePhase) -> Option<LatencyReport> {
+    fn report(&self, task: &Task) -> Option<Probed> {
         let over = match self.line {
             Line::Udp(..) => ProbeTransport::Udp,
             Line::Tcp(_) => ProbeTransport::Tcp,
         };
-        evaluate(phase, over, self.number, &self.back, self.stamped, self.course)
+        let (sent, known) = (self.number, &task.known);
+        let report = evaluate(task.phase, over, sent, &self.back, self.stamped, known, self.course)?;
+        let mut known = task.known.clone();
+        known.learn(&self.back);
+        Some((report, known))
     }
 }

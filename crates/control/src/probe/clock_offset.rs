@@ -1,0 +1,230 @@
+//! The other end's clock against ours, from every probe of the run so far.
+//!
+//! A probe says between which bounds the offset lies, because neither way takes less than no time. One without a queue on
+//! its way says it well; beside a load there may be none for seconds, so those from before the load are kept, and trusted
+//! as far as two clocks can have drifted apart since.
+
+use super::digest::Exchange;
+use crate::DRIFT_PPM;
+
+/// A probe whose bounds are the closest of about this many is kept; the others add nothing.
+const KEPT_OF: usize = 32;
+
+/// What one probe says of the reflector's clock minus ours, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// When it was sent, on our clock.
+    at: u64,
+    least: i64,
+    most: i64,
+}
+
+impl Bounds {
+    fn of(exchange: &Exchange) -> Self {
+        let between = |later: u64, earlier: u64| (i128::from(later) - i128::from(earlier)) as i64;
+        Self {
+            at: exchange.left,
+            least: between(exchange.reflector_out, exchange.back),
+            most: between(exchange.reflector_in, exchange.left),
+        }
+    }
+
+    fn width(&self) -> u64 {
+        self.most.saturating_sub(self.least).max(0).unsigned_abs()
+    }
+
+    fn middle(&self) -> i64 {
+        ((i128::from(self.least) + i128::from(self.most)) / 2) as i64
+    }
+
+    /// The same at another time, to which the clocks may have drifted.
+    fn at(self, at: u64) -> Self {
+        let drift = drift(at.abs_diff(self.at));
+        Self { at, least: self.least.saturating_sub(drift), most: self.most.saturating_add(drift) }
+    }
+}
+
+/// The most that two clocks drift apart in a time.
+fn drift(ns: u64) -> i64 {
+    i64::try_from(u128::from(ns) * u128::from(DRIFT_PPM) / 1_000_000 + 1).unwrap_or(i64::MAX)
+}
+
+/// The offset at one moment, and its largest error, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Offset {
+    pub(super) ns: i64,
+    pub(super) error: u64,
+}
+
+/// What the probes of a run so far say of the offset.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Known {
+    /// In order of time.
+    bounds: Vec<Bounds>,
+}
+
+/// What is known at one moment from one side of it in time.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    /// Between these the offset lies.
+    within: Bounds,
+    /// The probe that says it best by itself.
+    best: Bounds,
+}
+
+impl Seen {
+    fn and(self, other: Self) -> Self {
+        let other = Self { within: other.within.at(self.within.at), best: other.best.at(self.best.at) };
+        let within = Bounds {
+            least: self.within.least.max(other.within.least),
+            most: self.within.most.min(other.within.most),
+            ..self.within
+        };
+        Self { within, best: if other.best.width() < self.best.width() { other.best } else { self.best } }
+    }
+
+    /// The offset of the best probe, moved between the bounds where they exclude it.
+    fn offset(self) -> Offset {
+        let Bounds { least, most, .. } = self.within;
+        // Clocks that drift faster than is allowed for contradict themselves: the best probe has the word.
+        let (least, most) = if least <= most { (least, most) } else { (self.best.least, self.best.most) };
+        let ns = self.best.middle().max(least).min(most.max(least));
+        let error = most.saturating_sub(ns).max(ns.saturating_sub(least)).max(0).unsigned_abs();
+        Offset { ns, error }
+    }
+}
+
+impl Known {
+    /// Takes in the probes of a phase that is over.
+    pub(super) fn learn(&mut self, exchanges: &[Exchange]) {
+        let mut all: Vec<Bounds> = exchanges.iter().map(Bounds::of).collect();
+        all.sort_unstable_by_key(|bounds| bounds.at);
+        for some in all.chunks(KEPT_OF) {
+            let kept = [
+                some.iter().max_by_key(|bounds| bounds.least),
+                some.iter().min_by_key(|bounds| bounds.most),
+                some.iter().min_by_key(|bounds| bounds.width()),
+            ];
+            self.bounds.extend(kept.into_iter().flatten());
+        }
+        self.bounds.sort_unstable_by_key(|bounds| bounds.at);
+        self.bounds.dedup();
+    }
+
+    /// The offset at the time of every exchange, in their order, from them and from everything before.
+    pub(super) fn offsets(&self, exchanges: &[Exchange]) -> Vec<Offset> {
+        let own = exchanges.iter().enumerate().map(|(at, exchange)| (Bounds::of(exchange), Some(at)));
+        let mut all: Vec<(Bounds, Option<usize>)> =
+            self.bounds.iter().map(|bounds| (*bounds, None)).chain(own).collect();
+        all.sort_by_key(|(bounds, _)| bounds.at);
+        let seen = |(bounds, _): &(Bounds, Option<usize>)| Seen { within: *bounds, best: *bounds };
+        let step = |known: &mut Option<Seen>, next: Seen| {
+            *known = Some(known.map_or(next, |known| next.and(known)));
+            *known
+        };
+        let before: Vec<Seen> = all.iter().map(seen).scan(None, step).collect();
+        let mut after: Vec<Seen> = all.iter().rev().map(seen).scan(None, step).collect();
+        after.reverse();
+        let mut offsets = vec![Offset { ns: 0, error: u64::MAX }; exchanges.len()];
+        for (((_, own), before), after) in all.iter().zip(before).zip(after) {
+            if let Some(place) = own.and_then(|at| offsets.get_mut(at)) {
+                *place = before.and(after).offset();
+            }
+        }
+        offsets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A probe at a time, with its two delays, of a reflector whose clock is `offset` ahead and drifts; all in ns.
+    fn exchange(at: u64, up: u64, down: u64, offset: i64, ppm: i64) -> Exchange {
+        let ahead = |at: u64| {
+            let drifted = i128::from(at) * i128::from(ppm) / 1_000_000;
+            u64::try_from(i128::from(at) + i128::from(offset) + drifted).unwrap()
+        };
+        let arrived = at + up;
+        let replied = arrived + 5_000;
+        Exchange {
+            sent: at,
+            left: at,
+            reflector_in: ahead(arrived),
+            reflector_out: ahead(replied),
+            back: replied + down,
+        }
+    }
+
+    const MS: u64 = 1_000_000;
+
+    /// 20 us each way, then a queue of 2 ms in one of them.
+    fn loaded(from_ms: u64, count: u64) -> Vec<Exchange> {
+        (0..count)
+            .map(|i| exchange((from_ms + 10 * i) * MS, 2 * MS + i % 7 * 1000, 20_000, 4_000_000, 0))
+            .collect()
+    }
+
+    #[test]
+    fn a_load_in_one_direction_does_not_move_the_clock() {
+        let idle: Vec<Exchange> =
+            (0..50).map(|i| exchange((1 + 10 * i) * MS, 20_000, 20_000, 4_000_000, 0)).collect();
+        let mut known = Known::default();
+        known.learn(&idle);
+        let load = loaded(600, 100);
+        for (exchange, offset) in load.iter().zip(known.offsets(&load)) {
+            assert_eq!(offset.ns, 4_000_000, "{exchange:?}");
+            // 20 us and at most a second and a half at 100 ppm.
+            assert!((20_000..=175_000).contains(&offset.error), "{offset:?}");
+        }
+        // Without the probes from before, half of the queue would be taken for the clock's.
+        let blind = Known::default().offsets(&load);
+        assert!(blind.iter().all(|offset| offset.ns.abs_diff(4_000_000) > 900_000), "{blind:?}");
+        assert!(blind.iter().all(|offset| offset.error >= offset.ns.abs_diff(4_000_000)));
+    }
+
+    #[test]
+    fn nothing_known_is_no_offset_and_absurd_times_make_no_panic() {
+        assert!(Known::default().offsets(&[]).is_empty());
+        let absurd =
+            Exchange { sent: u64::MAX, left: 0, reflector_in: u64::MAX, reflector_out: 0, back: u64::MAX };
+        let mut known = Known::default();
+        known.learn(&[absurd, Exchange { left: u64::MAX, ..absurd }]);
+        assert_eq!(known.offsets(&[absurd]).len(), 1);
+    }
+
+    /// Numbers of a fixed seed (xorshift, Marsaglia 2003).
+    struct Seeded(u64);
+
+    impl Seeded {
+        fn below(&mut self, end: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 % end
+        }
+    }
+
+    #[test]
+    fn whatever_the_queues_and_the_drift_the_truth_is_within_the_error() {
+        let mut seeded = Seeded(0x9e37_79b9_7f4a_7c15);
+        for _ in 0..200 {
+            let ppm = seeded.below(181) as i64 - 90;
+            let offset = seeded.below(1_000_000_000) as i64;
+            let (deep_up, deep_down) = (1 + seeded.below(30 * MS), 1 + seeded.below(30 * MS));
+            let mut probe = |i: u64| {
+                let (up, down) = (10_000 + seeded.below(deep_up), 10_000 + seeded.below(deep_down));
+                exchange(i * 10 * MS, up, down, offset, ppm)
+            };
+            let all: Vec<Exchange> = (1..150).map(&mut probe).collect();
+            let (before, load) = all.split_at(usize::try_from(seeded.below(100)).unwrap());
+            let mut known = Known::default();
+            known.learn(before);
+            for (exchange, found) in load.iter().zip(known.offsets(load)) {
+                let truth = offset + (i128::from(exchange.left) * i128::from(ppm) / 1_000_000) as i64;
+                // The clock drifts while the probe is under way, too: 60 ms at 90 ppm.
+                assert!(found.ns.abs_diff(truth) <= found.error + 6_000, "{ppm} {found:?} {truth}");
+            }
+        }
+    }
+}
