@@ -1,7 +1,7 @@
 //! What weakens the result of a side, found while it ran.
 
-use linerate_model::{Caveat, CaveatKind, Side, SideSettings, Tally, Transport};
-use linerate_units::{Bitrate, Bytes};
+use linerate_model::{Caveat, CaveatKind, Effective, Side, SideSettings, Tally, Transport};
+use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::flow::Flow;
 use crate::pump::datagram_recv::BUFFER;
@@ -55,9 +55,73 @@ fn clamped(asked: Bytes, settings: &SideSettings, sends: bool) -> Option<Caveat>
     })
 }
 
+/// Most bytes that the options of a segment take (RFC 9293 §3.1): a segment size is asked for without them, and read back
+/// with them.
+const MOST_OPTIONS: u32 = 40;
+
+/// Settings that the kernel took without a word and did not carry out, of the end that sends.
+pub(crate) fn ineffective(settings: &SideSettings) -> Vec<Caveat> {
+    let mss = differs(&settings.mss, |asked, got| !(*got..=got.saturating_add(MOST_OPTIONS)).contains(asked));
+    let mss = mss.map(|(asked, got)| {
+        let path = settings.pmtu.map(|pmtu| format!(", with a path MTU of {pmtu}")).unwrap_or_default();
+        format!("segments of {asked} bytes were asked for and carry {got}{path}")
+    });
+    let tos = differs(&settings.tos, |asked, got| asked != got).map(|(asked, got)| {
+        let ecn =
+            if asked & 3 == got & 3 { "" } else { ": its last two bits are those of congestion marking" };
+        format!("a type-of-service byte of {asked} was asked for and packets carry {got}{ecn}")
+    });
+    let congestion = differs(&settings.congestion, |asked, got| asked != got)
+        .map(|(asked, got)| format!("congestion control {asked} was asked for and {got} is in effect"));
+    let found = [mss, tos, congestion].into_iter().flatten();
+    found.map(|text| caveat(CaveatKind::SettingIneffective, text)).collect()
+}
+
+fn differs<T: Clone>(setting: &Effective<T>, wrong: impl Fn(&T, &T) -> bool) -> Option<(T, T)> {
+    let (asked, effective) = (setting.asked.as_ref()?, setting.effective.as_ref()?);
+    wrong(asked, effective).then(|| (asked.clone(), effective.clone()))
+}
+
+/// A kernel pace that datagrams did not keep: nobody paces them but the queueing discipline fq.
+fn unpaced(flow: &Flow, tally: &Tally, settings: &SideSettings) -> Option<Caveat> {
+    let pace = flow.setup.fq_rate.filter(|_| flow.writes() && flow.sockets.udp(0).is_some())?;
+    let streams = flow.plan.streams as f64;
+    // What the socket buffers take at once is not paced yet.
+    let buffers = settings.snd_buf.map_or(0.0, |bytes| bytes.get() as f64) * streams;
+    let paced = pace.bps() * streams * tally.elapsed.as_secs_f64() / 8.0;
+    (tally.bytes.get() as f64 > 1.05 * paced + buffers).then(|| {
+        let text = format!(
+            "--fq-rate {pace} had no effect: {} left this host; datagrams are paced by the queueing discipline fq only (tc qdisc replace dev INTERFACE root fq), or by -b",
+            tally.bitrate
+        );
+        caveat(CaveatKind::SettingIneffective, text)
+    })
+}
+
+/// Nothing is left to measure where everything came within the time that is left out.
+fn all_omitted(flow: &Flow, tally: &Tally) -> Option<Caveat> {
+    let omitted = tally.omitted_bytes;
+    let nothing = !flow.writes() && flow.setup.omit > Span::ZERO && tally.bytes.get() == 0;
+    (nothing && omitted.get() > 0).then(|| {
+        let text = format!(
+            "-O {} left nothing to measure: all {omitted} arrived within that time; give a shorter -O, or more to send",
+            flow.setup.omit
+        );
+        caveat(CaveatKind::Partial, text)
+    })
+}
+
 /// What is known once every thread has ended.
-pub(crate) fn at_end(flow: &Flow, tally: &Tally, sampled: &Sampled, unpinned: bool) -> Vec<Caveat> {
+pub(crate) fn at_end(
+    flow: &Flow,
+    tally: &Tally,
+    settings: &SideSettings,
+    sampled: &Sampled,
+    unpinned: bool,
+) -> Vec<Caveat> {
     let mut found = Vec::new();
+    found.extend(unpaced(flow, tally, settings));
+    found.extend(all_omitted(flow, tally));
     let setup = &flow.setup;
     if setup.side == Side::Receiver && setup.socket.skip_rx_copy && setup.transport != Transport::Udp {
         let text = "the receiving kernel discarded the bytes (MSG_TRUNC) instead of copying them to the program: this \
@@ -114,4 +178,43 @@ fn receiver_drops(tally: &Tally) -> Option<Caveat> {
          receive buffer too small; they are in the loss and the network did not lose them"
     );
     Some(caveat(CaveatKind::ReceiverDrops, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(settings: &SideSettings) -> Vec<String> {
+        ineffective(settings).into_iter().map(|caveat| caveat.text).collect()
+    }
+
+    #[test]
+    fn a_setting_that_reads_back_otherwise_is_said_to_have_no_effect() {
+        let mut settings = SideSettings { pmtu: Some(1500), ..SideSettings::default() };
+        // Timestamps take 12 bytes of a segment (RFC 7323), SACK and others up to 40 in all.
+        settings.mss = Effective { asked: Some(1460), effective: Some(1448) };
+        settings.tos = Effective { asked: Some(184), effective: Some(184) };
+        settings.congestion = Effective { asked: Some("reno".into()), effective: Some("reno".into()) };
+        assert_eq!(said(&settings), Vec::<String>::new());
+        settings.mss = Effective { asked: Some(8960), effective: Some(1448) };
+        settings.tos = Effective { asked: Some(3), effective: Some(0) };
+        settings.congestion.effective = Some("cubic".into());
+        let texts = said(&settings);
+        assert_eq!(texts.len(), 3, "{texts:?}");
+        assert!(texts[0].contains("8960") && texts[0].contains("path MTU of 1500"), "{}", texts[0]);
+        assert!(texts[1].contains("congestion marking"), "{}", texts[1]);
+        // A segment larger than asked for is no effect either.
+        settings.mss = Effective { asked: Some(500), effective: Some(1448) };
+        assert_eq!(said(&settings).len(), 3);
+    }
+
+    #[test]
+    fn what_was_not_asked_or_cannot_be_read_says_nothing() {
+        let settings = SideSettings {
+            mss: Effective { asked: None, effective: Some(1448) },
+            tos: Effective { asked: Some(184), effective: None },
+            ..SideSettings::default()
+        };
+        assert!(ineffective(&settings).is_empty());
+    }
 }

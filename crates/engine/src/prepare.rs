@@ -72,6 +72,9 @@ pub(crate) fn sockets(flow: &Flow) -> Result<Option<bool>, SockError> {
 pub(crate) fn jobs(flow: &Flow) -> Result<Prepared, SockError> {
     let mut settings = settings::read(flow);
     let mut caveats = Vec::from_iter(caveats::clamped_buffer(flow, &settings));
+    if flow.writes() {
+        caveats.extend(caveats::ineffective(&settings));
+    }
     let mut jobs = Vec::with_capacity(flow.plan.pumps);
     let mut refused = None;
     for _ in 0..flow.plan.pumps {

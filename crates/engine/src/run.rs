@@ -268,7 +268,7 @@ impl FlowHandle {
         if unpinned {
             settings.affinity = None;
         }
-        caveats.extend(caveats::at_end(&self.flow, &tally, &sampled, unpinned));
+        caveats.extend(caveats::at_end(&self.flow, &tally, &settings, &sampled, unpinned));
         counts.tally = Some(Box::new(tally.clone()));
         let first_byte = self.flow.part.begun().map(|first| flow_counts::moment(first, self.epoch));
         FlowReport { tally, samples: self.log.take(), settings, caveats, first_byte, counts }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use linerate_model::{Effective, SideSettings, SocketKnobs, Transport, ZeroCopy};
 use linerate_sock::sockopt::{self, congestion, max_pacing_rate, snd_mss, tos};
-use linerate_sock::tcp_info;
+use linerate_sock::{iface, tcp_info};
 use linerate_units::{Bitrate, Bytes};
 
 use crate::flow::Flow;
@@ -19,10 +19,12 @@ pub(crate) fn read(flow: &Flow) -> SideSettings {
     (settings.local, settings.remote) = (text(local), text(remote));
     let Some(socket) = flow.sockets.iter().next() else { return settings };
     granted(&mut settings, &socket);
-    settings.pacing_bps.effective = max_pacing_rate(&socket)
-        .ok()
-        .filter(|&rate| rate != u64::MAX)
-        .and_then(|rate| Bitrate::from_bps(rate as f64 * 8.0));
+    if setup.transport != Transport::Udp || paces_datagrams(setup.interface.as_deref()) {
+        settings.pacing_bps.effective = max_pacing_rate(&socket)
+            .ok()
+            .filter(|&rate| rate != u64::MAX)
+            .and_then(|rate| Bitrate::from_bps(rate as f64 * 8.0));
+    }
     if setup.transport == Transport::Udp {
         settings.length = Bytes::new(setup.datagram_length() as u64);
         settings.pmtu = sockopt::path_mtu(&socket).ok();
@@ -42,6 +44,13 @@ pub fn stream_settings(socket: &TcpStream, knobs: &SocketKnobs, affinity: Option
     granted(&mut settings, socket);
     granted_tcp(&mut settings, socket);
     settings
+}
+
+/// Whether the queue of an interface paces datagrams: TCP paces itself, datagrams are paced by fq only (linux/net/sched/sch_fq.c).
+fn paces_datagrams(interface: Option<&str>) -> bool {
+    let index = interface.and_then(|name| iface::link(name).ok()).map(|link| link.index);
+    let queue = index.and_then(|index| iface::root_queue(index).ok().flatten());
+    queue.is_some_and(|queue| queue.kind == "fq")
 }
 
 fn text(address: Option<std::net::SocketAddr>) -> String {

@@ -113,7 +113,15 @@ impl SocketKnobs {
         if !udp {
             return base;
         }
-        Self { window: None, mss: None, congestion: None, no_delay: false, zerocopy: None, ..base }
+        Self {
+            window: None,
+            mss: None,
+            congestion: None,
+            no_delay: false,
+            zerocopy: None,
+            skip_rx_copy: false,
+            ..base
+        }
     }
 
     pub(super) fn check(&self, traffic: &Traffic) -> Result<(), SpecError> {
@@ -132,6 +140,8 @@ impl SocketKnobs {
                 (self.congestion.is_some(), "--congestion"),
                 (self.no_delay, "--no-delay"),
                 (self.zerocopy.is_some(), "--zerocopy"),
+                (self.skip_rx_copy, "--skip-rx-copy"),
+                (traffic.read_rate.is_some(), "--read-rate"),
             ] {
                 if given {
                     return fail(knob, "it belongs to TCP and the test is UDP", "leave it or -u out");
