@@ -6,6 +6,7 @@ use std::time::Duration;
 use linerate_proto::stand_in::EndMark;
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::poll::{Events, Interest, Poller};
+use linerate_sock::sockopt::{Timestamping, set_timestamping};
 use linerate_sock::stream::{set_nonblocking, set_recv_timeout};
 use linerate_sock::{Mono, SockError, clock, sockopt};
 
@@ -18,6 +19,8 @@ use crate::transit::TransitPen;
 
 /// After an order to stop, silence of so long is the end: what is on the way has arrived.
 const SILENCE: Duration = Duration::from_millis(200);
+/// A stamp older than this is of a clock that was set.
+const CREDIBLE_NS: u64 = 1_000_000_000;
 /// Messages of one call.
 const MESSAGES: usize = 8;
 /// Room for one message: joined datagrams fill 64 KiB.
@@ -38,6 +41,8 @@ pub(crate) fn prepare(flow: &Flow, socket: &UdpSocket) -> Result<bool, SockError
             let _ = sockopt::force_rcv_buf(socket, BUFFER);
         }
     }
+    // Without stamps the first datagram counts from where the program read it.
+    let _ = set_timestamping(socket, Timestamping { receive: true, ..Timestamping::default() });
     // Without the drop counter losses at the socket cannot be told from others; they are losses all the same.
     let _ = sockopt::set_drop_counter(socket, true);
     Ok(sockopt::set_udp_gro(socket, true).is_ok())
@@ -88,6 +93,7 @@ impl Bench<'_> {
         let mark = self.flow.setup.end_mark;
         let wall_ns = slot.transit.as_ref().map(|_| clock::wall_ns());
         let mut bytes = 0;
+        let mut first: Option<Origin> = None;
         'batch: for message in self.batch.iter() {
             if let Some(count) = message.ancillary.dropped {
                 slot.arrivals.dropped(count, message.segments());
@@ -104,6 +110,10 @@ impl Bench<'_> {
                         slot.arrivals.sequence.arrive(stamp.seq);
                         slot.arrivals.jitter.arrive(stamp.sent_ns, now.as_ns());
                         bytes += datagram.len() as u64;
+                        if slot.meter.is_new() && first.is_none() {
+                            let stamp_ns = message.ancillary.arrived_at_ns;
+                            first = Some(Origin { stamp_ns, bytes: datagram.len() as u64 });
+                        }
                         if let (Some(transit), Some(wall_ns)) = (&mut slot.transit, wall_ns) {
                             transit.arrive(stamp.sent_ns, wall_ns, datagram.len() as u64);
                         }
@@ -123,12 +133,39 @@ impl Bench<'_> {
         if bytes > 0 {
             slot.end.bytes += bytes;
             self.last_arrival = now;
-            if slot.meter.is_new() && slot.meter.begin(now, bytes) {
-                self.flow.control.tell_begun();
+            if let Some(first) = first {
+                let (at, first_bytes) = first.moment(now, clock::wall_ns(), bytes);
+                if slot.meter.begin(at, first_bytes) {
+                    self.flow.control.tell_begun();
+                }
+                // Only the first stamp is wanted; the others would cost each datagram a little.
+                let _ = set_timestamping(slot.socket, Timestamping::default());
             }
             slot.meter.count(now, bytes);
         }
         slot.end.mark.is_none()
+    }
+}
+
+/// The first datagram of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Origin {
+    /// When the kernel took it from the driver, on the realtime clock; absent where it did not tell.
+    stamp_ns: Option<u64>,
+    bytes: u64,
+}
+
+impl Origin {
+    /// When the stream began, and the bytes that had come by then.
+    ///
+    /// A program that reads late finds many datagrams waiting. They arrived one after the other, so time is counted from
+    /// where the kernel had the first of them. A clock that was set between has no say, and the first read begins the stream.
+    fn moment(self, now: Mono, wall_ns: u64, read_bytes: u64) -> (Mono, u64) {
+        let age = self.stamp_ns.and_then(|stamp| wall_ns.checked_sub(stamp)).filter(|age| *age < CREDIBLE_NS);
+        match age.and_then(|age| now.0.checked_sub(age)) {
+            Some(at) => (Mono(at), self.bytes),
+            None => (now, read_bytes),
+        }
     }
 }
 
@@ -225,5 +262,24 @@ impl Silence {
         let now = clock::now();
         let told = *self.told.get_or_insert(now);
         Ok(now >= deadline || now.since(told.max(bench.last_arrival)) >= SILENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_begins_where_the_kernel_had_its_first_datagram() {
+        let (now, wall) = (Mono(50_000_000), 9_000_000_000);
+        let late = Origin { stamp_ns: Some(wall - 17_000_000), bytes: 1448 };
+        // 17 ms late, with 200 datagrams waiting: they came in these 17 ms, and not at once.
+        assert_eq!(late.moment(now, wall, 200 * 1448), (Mono(33_000_000), 1448));
+        for stamp_ns in [None, Some(wall + 1), Some(wall - 2_000_000_000)] {
+            let untold = Origin { stamp_ns, bytes: 1448 };
+            assert_eq!(untold.moment(now, wall, 200 * 1448), (now, 200 * 1448));
+        }
+        // The machine is younger than the stamp says.
+        assert_eq!(late.moment(Mono(5), wall, 9), (Mono(5), 9));
     }
 }
