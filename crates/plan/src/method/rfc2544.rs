@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use linerate_model::{
-    Direction, MethodCell, MethodRow, MethodTable, Outcome, PlanPoint, PlanRecord, RunRecord, TrialEnd,
+    Direction, MethodCell, MethodRow, MethodTable, Outcome, PlanPoint, PlanRecord, RunRecord, Tally, TrialEnd,
 };
-use linerate_theory::framing::{ETHERNET_HEADER_BYTES, FCS_BYTES, PREAMBLE_AND_GAP_BYTES, UDP_HEADER_BYTES};
+use linerate_theory::framing::{
+    CLOCK_TOLERANCE_PPM, ETHERNET_HEADER_BYTES, FCS_BYTES, PREAMBLE_AND_GAP_BYTES, UDP_HEADER_BYTES,
+};
 use linerate_theory::rfc2544::frame_loss_percent;
 use linerate_theory::stats::order::median;
 
@@ -59,7 +61,10 @@ pub(super) fn tables(
     if !searches("rate") {
         return Vec::new();
     }
-    [throughput(plan, record, &points), loss(plan, record, &points, runs)].into_iter().flatten().collect()
+    [throughput(plan, record, &points, runs), loss(plan, record, &points, runs)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The frames of a point: those of its first test.
@@ -91,21 +96,25 @@ fn found(record: &PlanRecord, point: &PlanPoint, shown: impl Fn(f64) -> f64) -> 
 }
 
 /// Sections 26.1 and 26.2.
-fn throughput(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<MethodTable> {
+fn throughput(
+    plan: &Plan,
+    record: &PlanRecord,
+    points: &Points<'_>,
+    runs: &dyn Fn(&str) -> Option<RunRecord>,
+) -> Option<MethodTable> {
     let rows = points.start.points.iter().filter_map(|point| {
         let frames = frames_of(plan, point)?;
         let way = way_of(points, point);
         let most = way.and_then(|way| points.number(&way, "ceiling")).map(|bps| frames.per_second(bps));
-        let searched = found(record, point, |bps| {
-            let asked = frames.per_second(bps);
-            // What was asked for beyond the line never left.
-            most.map_or(asked, |most| asked.min(most))
-        });
+        let asked = found(record, point, |bps| frames.per_second(bps));
         let arrived = way.and_then(|way| points.number(&way, "goodput")).map(|bps| frames.per_second(bps));
-        let rate = carried(searched, arrived);
-        let share = rate.value.zip(most).map(|(rate, most)| rate / most * 100.0);
+        let passed = Passed::of(record, point, frames, runs);
+        let rate = carried(&asked, &passed, arrived);
+        let share = rate.value.zip(most).and_then(|(rate, most)| percent_of_maximum(rate, most));
         let cells = vec![
             MethodCell::text(format!("{:.0}", frames.bytes())),
+            asked,
+            MethodCell::number(median(&passed.sent)),
             rate.clone(),
             MethodCell::number(most),
             MethodCell { at_least: rate.at_least, ..MethodCell::number(share) },
@@ -119,8 +128,8 @@ fn throughput(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<M
     });
     let rows: Vec<MethodRow> = rows.collect();
     let mut notes = vec![
-        "The generator is software. Where it sent less than what was asked for, what arrived stands there as the least that \
-         the device carries. Elsewhere a rate below the theoretical maximum may be that of the device or of a host: try the \
+        "The generator is software. Where it sent less than what was asked for, the throughput is the least that the device \
+         carries. Elsewhere a rate below the theoretical maximum may be that of the device or of a host: try the \
          hosts back to back first; they have to send a tenth more than what is claimed of a device."
             .to_owned(),
         "After RFC 2544, with deviations: no frames of 64 bytes, no learning frames, and the latency is a round trip by \
@@ -133,11 +142,13 @@ fn throughput(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<M
     }
     (!rows.is_empty()).then(|| MethodTable {
         title: "Throughput and latency (RFC 2544 sections 26.1 and 26.2)".to_owned(),
-        about: "The highest rate at which no frame was lost, beside the theoretical maximum of the line for each size of \
-                frame, check sequence included."
+        about: "What arrived at the highest load at which no frame was lost, beside what was asked for and sent, and the \
+                theoretical maximum of the line for each size of frame, check sequence included."
             .to_owned(),
         columns: vec![
             words("frame size"),
+            numbers("load asked for", "frames/s"),
+            numbers("sent", "frames/s"),
             numbers("throughput", "frames/s"),
             numbers("theoretical maximum", "frames/s"),
             numbers("of maximum", "%"),
@@ -149,14 +160,54 @@ fn throughput(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<M
     })
 }
 
-/// What a search found, or where the host sent less than that, what arrived of it: the device may carry more.
-fn carried(searched: MethodCell, arrived: Option<f64>) -> MethodCell {
-    match searched.value.zip(arrived) {
-        Some((asked, arrived)) if arrived < SENT * asked => {
-            MethodCell { at_least: true, ..MethodCell::number(arrived) }
+/// What was sent and what arrived in the trials at the loads that searches found, in frames a second.
+#[derive(Debug, Default)]
+struct Passed {
+    sent: Vec<f64>,
+    received: Vec<f64>,
+}
+
+impl Passed {
+    fn of(
+        record: &PlanRecord,
+        point: &PlanPoint,
+        frames: Frames,
+        runs: &dyn Fn(&str) -> Option<RunRecord>,
+    ) -> Self {
+        let found = record.found.iter().filter(|found| found.point == point.id);
+        let mut passed = Self::default();
+        for load in found.filter_map(|found| found.number) {
+            let at = |trial: &&TrialEnd| {
+                let step = trial.step.as_ref().filter(|step| step.passed);
+                trial.point == point.id && step.is_some_and(|step| step.number == load)
+            };
+            // The longer trial that confirms a load comes last, and says most about it.
+            let Some(trial) = record.trials.iter().rfind(at) else { continue };
+            for one in counted(trial, frames, runs) {
+                passed.sent.extend(one.per_second);
+                passed.received.extend(one.received_per_second);
+            }
         }
-        _ => searched,
+        passed
     }
+}
+
+/// What arrived at the load that a search found, with the least and the most of several searches. Where the host sent less than was
+/// asked for, the device may carry more. `arrived` stands in where the trials themselves are not at hand.
+fn carried(asked: &MethodCell, passed: &Passed, arrived: Option<f64>) -> MethodCell {
+    let Some(rate) = median(&passed.received).or(arrived) else { return MethodCell::default() };
+    let sent = median(&passed.sent).unwrap_or(rate);
+    let at_least = asked.value.is_some_and(|asked| sent < SENT * asked);
+    let several = (passed.received.len() > 1).then_some(&passed.received);
+    let end = |end: fn(f64, f64) -> f64| several.and_then(|all| all.iter().copied().reduce(end));
+    MethodCell { low: end(f64::min), high: end(f64::max), at_least, ..MethodCell::number(rate) }
+}
+
+/// A rate as percent of the most that the line takes: what two clocks differ by is not more than all, and what exceeds it by
+/// more is not of this line.
+fn percent_of_maximum(rate: f64, most: f64) -> Option<f64> {
+    let share = rate / most;
+    (share <= 1.0 + CLOCK_TOLERANCE_PPM * 1e-6).then(|| share.min(1.0) * 100.0)
 }
 
 /// A host that sent this share of what was asked for has sent it: the ends of a trial blur the rest.
@@ -176,7 +227,7 @@ fn loss(
         let mut loads: BTreeMap<u64, Vec<Load>> = BTreeMap::new();
         for trial in record.trials.iter().filter(|trial| trial.point == point.id) {
             let Some(step) = &trial.step else { continue };
-            loads.entry(step.number as u64).or_default().extend(counted(trial, runs));
+            loads.entry(step.number as u64).or_default().extend(counted(trial, frames, runs));
         }
         for (bps, counted) in loads.into_iter().rev() {
             let (sent, lost): (f64, f64) =
@@ -215,18 +266,25 @@ fn loss(
 struct Load {
     sent: f64,
     lost: f64,
+    /// Frames sent in a second, by the sender's own time.
     per_second: Option<f64>,
+    received_per_second: Option<f64>,
 }
 
-fn counted(trial: &TrialEnd, runs: &dyn Fn(&str) -> Option<RunRecord>) -> Vec<Load> {
+fn counted(trial: &TrialEnd, frames: Frames, runs: &dyn Fn(&str) -> Option<RunRecord>) -> Vec<Load> {
     let completed = trial.runs.iter().filter(|run| run.outcome == Outcome::Completed);
     let flows = completed.filter_map(|run| runs(&run.run)).flat_map(|run| run.flows);
     let load = |flow: linerate_model::FlowRecord| {
         let receiver = flow.receiver?;
-        let udp = receiver.udp?;
+        let udp = receiver.udp.as_ref()?;
         let (lost, sent) = (udp.lost as f64, (udp.packets + udp.lost) as f64);
-        let seconds = receiver.elapsed.as_secs_f64();
-        (sent > 0.0).then(|| Load { sent, lost, per_second: (seconds > 0.0).then(|| sent / seconds) })
+        let rate = |tally: &Tally| Some(tally.bitrate.bps()).filter(|bps| *bps > 0.0);
+        let per_second = |tally: &Tally| rate(tally).map(|bps| frames.per_second(bps));
+        // Where only the receiver's word is known, what was lost came at the same pace.
+        let of_receiver = || Some(per_second(&receiver)? * sent / udp.packets.max(1) as f64);
+        let offered = flow.sender.as_ref().and_then(per_second).or_else(of_receiver);
+        let received_per_second = per_second(&receiver);
+        (sent > 0.0).then_some(Load { sent, lost, per_second: offered, received_per_second })
     };
     flows.filter(|flow| flow.plan.direction == Direction::Upload).filter_map(load).collect()
 }
