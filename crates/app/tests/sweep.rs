@@ -44,10 +44,11 @@ fn every_size_is_measured_in_every_mode_and_the_books_close() {
                 (number("message_bytes"), number("best_one_way_ns"), number("median_one_way_ns"));
             assert!(0 < best && best <= median, "{point}");
             assert_eq!(point.get("interval").is_some(), number("trials") >= 6, "{point}");
-            // The rate is that of the median, which is told to the nanosecond.
+            // The rate is that of the median, which is told to the nanosecond; of ways that differ the slower one's.
             let messages = if name == "bidir" { 2.0 } else { 1.0 };
             let time = messages * bytes as f64 * 8.0 / point["bitrate_bps"].as_f64().unwrap() * 1e9;
-            assert!((time - median as f64).abs() <= 0.51, "{point}: {time}");
+            let slower = name == "ping-pong" && time > median as f64;
+            assert!(slower || (time - median as f64).abs() <= 0.51, "{point}: {time}");
         }
         let books = &flow["books"];
         assert!(books["written_bytes"].as_u64().unwrap() > 1 << 20, "{books}");
@@ -130,7 +131,6 @@ fn what_cannot_be_measured_is_refused_before_anybody_is_asked() {
         (&["--trials", "0"], "--trials"),
         (&["-t", "0"], "--time"),
         (&["--zerocopy"], "copied"),
-        (&["--link", "1G"], "--link"),
         (&["--svg", "x.png"], ".svg"),
         (&["--report", "/no/such/folder/x.md"], "no folder"),
     ] {
@@ -217,6 +217,36 @@ fn over_a_cable_a_series_finds_the_path_in_both_ip_versions() {
         assert_eq!(found.last(), Some(&65_539));
         assert_eq!(flow["books"]["unaccounted_bytes"], 0);
         assert!(caveats(&result).is_empty(), "{:?}", caveats(&result));
+    }
+}
+
+/// 200 Mb/s in one direction, by a bucket of the sender's own; the way back is as fast as the machine.
+#[test]
+#[ignore = "needs root, ip for network namespaces, and tc"]
+fn no_series_is_faster_than_the_slower_way_of_its_path() {
+    const SHAPED: f64 = 200e6;
+    let net = Net::pair();
+    let server = Server::start_in(&net, Side::B, &[]);
+    net.tbf(Side::A, "200mbit", "64kb", "20ms");
+    let port = server.port.to_string();
+    for (mode, ways) in [(None, 1.0), (Some("--stream"), 1.0), (Some("--bidir"), 2.0)] {
+        let sizes = ["sweep", Side::B.address(), "-p", &port, "--sizes", "1,4K..4M", "-t", "4", "--json"];
+        let args: Vec<&str> = sizes.into_iter().chain(mode).collect();
+        let result = document(net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &args));
+        let flow = &result["flows"][0];
+        // What fits into the bucket goes at once: it helps the largest messages by a fiftieth, and 2 % are the rule's.
+        let peak = flow["curve"]["peak_bps"].as_f64().unwrap();
+        assert!(peak <= ways * SHAPED * 1.04, "{mode:?}: {}", flow["curve"]);
+        for point in flow["sizes"].as_array().unwrap() {
+            let rate = point["bitrate_bps"].as_f64().unwrap();
+            assert!(rate <= peak || point["buffered"] == true, "{mode:?}: {point} {}", flow["curve"]);
+        }
+        // With the line stated, nothing that is not marked exceeds it, and the line through the times does neither.
+        let args: Vec<&str> = args.into_iter().chain(["--link", "200M"]).collect();
+        let result = document(net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &args));
+        let flow = &result["flows"][0];
+        assert_eq!(flow["ceiling"]["limit"], "link", "{flow}");
+        assert!(flow["ceiling"].get("share").is_none(), "{flow}");
     }
 }
 

@@ -24,8 +24,12 @@ const STEADY_INTERVALS: usize = 10;
 pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
     if log.record().start.as_ref().is_some_and(|start| start.spec.sweep.is_some()) {
         // A series has no rate of its own that a rule could explain.
-        if let Some(curve) = curve::of(log.record(), flow) {
+        let ceiling = curve::ceiling(log.record(), flow);
+        if let Some(curve) = curve::of(log.record(), flow, ceiling.as_ref()) {
             log.note(Body::Curve { flow, curve });
+        }
+        if let Some(link) = ceiling {
+            log.note(Body::Ceilings { flow, ladder: vec![link.clone()], ceiling: Some(link) });
         }
         return;
     }

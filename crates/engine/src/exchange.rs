@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_proto::stand_in::{Exchange, Exchanged, Reason};
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::stream::{recv, send, set_nonblocking, set_recv_timeout, set_send_timeout};
-use linerate_sock::{Mono, Moved, SockError, clock};
+use linerate_sock::{Mono, Moved, SockError, clock, queues};
 use linerate_units::{Bytes, Span};
 
 use crate::pump::{payload, reason};
@@ -39,12 +39,12 @@ pub fn exchange(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, Reason
     for turn in 0..task.repeats {
         if task.sends_first {
             write(socket, outgoing.next(), give_up)?;
-            read(socket, incoming.next(), give_up)?;
+            read(socket, incoming.next(), give_up, &mut times.arrivals)?;
         } else {
-            read(socket, incoming.next(), give_up)?;
+            read(socket, incoming.next(), give_up, &mut times.arrivals)?;
             write(socket, outgoing.next(), give_up)?;
         }
-        times.turned(turn);
+        times.turned(turn, socket);
     }
     Ok(times.end(incoming.current().to_vec()))
 }
@@ -67,7 +67,7 @@ pub fn exchange_both(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, R
     times.begin(start);
     for turn in 0..task.repeats {
         cross(socket, outgoing.next(), incoming.next(), give_up)?;
-        times.turned(turn);
+        times.turned(turn, socket);
     }
     Ok(times.end(incoming.current().to_vec()))
 }
@@ -81,6 +81,16 @@ struct Times {
     /// So many turns are timed.
     timed: usize,
     last_turn: u32,
+    /// Bytes that waited to be read after the first turn.
+    waiting: u64,
+    arrivals: Arrivals,
+}
+
+/// How fast messages arrived that came in pieces: the first piece may have waited, the others came as the path brought them.
+#[derive(Debug, Default, Clone, Copy)]
+struct Arrivals {
+    bytes: u64,
+    time: Span,
 }
 
 impl Times {
@@ -93,6 +103,8 @@ impl Times {
             turns: Vec::with_capacity(timed),
             timed,
             last_turn: task.repeats.saturating_sub(1),
+            waiting: 0,
+            arrivals: Arrivals::default(),
         }
     }
 
@@ -102,13 +114,15 @@ impl Times {
 
     /// The first and the last turn are timed in any case; a look at the clock is a share of a short one.
     #[inline]
-    fn turned(&mut self, turn: u32) {
+    fn turned(&mut self, turn: u32, socket: &TcpStream) {
         if self.timed == 0 && turn != 0 && turn != self.last_turn {
             return;
         }
         let now = clock::now();
         if turn == 0 {
             self.first = Span::from(now.since(self.start));
+            // What has come by now did not arrive in the time that is counted from here on.
+            self.waiting = queues::readable(socket).unwrap_or(0);
         }
         if self.turns.len() < self.timed {
             self.turns.push(Span::from(now.since(self.before)));
@@ -118,7 +132,9 @@ impl Times {
 
     fn end(self, last: Vec<u8>) -> Exchanged {
         let elapsed = Span::from(self.before.since(self.start));
-        Exchanged { elapsed, first: self.first, turns: self.turns, last }
+        let (waiting, arrived) = (Bytes::new(self.waiting), Bytes::new(self.arrivals.bytes));
+        let arriving = self.arrivals.time;
+        Exchanged { elapsed, first: self.first, waiting, arrived, arriving, turns: self.turns, last }
     }
 }
 
@@ -189,8 +205,15 @@ fn write(socket: &TcpStream, message: &[u8], give_up: Mono) -> Result<(), Reason
 }
 
 #[inline]
-fn read(socket: &TcpStream, message: &mut [u8], give_up: Mono) -> Result<(), Reason> {
+fn read(
+    socket: &TcpStream,
+    message: &mut [u8],
+    give_up: Mono,
+    arrivals: &mut Arrivals,
+) -> Result<(), Reason> {
     let mut done = 0;
+    // The end of the first piece, where there are more.
+    let mut first: Option<(usize, Mono)> = None;
     while done < message.len() {
         let moved = recv(socket, &mut message[done..]).map_err(|error| reason(&error))?;
         if moved == Moved::Closed {
@@ -198,8 +221,15 @@ fn read(socket: &TcpStream, message: &mut [u8], give_up: Mono) -> Result<(), Rea
         }
         done += moved.bytes();
         if done < message.len() {
+            if first.is_none() && done > 0 {
+                first = Some((done, clock::now()));
+            }
             check(socket, Interest::READ, moved, give_up)?;
         }
+    }
+    if let Some((piece, at)) = first {
+        arrivals.bytes += (message.len() - piece) as u64;
+        arrivals.time = arrivals.time + Span::from(clock::now().since(at));
     }
     Ok(())
 }
@@ -289,5 +319,42 @@ mod tests {
         assert!(nothing.next().is_empty() && nothing.current().is_empty());
         let error = Place::new(Bytes::new(u64::MAX), &task(false, b"")).err().unwrap();
         assert!(error.errno == 0 && error.text.contains("64 MiB"));
+    }
+
+    fn connected() -> (TcpStream, TcpStream) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (near, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn messages_that_had_come_before_the_first_was_read_are_told() {
+        let (near, mut far) = connected();
+        std::io::Write::write_all(&mut far, &[7; 3000]).unwrap();
+        // Loopback: what was written has arrived.
+        assert_eq!(queues::readable(&near).unwrap(), 3000);
+        let receive =
+            Exchange { receive: Bytes::new(1000), sends_first: false, repeats: 3, ..task(false, b"") };
+        let done = exchange(&near, &receive).unwrap();
+        assert_eq!((done.waiting.get(), done.arrived.get()), (2000, 0));
+    }
+
+    #[test]
+    fn what_comes_after_the_first_piece_of_a_message_is_timed_by_itself() {
+        let (near, mut far) = connected();
+        std::io::Write::write_all(&mut far, &[7; 400]).unwrap();
+        let rest = std::thread::spawn(move || {
+            // The reader has taken the first piece when nothing is left to be acknowledged and it asks for more.
+            while queues::unacknowledged(&far).unwrap() > 0 {}
+            std::io::Write::write_all(&mut far, &[7; 600]).unwrap();
+            far
+        });
+        let receive =
+            Exchange { receive: Bytes::new(1000), sends_first: false, repeats: 1, ..task(false, b"") };
+        let done = exchange(&near, &receive).unwrap();
+        rest.join().unwrap();
+        // Both pieces may have been there at once; if not, the second is what arrived.
+        assert!(matches!(done.arrived.get(), 0 | 600), "{done:?}");
+        assert_eq!(done.arriving > Span::ZERO, done.arrived.get() > 0);
     }
 }

@@ -133,6 +133,14 @@ impl FlowRecord {
         }
     }
 
+    /// The curve tells of which sizes the rate is that of a buffer.
+    fn note_curve(&mut self, curve: SizeCurve) {
+        for point in &mut self.sizes {
+            point.buffered = curve.is_buffered(point);
+        }
+        self.curve = Some(curve);
+    }
+
     /// The intervals of one side, in order.
     pub fn samples_of(&self, side: Side) -> impl Iterator<Item = &Sample> {
         self.samples.iter().filter(move |sample| sample.side == side)
@@ -264,7 +272,7 @@ impl RunRecord {
             Body::Progress { bytes, elapsed, .. } => flow.note_progress(at, *bytes, *elapsed),
             Body::Sample { sample, .. } => flow.samples.push(sample.clone()),
             Body::Size { point, .. } => flow.note_size(point),
-            Body::Curve { curve, .. } => flow.curve = Some(*curve),
+            Body::Curve { curve, .. } => flow.note_curve(*curve),
             Body::Latency { report, .. } if report.phase == ProbePhase::Loaded => {
                 flow.loaded = Some(report.clone())
             }
@@ -422,6 +430,7 @@ mod tests {
                 median: None,
                 interval: None,
                 bitrate: Bitrate::from_bps(bps),
+                buffered: false,
             },
         };
         let bodies = [

@@ -30,8 +30,14 @@ pub struct SizePoint {
     pub interval: Option<TimeInterval>,
     /// Payload over the median time, or over the best where only that is known; both directions together where both
     /// ends send at once.
+    ///
+    /// Where messages go to and fro, the two ways may differ: this is then the rate at which they arrived in the slower one.
     #[serde(rename = "bitrate_bps", default, skip_serializing_if = "Option::is_none")]
     pub bitrate: Option<Bitrate>,
+    /// Whether the rate is above what the path sustains, so that it is the rate of a buffer or a cache on the way. It is
+    /// known when the series is over: the log's own points do not have it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub buffered: bool,
 }
 
 impl SizePoint {
@@ -65,7 +71,7 @@ pub struct SizeCurve {
     /// Time of one message of it: the latency.
     #[serde(rename = "smallest_one_way_ns")]
     pub smallest_one_way: Span,
-    /// The size with the highest rate.
+    /// The size with the highest rate that the path sustains.
     pub peak_bytes: Bytes,
     /// That rate.
     #[serde(rename = "peak_bps")]
@@ -74,9 +80,21 @@ pub struct SizeCurve {
     /// does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saturation_bytes: Option<Bytes>,
+    /// The most that the path sustains: what the link can carry, or little more than what the largest messages reached,
+    /// whichever is less. A rate above it is that of a buffer. Absent in logs of versions that did not ask.
+    #[serde(rename = "sustained_bps", default, skip_serializing_if = "Option::is_none")]
+    pub sustained: Option<Bitrate>,
     /// The line `time = start-up + size / asymptotic rate`; absent where no such line goes through the points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<SizeFit>,
+}
+
+impl SizeCurve {
+    /// Whether the rate of a point is that of a buffer or cache, and not that of the path.
+    #[must_use]
+    pub fn is_buffered(&self, point: &SizePoint) -> bool {
+        self.sustained.zip(point.bitrate).is_some_and(|(most, rate)| rate.bps() > most.bps())
+    }
 }
 
 /// A line through the times of a series, fitted to relative errors (Hockney's model).

@@ -286,6 +286,15 @@ pub struct TrialCount {
     /// Of that, until the first message had gone or come (both ways, where both ends send).
     #[serde(default)]
     pub first_ns: Span,
+    /// Bytes that had arrived already when the first message was complete: of its successors, which waited to be read.
+    #[serde(default)]
+    pub waiting_bytes: Bytes,
+    /// Of messages that arrived in pieces, the bytes after the first piece of each.
+    #[serde(default)]
+    pub arrived_bytes: Bytes,
+    /// The time in which those arrived.
+    #[serde(default)]
+    pub arriving_ns: Span,
     /// Why the trial could not be finished; the counts are then 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,

@@ -52,7 +52,7 @@ pub fn samples(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
 }
 
 /// Heads of the table of [`sizes`], in the order of its cells.
-const SIZES: [&str; 11] = [
+const SIZES: [&str; 12] = [
     "run",
     "flow",
     "message_bytes",
@@ -64,6 +64,7 @@ const SIZES: [&str; 11] = [
     "high_ns",
     "coverage",
     "bitrate_bps",
+    "buffered",
 ];
 
 /// Writes one row per size of a series over message sizes.
@@ -93,6 +94,7 @@ pub fn sizes(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
                 cell(point.interval.map(|interval| interval.high.as_ns())),
                 cell(point.interval.map(|interval| interval.coverage.get())),
                 cell(point.bitrate.map(linerate_units::Bitrate::bps)),
+                point.buffered.to_string(),
             ])?;
         }
     }

@@ -143,6 +143,7 @@ fn size() -> impl Strategy<Value = Body> {
             median: known.then_some(time),
             interval: known.then_some(TimeInterval { low: Span::ZERO, high: time, coverage }),
             bitrate: Bitrate::from_bps(real),
+            buffered: known,
         };
         Body::Size { flow, point }
     })
@@ -164,6 +165,7 @@ fn curve() -> impl Strategy<Value = Body> {
             peak_bytes: bytes,
             peak: rate,
             saturation_bytes: known.then_some(bytes),
+            sustained: known.then_some(rate),
             fit: known.then_some(fit),
         };
         Body::Curve { flow, curve }

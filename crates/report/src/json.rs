@@ -87,7 +87,7 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
         ceiling: flow.ceiling.as_ref().map(|ceiling| CeilingSection {
             limit: ceiling.limit.clone(),
             bitrate_bps: ceiling.bitrate_bps,
-            share: figure.and_then(|figure| figure.share),
+            share: figure.filter(|_| flow.sizes.is_empty()).and_then(|figure| figure.share),
             because: ceiling.because.clone(),
         }),
         ladder: flow.ladder.clone(),

@@ -368,6 +368,7 @@ pub(crate) fn size(bytes: u64, trials: u32) -> (u16, Body) {
         median: Some(median),
         interval: (trials >= 6).then_some(interval),
         bitrate: Bitrate::of(Bytes::new(bytes), median),
+        buffered: false,
     };
     (0, Body::Size { flow: 0, point })
 }
@@ -400,6 +401,7 @@ pub(crate) fn sweep_run() -> Vec<Event> {
         peak_bytes: Bytes::new(1 << 16),
         peak: Bitrate::of(Bytes::new(1 << 16), Span::from_ns(85_536)).unwrap(),
         saturation_bytes: Some(Bytes::new(1 << 16)),
+        sustained: Bitrate::from_bps(8e9),
         fit: Some(fit),
     };
     bodies.push((0, Body::Curve { flow: 0, curve }));

@@ -1,6 +1,7 @@
 //! A series over message sizes, in words and as a table.
 
 use linerate_model::{FlowRecord, MessageMode, RunRecord, SizeCurve, SizePoint, Sweep, TimeInterval};
+use linerate_units::{Bitrate, Ratio};
 
 use crate::layout::{Ink, View, harmless};
 use crate::quantity::{ABSENT, or_absent, percent};
@@ -66,7 +67,9 @@ pub(crate) fn facts(flow: &FlowRecord) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(curve) = &flow.curve {
         facts.extend(curve_facts(curve));
+        facts.extend(ceiling_fact(flow, curve));
     }
+    facts.extend(buffered_fact(flow));
     if flow.sizes.iter().any(|point| point.median.is_some() && point.interval.is_none()) {
         let text = "none where fewer than six trials were made: their median has no interval at 95 %";
         facts.push(("interval", text.to_owned()));
@@ -96,6 +99,30 @@ fn curve_facts(curve: &SizeCurve) -> Vec<(&'static str, String)> {
     facts
 }
 
+/// What the link carries, and how much of it the series reached.
+fn ceiling_fact(flow: &FlowRecord, curve: &SizeCurve) -> Option<(&'static str, String)> {
+    let ceiling = flow.ceiling.as_ref()?;
+    let rate = Bitrate::from_bps(ceiling.bitrate_bps)?;
+    let share = Ratio::new(curve.peak.bps() / ceiling.bitrate_bps).filter(|share| share.get() <= 1.0);
+    let share = share.map(|share| format!("; the highest rate is {} of it", percent(share)));
+    Some(("ceiling", format!("{rate}: {}{}", harmless(&ceiling.because), share.unwrap_or_default())))
+}
+
+/// Which sizes went faster than the path.
+fn buffered_fact(flow: &FlowRecord) -> Option<(&'static str, String)> {
+    let buffered = || flow.sizes.iter().filter(|point| point.buffered);
+    let (first, last) = (buffered().next()?, buffered().next_back()?);
+    let sizes = match buffered().count() {
+        1 => format!("1 size, {},", first.message_bytes),
+        count => format!("{count} sizes from {} to {}", first.message_bytes, last.message_bytes),
+    };
+    let text = format!(
+        "{sizes} went faster than the path sustains: a buffer or a cache on the way took the messages, so these rates are \
+         not the path's"
+    );
+    Some(("buffered", text))
+}
+
 /// A row for each size. Columns for which no size has a value are left out.
 pub(crate) fn table(flow: &FlowRecord) -> Table {
     let points = &flow.sizes;
@@ -113,6 +140,7 @@ pub(crate) fn table(flow: &FlowRecord) -> Table {
     columns.extend(column("95 % interval", &|point| Some(interval(&point.interval?))));
     let rates = points.iter().map(|point| Cell::new(Ink::Result, or_absent(point.bitrate))).collect();
     columns.push(Column::numbers("bitrate", rates));
+    columns.extend(column("rate of", &|point| point.buffered.then(|| "a buffer".to_owned())));
     Table::new(columns)
 }
 

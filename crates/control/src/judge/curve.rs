@@ -1,38 +1,89 @@
 //! What the sizes of a series amount to.
 
-use linerate_model::{MessageMode, RunRecord, SizeCurve, SizeFit, SizePoint, Sweep};
+use linerate_model::{Ceiling, MessageMode, RunRecord, SizeCurve, SizeFit, SizePoint, Sweep};
 use linerate_theory::block_size::{fit_line, half_performance_bytes, saturation};
+use linerate_theory::{framing, ladder};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
-/// The curve of a flow that is a series over message sizes; absent for every other, and where no size has a rate.
-pub(super) fn of(record: &RunRecord, flow: u16) -> Option<SizeCurve> {
+/// A message that goes faster than the largest ones by more than this was taken by a buffer or a cache on the way: medians
+/// of the same rate differ by less.
+const ABOVE_THE_LARGEST: f64 = 1.02;
+
+/// Sizes from this share of the largest on say what the path sustains: one of them alone may have been disturbed.
+const LARGEST: u64 = 4;
+
+/// What the link can carry of a series, all directions that are used at a time; absent where no link is known.
+pub(super) fn ceiling(record: &RunRecord, flow: u16) -> Option<Ceiling> {
+    let evidence = super::evidence(record, flow)?;
+    let link = ladder::of(&ladder::ladder(&evidence), "link")?.clone();
+    Some(match both_ways(record) {
+        true => Ceiling {
+            bitrate_bps: 2.0 * link.bitrate_bps,
+            because: format!("{}, both ways together", link.because),
+            ..link
+        },
+        false => link,
+    })
+}
+
+fn both_ways(record: &RunRecord) -> bool {
     let sweep = record.start.as_ref().and_then(|start| start.spec.sweep.as_ref());
-    let both = sweep.map(Sweep::mode) == Some(MessageMode::Both);
-    curve(&record.flow(flow)?.sizes, both)
+    sweep.map(Sweep::mode) == Some(MessageMode::Both)
+}
+
+/// The curve of a flow that is a series over message sizes; absent for every other, and where no size has a rate.
+pub(super) fn of(record: &RunRecord, flow: u16, ceiling: Option<&Ceiling>) -> Option<SizeCurve> {
+    curve(&record.flow(flow)?.sizes, both_ways(record), ceiling.map(|ceiling| ceiling.bitrate_bps))
 }
 
 /// From points in ascending order of size; `both` says that two messages cross at a time.
-fn curve(points: &[SizePoint], both: bool) -> Option<SizeCurve> {
-    let rated: Vec<(&SizePoint, Bitrate)> =
-        points.iter().filter_map(|point| Some((point, point.bitrate?))).collect();
-    let rates: Vec<f64> = rated.iter().map(|(_, rate)| rate.bps()).collect();
-    let saturated = saturation(&rates).and_then(|at| rated.get(at));
+fn curve(points: &[SizePoint], both: bool, ceiling_bps: Option<f64>) -> Option<SizeCurve> {
+    let rated: Vec<(&SizePoint, f64)> =
+        points.iter().filter_map(|point| Some((point, point.bitrate?.bps()))).collect();
+    let sustained = sustained_bps(&rated, ceiling_bps)?;
+    let kept: Vec<(&SizePoint, f64)> = rated.iter().copied().filter(|(_, rate)| *rate <= sustained).collect();
     let (smallest, _) = rated.first()?;
-    let (highest, peak) = rated.iter().max_by(|a, b| a.1.bps().total_cmp(&b.1.bps()))?;
+    let (highest, peak) = kept.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    // A size that a buffer took is no slower than the path.
+    let rates: Vec<f64> = rated.iter().map(|(_, rate)| rate.min(*peak)).collect();
+    let saturated = saturation(&rates).and_then(|at| rated.get(at));
+    let fit = fit(&kept, if both { 2.0 } else { 1.0 });
     Some(SizeCurve {
         smallest_bytes: smallest.message_bytes,
         smallest_one_way: smallest.one_way(),
         peak_bytes: highest.message_bytes,
-        peak: *peak,
+        peak: Bitrate::from_bps(*peak)?,
         saturation_bytes: saturated.map(|(point, _)| point.message_bytes),
-        fit: fit(&rated, if both { 2.0 } else { 1.0 }),
+        sustained: Bitrate::from_bps(sustained),
+        // No start-up makes a path of more than its link.
+        fit: fit.filter(|fit| ceiling_bps.is_none_or(|ceiling| fit.asymptotic.bps() <= possible(ceiling))),
     })
 }
 
-fn fit(rated: &[(&SizePoint, Bitrate)], messages: f64) -> Option<SizeFit> {
+/// The highest rate that a size may have without a buffer's help: little more than the largest sizes reached, and no more
+/// than the link carries. A link that all of the largest sizes exceed is not theirs.
+fn sustained_bps(rated: &[(&SizePoint, f64)], ceiling_bps: Option<f64>) -> Option<f64> {
+    let (largest, _) = rated.last()?;
+    let from = largest.message_bytes.get() / LARGEST;
+    let large = || rated.iter().filter(|(point, _)| point.message_bytes.get() >= from).map(|(_, rate)| *rate);
+    let reached = ABOVE_THE_LARGEST * large().fold(0.0, f64::max);
+    let possible = ceiling_bps.map(possible).filter(|possible| large().any(|rate| rate <= *possible));
+    Some(possible.map_or(reached, |possible| reached.min(possible)))
+}
+
+/// The most that honest clocks can measure of a ceiling.
+fn possible(ceiling_bps: f64) -> f64 {
+    framing::acceptable_ceiling_bps(ceiling_bps, framing::CLOCK_TOLERANCE_PPM).unwrap_or(ceiling_bps)
+}
+
+/// The line through the times that belong to the rates: of ways that differ the slower one's.
+fn fit(rated: &[(&SizePoint, f64)], messages: f64) -> Option<SizeFit> {
     let times: Vec<(f64, f64)> = rated
         .iter()
-        .map(|(point, _)| (point.message_bytes.get() as f64, point.one_way().as_secs_f64()))
+        .map(|(point, rate)| {
+            let bytes = point.message_bytes.get() as f64;
+            (bytes, messages * bytes * 8.0 / rate)
+        })
         .collect();
     let line = fit_line(&times)?;
     // Half of the asymptotic rate is reached where the bytes take as long as the start-up, however many cross.
@@ -54,13 +105,29 @@ mod tests {
         let best = Span::from_secs_f64(startup_s + bytes as f64 * 8.0 / bps).unwrap();
         let (message_bytes, trials, repeats) = (Bytes::new(bytes), Some(1), None);
         let bitrate = Bitrate::of(message_bytes, best);
-        SizePoint { message_bytes, trials, repeats, best, median: None, interval: None, bitrate }
+        SizePoint {
+            message_bytes,
+            trials,
+            repeats,
+            best,
+            median: None,
+            interval: None,
+            bitrate,
+            buffered: false,
+        }
     }
 
     #[test]
     fn messages_both_ways_count_twice_and_half_performance_stays() {
         let points: Vec<SizePoint> = (0..20).map(|k| point(1 << k, 10e-6, 1e9)).collect();
-        let (one, two) = (curve(&points, false).unwrap(), curve(&points, true).unwrap());
+        let doubled: Vec<SizePoint> = points
+            .iter()
+            .map(|point| SizePoint {
+                bitrate: point.bitrate.and_then(|rate| Bitrate::from_bps(2.0 * rate.bps())),
+                ..point.clone()
+            })
+            .collect();
+        let (one, two) = (curve(&points, false, None).unwrap(), curve(&doubled, true, None).unwrap());
         assert_eq!((one.smallest_bytes.get(), one.smallest_one_way.as_ns()), (1, 10_008));
         assert_eq!((one.peak_bytes.get(), one.peak), (1 << 19, points[19].bitrate.unwrap()));
         // The peak is 99.8 % of 1 Gb/s; nine tenths of that take 11.1 kB.
@@ -75,15 +142,51 @@ mod tests {
     fn a_rate_that_falls_at_the_end_is_a_curve_without_saturation() {
         let mut points: Vec<SizePoint> = (0..20).map(|k| point(1 << k, 10e-6, 1e9)).collect();
         points[19].bitrate = Bitrate::from_bps(1e8);
-        let curve = curve(&points, false).unwrap();
+        let curve = curve(&points, false, None).unwrap();
         assert_eq!((curve.saturation_bytes, curve.peak_bytes.get()), (None, 1 << 18));
     }
 
     #[test]
     fn no_point_no_curve_and_two_points_no_line() {
-        assert_eq!(curve(&[], false), None);
+        assert_eq!(curve(&[], false, None), None);
         let unrated = SizePoint { bitrate: None, ..point(1, 1e-6, 1e9) };
-        assert_eq!(curve(&[unrated], false), None);
-        assert_eq!(curve(&[point(1, 1e-6, 1e9), point(2, 1e-6, 1e9)], false).unwrap().fit, None);
+        assert_eq!(curve(&[unrated], false, None), None);
+        assert_eq!(curve(&[point(1, 1e-6, 1e9), point(2, 1e-6, 1e9)], false, None).unwrap().fit, None);
+    }
+
+    /// 1 Gb/s behind a bucket of 64 KiB that passes at 20 Gb/s: what fits into it is not the path's.
+    fn shaped(bytes: u64) -> SizePoint {
+        let bucket = 65_536.0_f64;
+        let (fast, slow) = ((bytes as f64).min(bucket), (bytes as f64 - bucket).max(0.0));
+        let seconds = 10e-6 + fast * 8.0 / 20e9 + slow * 8.0 / 1e9;
+        SizePoint { bitrate: Bitrate::from_bps(bytes as f64 * 8.0 / seconds), ..point(bytes, 10e-6, 1e9) }
+    }
+
+    #[test]
+    fn sizes_that_fit_into_a_buffer_are_not_the_highest_rate() {
+        let points: Vec<SizePoint> = (0..24).map(|k| shaped(1 << k)).collect();
+        let curve = curve(&points, false, None).unwrap();
+        // By hand: 2 MiB go at 1.030 Gb/s, so up to 1.0506 is sustained; 1 KiB goes at 787 Mb/s, 2 KiB at 1.51 Gb/s, 1 MiB at 1.062.
+        assert!((1.0e9..1.04e9).contains(&curve.peak.bps()), "{curve:?}");
+        let buffered: Vec<u64> =
+            points.iter().filter(|p| curve.is_buffered(p)).map(|p| p.message_bytes.get()).collect();
+        assert_eq!(
+            buffered,
+            [1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20]
+        );
+        // With the line known nothing above it counts, by the clocks' tolerance.
+        let known = super::curve(&points[..20], false, Some(1e9));
+        assert_eq!(
+            known.as_ref().and_then(|c| c.sustained).map(|rate| rate.bps() > 1e9),
+            Some(true),
+            "{known:?}"
+        );
+        let steady: Vec<SizePoint> =
+            (0..20).map(|k| point(1 << k, 10e-6, 1e9)).chain([shaped(1 << 16)]).collect();
+        let mut steady = steady;
+        steady.sort_by_key(|point| point.message_bytes);
+        let known = super::curve(&steady, false, Some(1e9)).unwrap();
+        assert!(known.peak.bps() <= 1e9 && known.sustained.unwrap().bps() <= 1.0002e9, "{known:?}");
+        assert!(known.fit.is_none_or(|fit| fit.asymptotic.bps() <= 1.0002e9), "{known:?}");
     }
 }

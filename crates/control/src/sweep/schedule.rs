@@ -30,6 +30,10 @@ const MOST_REHEARSALS: u32 = 3;
 /// How much more than its share of the time a size may take before it gets no further trial.
 const OVER: f64 = 1.5;
 
+/// Messages that arrived at less than this share of what half their round trip says had a slower way one way: from here
+/// on it is more than the noise of two estimates of the same rate.
+const UNEQUAL: f64 = 0.9;
+
 /// Before anything is known: the time of a message, and of each byte of it (100 Mb/s), in seconds.
 const GUESS: (f64, f64) = (1e-3, 8e-8);
 
@@ -77,6 +81,8 @@ struct Size {
     rehearsed: bool,
     /// Time of a message in each trial, in seconds.
     times: Vec<f64>,
+    /// Rate at which messages arrived in the slower way, in each trial that told, in bit/s.
+    slower: Vec<f64>,
     /// When its trials shall be over, from the start of the series, in seconds.
     due: Option<f64>,
     done: bool,
@@ -190,6 +196,7 @@ impl Schedule {
             ));
         }
         let seconds = self.message_time(count, own, peer);
+        let slower = self.slower_way(own, peer);
         let share = self.share(now.as_secs_f64());
         let (ways, fewest) = (self.ways(), self.fewest());
         let size = &mut self.sizes[at];
@@ -204,6 +211,7 @@ impl Schedule {
             return Ok(None);
         }
         size.times.push(seconds);
+        size.slower.extend(slower);
         // The rehearsal may have met a faster path than the trials do; fewer trials would cost the interval.
         let turn = median(&size.times).unwrap_or(seconds) * ways;
         size.repeats = size.repeats.min(repeats(share, turn, fewest));
@@ -221,10 +229,7 @@ impl Schedule {
 
     /// Time of one message in one direction, in seconds.
     fn message_time(&self, count: u32, own: &TrialCount, peer: &TrialCount) -> f64 {
-        let between = |counted: &TrialCount| {
-            let rest = counted.elapsed_ns.saturating_sub(counted.first_ns);
-            rest.as_secs_f64() / f64::from(count.saturating_sub(1).max(1))
-        };
+        let between = |counted: &TrialCount| between_messages(count, counted);
         let seconds = match self.mode {
             MessageMode::PingPong => own.elapsed_ns.as_secs_f64() / f64::from(count.max(1)) / 2.0,
             MessageMode::Stream => between(peer),
@@ -232,6 +237,19 @@ impl Schedule {
         };
         // What a peer says may be anything, and a clock may stand still: a message takes a nanosecond at least.
         seconds.max(1e-9)
+    }
+
+    /// Where messages go to and fro: the rate at which they arrived in the slower way, in bit/s. A way in which they came in
+    /// one piece is not the slower one; absent where both were so.
+    fn slower_way(&self, own: &TrialCount, peer: &TrialCount) -> Option<f64> {
+        let arrived = |counted: &TrialCount| {
+            let seconds = counted.arriving_ns.as_secs_f64();
+            // What came in pieces has to be the greater part of what was read, or it says little.
+            let most = counted.arrived_bytes.get() >= counted.read_bytes.get() / 2;
+            (most && seconds > 0.0).then(|| counted.arrived_bytes.get() as f64 * 8.0 / seconds)
+        };
+        let both = [own, peer].into_iter().filter(|_| self.mode == MessageMode::PingPong);
+        both.filter_map(arrived).reduce(f64::min)
     }
 
     fn tell(&mut self, at: usize) -> Option<SizePoint> {
@@ -260,6 +278,21 @@ impl Schedule {
     }
 }
 
+/// Time of one message after the first, at the end that counted.
+///
+/// A reader that comes late to the first message finds later ones waiting. Those did not arrive in the time that is counted
+/// from there on; where they are most of the trial, the whole of it is counted, which errs on the slow side.
+fn between_messages(count: u32, counted: &TrialCount) -> f64 {
+    let rest = counted.elapsed_ns.saturating_sub(counted.first_ns).as_secs_f64();
+    let later = f64::from(count.saturating_sub(1).max(1));
+    let message = counted.read_bytes.get() as f64 / f64::from(count.max(1));
+    let waiting = if message > 0.0 { counted.waiting_bytes.get() as f64 / message } else { 0.0 };
+    if waiting <= later / 2.0 {
+        return rest / (later - waiting);
+    }
+    counted.elapsed_ns.as_secs_f64() / f64::from(count.max(1))
+}
+
 /// How many turns fit into a time.
 fn repeats(seconds: f64, turn: f64, fewest: u32) -> u32 {
     // A cast from a float stays within the bounds of the integer.
@@ -280,6 +313,10 @@ fn point(size: &Size, mode: MessageMode) -> SizePoint {
         Some(TimeInterval { low: span(interval.low), high: span(interval.high), coverage })
     });
     let messages = if mode == MessageMode::Both { 2.0 } else { 1.0 };
+    let rate = middle.map(|seconds| messages * size.bytes as f64 * 8.0 / seconds);
+    // Half the round trip is the mean of both ways: of unequal ones the slower counts.
+    let slower = median(&size.slower).filter(|_| 2 * size.slower.len() >= size.times.len());
+    let slower = slower.filter(|slower| rate.is_some_and(|rate| *slower < UNEQUAL * rate));
     SizePoint {
         message_bytes: Bytes::new(size.bytes),
         trials: Some(size.times.len() as u32),
@@ -287,7 +324,8 @@ fn point(size: &Size, mode: MessageMode) -> SizePoint {
         best: span(size.times.iter().copied().fold(f64::INFINITY, f64::min)),
         median: middle.map(span),
         interval,
-        bitrate: middle.and_then(|s| Bitrate::from_bps(messages * size.bytes as f64 * 8.0 / s)),
+        bitrate: slower.or(rate).and_then(Bitrate::from_bps),
+        buffered: false,
     }
 }
 

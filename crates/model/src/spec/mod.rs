@@ -81,7 +81,7 @@ impl TestSpec {
     pub fn check(&self) -> Result<(), SpecError> {
         self.traffic.check()?;
         self.socket.check(&self.traffic)?;
-        self.sweep.as_ref().map_or(Ok(()), |sweep| sweep.check(&self.traffic, &self.socket, &self.host))
+        self.sweep.as_ref().map_or(Ok(()), |sweep| sweep.check(&self.traffic, &self.socket))
     }
 
     /// Looks for knobs that exclude each other. A command line refuses them by itself; other sources have to ask.

@@ -3,7 +3,7 @@
 use linerate_units::{Bytes, Ratio, Span};
 use serde::{Deserialize, Serialize};
 
-use super::{HostKnobs, SocketKnobs, SpecError, Traffic};
+use super::{SocketKnobs, SpecError, Traffic};
 
 /// A series over message sizes: which sizes, which way, how often.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -180,12 +180,7 @@ impl Sweep {
         listed.unwrap_or(perturbed).min(LARGEST)
     }
 
-    pub(super) fn check(
-        &self,
-        traffic: &Traffic,
-        socket: &SocketKnobs,
-        host: &HostKnobs,
-    ) -> Result<(), SpecError> {
+    pub(super) fn check(&self, traffic: &Traffic, socket: &SocketKnobs) -> Result<(), SpecError> {
         let fail = |knob, trouble: &str, remedy: &str| {
             Err(SpecError { knob, trouble: trouble.to_owned(), remedy: remedy.to_owned() })
         };
@@ -224,9 +219,6 @@ impl Sweep {
         if socket.zerocopy.is_some() || socket.skip_rx_copy {
             let remedy = "leave --zerocopy and --skip-rx-copy out";
             return fail("sweep", "every message is copied to and from the program", remedy);
-        }
-        if host.link.is_some() {
-            return fail("--link", "a series is compared with no link", "leave it out");
         }
         Ok(())
     }

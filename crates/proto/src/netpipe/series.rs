@@ -412,6 +412,7 @@ impl Series {
             median: None,
             interval: None,
             bitrate: Bitrate::from_bps(measured.bits(self.options.mode) / self.last),
+            buffered: false,
         });
         self.outputs.push_back(Output::Point { run: self.run, flow: FLOW, point });
     }

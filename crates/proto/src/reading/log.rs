@@ -335,6 +335,7 @@ impl<'a> Flow<'a> {
                 median: None,
                 interval: None,
                 bitrate: value(Quantity::Bitrate).and_then(Bitrate::from_bps),
+                buffered: false,
             })
         })
     }

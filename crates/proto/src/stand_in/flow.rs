@@ -342,6 +342,12 @@ pub struct Exchanged {
     pub elapsed: Span,
     /// Of that, the time until the first turn was over.
     pub first: Span,
+    /// Bytes that waited to be read when the first turn was over: of the messages that follow.
+    pub waiting: Bytes,
+    /// Of messages that arrived in pieces, the bytes after the first piece of each.
+    pub arrived: Bytes,
+    /// The time in which those arrived.
+    pub arriving: Span,
     /// Times of the single turns, when they were wanted and at most 100,000.
     pub turns: Vec<Span>,
     /// The last message that was received.

@@ -45,7 +45,7 @@ impl Path {
             written_bytes: if sends { payload } else { Bytes::new(0) },
             elapsed_ns: span(first + turn * f64::from(trial.repeats - 1)),
             first_ns: span(first),
-            trouble: None,
+            ..TrialCount::default()
         };
         match mode {
             MessageMode::PingPong => {
@@ -209,4 +209,76 @@ fn a_clock_that_stands_still_and_a_peer_that_says_nonsense_do_no_harm() {
             assert!(steps < 100_000);
         }
     }
+}
+
+/// A trial of ten messages of 1 MB at 1 Gb/s, 8 ms each; the reader comes so late to the first that others wait.
+fn late(waiting: u64) -> TrialCount {
+    let message = 1_000_000;
+    let last_ms = 80.0;
+    // The first was read when it and the waiting ones had come.
+    let first_ms = 8.0 * (1.0 + waiting as f64);
+    TrialCount {
+        read_bytes: Bytes::new(10 * message),
+        elapsed_ns: span(last_ms / 1e3),
+        first_ns: span(first_ms / 1e3),
+        waiting_bytes: Bytes::new(waiting * message),
+        ..TrialCount::default()
+    }
+}
+
+#[test]
+fn a_late_first_read_makes_no_message_faster() {
+    for waiting in 0..=9 {
+        let seconds = between_messages(10, &late(waiting));
+        assert!((seconds / 8e-3 - 1.0).abs() < 1e-9, "{waiting} waited: {seconds}");
+    }
+    // Not told, as by a peer of an older version: 40 ms for nine messages of which five had come.
+    let untold = TrialCount { waiting_bytes: Bytes::new(0), ..late(5) };
+    assert!(between_messages(10, &untold) < 4e-3);
+    let absurd = TrialCount { waiting_bytes: Bytes::new(u64::MAX), ..late(5) };
+    assert!(between_messages(10, &absurd).is_finite());
+    assert!(between_messages(1, &TrialCount::default()).is_finite());
+}
+
+/// Of two unequal ways half the round trip is a mean that neither carries.
+#[test]
+fn the_slower_of_two_unequal_ways_has_the_rate() {
+    let sweep = Sweep { sizes: list(&[1_000_000]), trials: 1, ..Sweep::default() };
+    let rate = |up_bps: f64, down_bps: f64, whole: bool| {
+        let mut schedule = Schedule::new(&sweep);
+        let mut now = 0.0;
+        let mut told = None;
+        while let Step::Trial(trial) = schedule.next(span(now)) {
+            let bytes = trial.message_bytes.get() as f64 * f64::from(trial.repeats);
+            // The first 64 KiB of each message come in one piece.
+            let later = (1_000_000 - 65_536) * u64::from(trial.repeats);
+            let took = |bps: f64| later as f64 * 8.0 / bps;
+            let elapsed = bytes * 8.0 / up_bps + bytes * 8.0 / down_bps;
+            let count = |arriving: f64, later: u64| TrialCount {
+                trial: trial.trial,
+                read_bytes: Bytes::new(bytes as u64),
+                written_bytes: Bytes::new(bytes as u64),
+                elapsed_ns: span(elapsed),
+                first_ns: span(elapsed / f64::from(trial.repeats)),
+                arrived_bytes: Bytes::new(later),
+                arriving_ns: span(arriving),
+                ..TrialCount::default()
+            };
+            // A fast way may bring each message in one piece.
+            let back = if whole { count(0.0, 0) } else { count(took(down_bps), later) };
+            let there = count(took(up_bps), later);
+            now += elapsed;
+            let point = schedule.counted(span(now), &back, &there).unwrap();
+            told = told.or(point);
+        }
+        told.unwrap().bitrate.unwrap().bps()
+    };
+    // 1 Gb/s there and 20 Gb/s back: half the round trip says 1.905 Gb/s.
+    for whole in [false, true] {
+        let found = rate(1e9, 20e9, whole);
+        assert!((found / 1e9 - 1.0).abs() < 1e-3, "{found}");
+    }
+    assert!((rate(20e9, 1e9, false) / 1e9 - 1.0).abs() < 1e-3);
+    // Ways that hardly differ keep their mean, which has less noise.
+    assert!((rate(1e9, 1.1e9, false) / 1.0476e9 - 1.0).abs() < 1e-3);
 }
