@@ -2,6 +2,7 @@
 
 mod bench;
 mod gen_reference;
+mod honest_files;
 mod metadata;
 mod netns;
 mod process;
@@ -59,6 +60,12 @@ const TASKS: &[Task] = &[
         arguments: "[--world lab|kernel] [--only …]",
         help: "plant every cause, in the emulated lab or with the kernel's own means, and count what the verdicts call it",
         run: verdicts::run,
+    },
+    Task {
+        name: "honest-files",
+        arguments: "",
+        help: "make some 250 files with the real programs, as root, and let check judge them: none is impossible",
+        run: honest_files::run,
     },
 ];
 

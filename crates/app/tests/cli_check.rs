@@ -79,6 +79,13 @@ fn a_line_that_contradicts_itself_needs_no_path() {
 }
 
 #[test]
+fn an_amount_is_typed_as_it_is_printed() {
+    // 6.57 GiB x 8 / 60 s = 940.6 Mb/s; as decimal gigabytes they would be 876.
+    assert_eq!(json("-n 6.57GiB -t 60s --rate 941M --link 1G --mtu 1500").1, Some(0));
+    assert_eq!(json("-n 6.57GB -t 60s --rate 941M --link 1G --mtu 1500").1, Some(4));
+}
+
+#[test]
 fn flags_change_the_headers_that_they_name() {
     let verdict = |flags: &str| json(&format!("--link 1G --mtu 1500 {flags}")).0["verdict"].clone();
     assert_eq!(verdict("--rate 949.2M"), "at_ceiling");
@@ -124,6 +131,9 @@ fn bad_values_are_refused_by_name() {
         ("--rate 0", "--rate"),
         ("--rate -1M", "--rate"),
         ("--rate fast", "--rate"),
+        ("--rate 941", "G or T"),
+        ("--rate 941M --rtt 21", "ms or s"),
+        ("--rate 941M --link 1", "G or T"),
         ("--rate nan", "--rate"),
         (long.as_str(), "--rate"),
         ("--pps -1", "--pps"),

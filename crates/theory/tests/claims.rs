@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::metrics::Side;
 use linerate_model::reading::{Claim, Figure, ForeignTest, Quantity, Scope};
-use linerate_theory::claims::{Context, Judgement, judge, name_and_unit};
+use linerate_theory::claims::{Context, Judgement, Verdict, judge, name_and_unit};
 use linerate_units::Span;
 use serde::Deserialize;
 
@@ -135,6 +135,26 @@ fn close(found: Option<f64>, sum: &str, at: &str) {
     let (found, want) = (found.unwrap_or(f64::NAN), arithmetic::value(sum));
     // Figures stand in the middle of what their digits allow.
     assert!((found / want - 1.0).abs() < 1e-4, "{at}: {found}, not {want} = {sum}");
+}
+
+#[test]
+fn what_cannot_be_is_not_possible_in_a_file_either() {
+    let rows: Vec<Row> =
+        serde_json::from_str(include_str!("../../../fixtures/published-claims.json")).unwrap();
+    let (mut caught, mut doubted) = (0, 0);
+    for row in &rows {
+        let claims = row.lines.iter().map(claim).collect();
+        let test = ForeignTest { claims, ..ForeignTest::default() };
+        let judged = judge(&test, &Context { from_file: true, ..context(&row.context) });
+        for name in row.verdict.iter().filter(|(_, verdict)| *verdict == "impossible").map(|(name, _)| name) {
+            let found = judged.last().unwrap().of(quantity(name)).unwrap();
+            assert!(found.verdict >= Verdict::Doubtful, "{}: {found:#?}", row.claim);
+            caught += usize::from(found.verdict == Verdict::Impossible);
+            doubted += usize::from(found.verdict == Verdict::Doubtful);
+        }
+    }
+    // What a shaper of that rate would let through, and what a sender's buffers may have held, is doubted only.
+    assert!(caught >= 15 && caught > doubted, "{caught} impossible, {doubted} doubtful");
 }
 
 #[test]

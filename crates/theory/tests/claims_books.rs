@@ -314,3 +314,107 @@ fn our_own_rate_leaves_out_the_first_read() {
     };
     assert_eq!((judged(true), judged(false)), (Verdict::Possible, Verdict::Impossible));
 }
+
+fn file() -> Context {
+    Context { from_file: true, ..gigabit() }
+}
+
+#[test]
+fn a_shaper_of_the_links_rate_is_doubted_in_a_file_and_refused_as_a_wire() {
+    let judged = |rate: f64, context: &Context| {
+        let figures = [(Quantity::Bitrate, rate), (Quantity::Seconds, 10.0)];
+        let receiver = Claim { side: Some(Side::Receiver), ..line(&figures) };
+        worst(&judge(&test_of(vec![receiver]), context))
+    };
+    // 1448 of 1514 bytes that Linux counts of a frame, and 1460 without timestamps.
+    assert_eq!(judged(956.4e6, &file()), Verdict::Doubtful);
+    assert_eq!(judged(956.4e6, &gigabit()), Verdict::Impossible);
+    assert_eq!(judged(966.5e6, &file()), Verdict::Impossible, "no shaper of frames lets it through");
+}
+
+#[test]
+fn small_datagrams_through_a_shaper_are_not_padded() {
+    let judged = |context: Context| {
+        // 64 bytes of payload: 106 that a shaper counts, 130 on a wire.
+        let rate = 10e6 * 64.0 / 106.0;
+        let figures =
+            [(Quantity::Bitrate, rate), (Quantity::Seconds, 10.0), (Quantity::Packets, rate / 51.2)];
+        let claim = Claim { side: Some(Side::Receiver), ..line(&figures) };
+        let context = Context { link_bps: Some(10e6), udp: true, datagram_bytes: Some(64.0), ..context };
+        worst(&judge(&test_of(vec![claim]), &context))
+    };
+    assert_eq!(judged(file()), Verdict::Doubtful);
+    assert_eq!(judged(gigabit()), Verdict::Impossible);
+}
+
+#[test]
+fn a_line_without_a_side_may_be_the_senders_in_a_file() {
+    let judged = |context: &Context| {
+        let figures = [(Quantity::Bitrate, 966.5e6), (Quantity::Seconds, 1.0)];
+        worst(&judge(&test_of(vec![line(&figures)]), context))
+    };
+    assert_eq!(judged(&file()), Verdict::Doubtful, "2.1 MB fit into buffers");
+    assert_eq!(judged(&gigabit()), Verdict::Impossible);
+}
+
+#[test]
+fn buffers_that_nobody_asked_for_grow() {
+    let judged = |asked: Option<u64>| {
+        let figures = [(Quantity::Bitrate, 966.5e6), (Quantity::Seconds, 1.0)];
+        let mut test = test_of(vec![Claim { side: Some(Side::Sender), ..line(&figures) }]);
+        let buffer = |quantity, value: f64| Figure { quantity, value, step: 0.0, printed: String::new() };
+        test.effective =
+            vec![buffer(Quantity::SendBuffer, 16_384.0), buffer(Quantity::ReceiveBuffer, 131_072.0)];
+        test.spec.socket.window = asked.map(Bytes::new);
+        worst(&judge(&test, &gigabit()))
+    };
+    assert_eq!(judged(None), Verdict::Doubtful);
+    assert_eq!(judged(Some(8192)), Verdict::Impossible);
+}
+
+#[test]
+fn the_sum_of_both_ways_may_be_twice_the_link() {
+    let way = |stream, direction, rate: f64| {
+        let figures = line(&[(Quantity::Bitrate, rate), (Quantity::Seconds, 10.0)]);
+        during(0, 10, Claim { stream, direction, ..figures })
+    };
+    let judged = |sum: f64| {
+        let claims = vec![
+            way(Some(1), Some(Direction::Upload), 900e6),
+            way(Some(2), Some(Direction::Download), 900e6),
+            way(None, None, sum),
+        ];
+        worst(&judge(&test_of(claims), &gigabit()))
+    };
+    assert_eq!(judged(1800e6), Verdict::Possible);
+    assert_eq!(judged(2000e6), Verdict::Impossible);
+}
+
+#[test]
+fn a_piece_of_a_file_may_show_fewer_streams_than_its_sum_has() {
+    let judged = |context: &Context, streams: u32| {
+        let one = during(0, 10, Claim { stream: Some(5), ..line(&[(Quantity::Bytes, 1e8)]) });
+        let sum = during(0, 10, line(&[(Quantity::Bytes, 3e8)]));
+        let mut test = test_of(vec![one, sum]);
+        test.spec.traffic.streams = streams;
+        worst(&judge(&test, context))
+    };
+    assert_eq!(judged(&file(), 1), Verdict::Doubtful);
+    assert_eq!(judged(&file(), 3), Verdict::Possible, "it says that there were three");
+    assert_eq!(judged(&gigabit(), 1), Verdict::Impossible);
+}
+
+#[test]
+fn an_interval_of_no_length_has_any_rate_and_one_without_a_time_may_be_a_burst() {
+    let rate = |claim: Claim| {
+        let claims = vec![Claim { scope: Scope::Interval, ..claim }];
+        worst(&judge(&test_of(claims), &file()))
+    };
+    let figures = [(Quantity::Bytes, 16e3), (Quantity::Bitrate, 78e9)];
+    let at = Some(Span::from_secs(1));
+    assert_eq!(
+        rate(Claim { start: at, end: at, side: Some(Side::Receiver), ..line(&figures) }),
+        Verdict::Doubtful
+    );
+    assert_eq!(rate(line(&[(Quantity::Bitrate, 35e9)])), Verdict::Doubtful);
+}

@@ -44,7 +44,8 @@ fn no_honest_run_is_called_impossible() {
     for seed in 0..RUNS {
         let run = Run::of(seed);
         let test = run.printed();
-        for context in [&run.context, &run.stated()] {
+        let in_file = Context { from_file: true, ..run.stated() };
+        for context in [&run.context, &run.stated(), &in_file] {
             let judged = judge(&test, context);
             for (claim, line) in test.claims.iter().zip(&judged) {
                 figures += line.judgements.len();
@@ -53,6 +54,23 @@ fn no_honest_run_is_called_impossible() {
         }
     }
     assert!(figures > 20_000, "{figures} figures");
+}
+
+#[test]
+fn no_honest_file_of_a_shaped_link_is_called_impossible() {
+    for seed in 0..RUNS {
+        let run = Run::of(seed);
+        // What Linux counts of a frame is 24 bytes less than the wire takes.
+        let shaped =
+            Run { rate_bps: run.rate_bps * (run.mtu_bytes + 38.0) / (run.mtu_bytes + 14.0), ..run.clone() };
+        // A window that is stated holds behind a shaper as well.
+        let context = Context { from_file: true, window_bytes: None, ..run.stated() };
+        let test = shaped.printed();
+        let judged = judge(&test, &context);
+        for (claim, line) in test.claims.iter().zip(&judged) {
+            assert!(line.verdict() != Verdict::Impossible, "{run:#?}\n{claim:#?}\n{line:#?}");
+        }
+    }
 }
 
 #[test]

@@ -30,6 +30,22 @@ impl Bytes {
         self.0
     }
 
+    /// Reads a figure that somebody printed, as `6.57GiB`: the whole number of bytes nearest to it. A fraction of bytes without a
+    /// larger unit stays an error, as in [`FromStr`], which keeps what is typed exactly.
+    ///
+    /// # Errors
+    /// The text is no count of bytes.
+    pub fn nearest(text: &str) -> Result<Self, ParseError> {
+        let fail = |trouble| ParseError { text: text.trim().to_owned(), trouble, example: EXAMPLE };
+        let (number, unit) = Decimal::split(text).map_err(fail)?;
+        match factor(unit).map_err(fail)? {
+            1 => number.times_whole(1, "bytes"),
+            factor => number.times_nearest(factor),
+        }
+        .map(Self)
+        .map_err(fail)
+    }
+
     /// A text that parses back to the same count.
     #[must_use]
     pub fn exact(self) -> String {
@@ -65,20 +81,25 @@ impl FromStr for Bytes {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let fail = |trouble| ParseError { text: text.trim().to_owned(), trouble, example: EXAMPLE };
         let (number, unit) = Decimal::split(text).map_err(fail)?;
-        let factor = match unit {
-            "" | "B" | "b" => 1,
-            "k" | "K" | "KiB" | "kiB" | "Ki" => 1 << 10,
-            "m" | "M" | "MiB" | "Mi" => 1 << 20,
-            "g" | "G" | "GiB" | "Gi" => 1 << 30,
-            "t" | "T" | "TiB" | "Ti" => 1 << 40,
-            "kB" | "KB" => 1_000,
-            "MB" => 1_000_000,
-            "GB" => 1_000_000_000,
-            "TB" => 1_000_000_000_000,
-            other => return Err(fail(Trouble::UnknownUnit { unit: other.to_owned(), known: KNOWN })),
-        };
+        let factor = factor(unit).map_err(fail)?;
         number.times_whole(factor, "bytes").map(Self).map_err(fail)
     }
+}
+
+/// Bytes in one of a unit.
+fn factor(unit: &str) -> Result<u64, Trouble> {
+    Ok(match unit {
+        "" | "B" | "b" => 1,
+        "k" | "K" | "KiB" | "kiB" | "Ki" => 1 << 10,
+        "m" | "M" | "MiB" | "Mi" => 1 << 20,
+        "g" | "G" | "GiB" | "Gi" => 1 << 30,
+        "t" | "T" | "TiB" | "Ti" => 1 << 40,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        other => return Err(Trouble::UnknownUnit { unit: other.to_owned(), known: KNOWN }),
+    })
 }
 
 #[cfg(test)]
@@ -99,6 +120,17 @@ mod tests {
         assert_eq!(parse("1G"), 1_073_741_824);
         assert_eq!(parse("2TB"), 2_000_000_000_000);
         assert_eq!(parse(" 1e3 "), 1_000);
+    }
+
+    #[test]
+    fn printed_figures_are_the_nearest_whole_count() {
+        let nearest = |text: &str| Bytes::nearest(text).map(Bytes::get);
+        // 6.57 x 2^30 = 7054483783.68
+        assert_eq!(nearest("6.57GiB"), Ok(7_054_483_784));
+        assert_eq!(nearest("1.3K"), Ok(1331));
+        assert_eq!(nearest("64K"), Ok(65_536));
+        assert!(matches!(nearest("1.5").unwrap_err().trouble, Trouble::NotWhole { .. }));
+        assert!(nearest("-1K").is_err() && nearest("99999999999G").is_err());
     }
 
     #[test]

@@ -73,6 +73,14 @@ impl Decimal {
         u64::try_from(product / divisor).map_err(|_| Trouble::TooLarge)
     }
 
+    /// The whole number nearest to this number times `factor`, halves upwards.
+    pub(crate) fn times_nearest(self, factor: u64) -> Result<u64, Trouble> {
+        let product = self.mantissa.checked_mul(u128::from(factor)).ok_or(Trouble::TooLarge)?;
+        let divisor = 10_u128.pow(self.scale);
+        let rounded = product.checked_add(divisor / 2).ok_or(Trouble::TooLarge)? / divisor;
+        u64::try_from(rounded).map_err(|_| Trouble::TooLarge)
+    }
+
     /// The floating-point number nearest to this number times `factor`.
     pub(crate) fn times(self, factor: u64) -> Result<f64, Trouble> {
         let product = self.mantissa.checked_mul(u128::from(factor)).ok_or(Trouble::TooLarge)?;

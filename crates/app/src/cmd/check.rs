@@ -18,11 +18,13 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 pub(super) use self::document::Document;
 use super::page::{self, Page};
-use super::path_values::{above_zero, congestion, link_rate, probability, round_trip, tunnel};
+use super::path_values::{
+    above_zero, congestion, link_rate, probability, round_trip, tunnel, with_rate_unit,
+};
 use crate::exit::Exit;
 use crate::{say, terminal};
 use answer::Answer;
-use typed::{Typed, count, share, typed};
+use typed::{Typed, bytes, count, share, typed};
 
 // A negative number is the value of its option, so that the message names the option: hence `allow_hyphen_values`.
 
@@ -36,13 +38,13 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "TOOL", value_parser = PossibleValuesParser::new(linerate_proto::reading::TOOLS))]
     tool: Option<String>,
     /// A rate to check, payload each second, as 966.5M
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = typed::<Bitrate>, help_heading = "Figures")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = rate, help_heading = "Figures")]
     rate: Option<Typed>,
     /// Packets each second
     #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
     pps: Option<Typed>,
     /// Payload bytes of the whole test
-    #[arg(short = 'n', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = typed::<Bytes>, help_heading = "Figures")]
+    #[arg(short = 'n', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = bytes, help_heading = "Figures")]
     bytes: Option<Typed>,
     /// Time of the whole test, as 10s
     #[arg(short = 't', long, value_name = "TIME", allow_hyphen_values = true, value_parser = typed::<Span>, help_heading = "Figures")]
@@ -57,7 +59,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "SEGMENTS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
     retransmits: Option<Typed>,
     /// Congestion window
-    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = typed::<Bytes>, help_heading = "Figures")]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = bytes, help_heading = "Figures")]
     cwnd: Option<Typed>,
     /// Calls that wrote or read
     #[arg(long, value_name = "CALLS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
@@ -89,7 +91,7 @@ struct PathArgs {
           value_parser = clap::value_parser!(u32).range(68..=65_535), help_heading = "Path")]
     mtu: Option<u32>,
     /// Payload of a full segment, after options
-    #[arg(short = 'M', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = typed::<Bytes>, help_heading = "Path")]
+    #[arg(short = 'M', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = bytes, help_heading = "Path")]
     mss: Option<Typed>,
     /// Round trip without queues, as 21ms
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = rtt, help_heading = "Path")]
@@ -128,8 +130,13 @@ struct PathArgs {
     #[arg(short, long, conflicts_with_all = ["congestion", "no_timestamps", "window", "mss"], help_heading = "Flow")]
     udp: bool,
     /// Bytes of each call, or payload of a datagram
-    #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = typed::<Bytes>, help_heading = "Flow")]
+    #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = bytes, help_heading = "Flow")]
     length: Option<Typed>,
+}
+
+fn rate(text: &str) -> Result<Typed, String> {
+    with_rate_unit(text)?;
+    typed::<Bitrate>(text)
 }
 
 fn rtt(text: &str) -> Result<Typed, String> {
@@ -158,6 +165,7 @@ impl PathArgs {
             congestion: self.congestion,
             distance_m: self.distance.as_ref().map(|kilometres| kilometres.value * 1000.0),
             first_read_left_out: false,
+            from_file: false,
         }
     }
 }

@@ -23,14 +23,35 @@ where
     if value > T::default() { Ok(value) } else { Err("it must be above zero".to_owned()) }
 }
 
+/// From so many bits per second on a rate without a unit is taken as typed.
+const PLAIN_BPS: f64 = 1e6;
+
+/// Refuses a small rate without a unit, which is hardly meant as bits per second.
+pub(super) fn with_rate_unit(text: &str) -> Result<(), String> {
+    let plain: Option<f64> = text.trim().parse().ok();
+    match plain.filter(|bps| bps.is_finite() && *bps > 0.0 && *bps < PLAIN_BPS) {
+        Some(_) => Err(format!("'{0}' has no unit; give b/s, k, M, G or T with it, as {0}M", text.trim())),
+        None => Ok(()),
+    }
+}
+
 /// A rate that a link may have.
 pub(super) fn link_rate(text: &str) -> Result<Bitrate, String> {
+    with_rate_unit(text)?;
+    rate_of_any_size(text)
+}
+
+fn rate_of_any_size(text: &str) -> Result<Bitrate, String> {
     let rate: Bitrate = above_zero(text)?;
     if rate.bps() <= FASTEST_BPS { Ok(rate) } else { Err("no link is faster than 1000T".to_owned()) }
 }
 
 /// A round trip.
 pub(super) fn round_trip(text: &str) -> Result<Span, String> {
+    let plain: Option<f64> = text.trim().parse().ok();
+    if plain.is_some_and(|seconds| seconds.is_finite() && seconds > 0.0) {
+        return Err(format!("'{0}' has no unit; give ns, us, ms or s with it, as {0}ms", text.trim()));
+    }
     let rtt: Span = above_zero(text)?;
     if rtt <= LONGEST_RTT { Ok(rtt) } else { Err("no round trip is longer than 1h".to_owned()) }
 }
@@ -87,7 +108,7 @@ pub(super) fn slot(text: &str) -> Result<f64, String> {
 /// A number above zero with a decimal prefix, as `8G`.
 fn scaled(text: &str) -> Result<f64, String> {
     // Rates have these prefixes, and nothing else is asked of them here.
-    link_rate(text).map(Bitrate::bps)
+    rate_of_any_size(text).map(Bitrate::bps)
 }
 
 /// A tunnel by its name.
@@ -105,6 +126,17 @@ pub(super) fn congestion() -> impl TypedValueParser<Value = Congestion> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_without_a_unit_asks_for_one_and_names_the_units() {
+        for text in ["1", "941", " 21 ", "0.5"] {
+            let (rate, rtt) = (link_rate(text).unwrap_err(), round_trip(text).unwrap_err());
+            assert!(rate.contains("no unit") && rate.contains("G or T"), "{rate}");
+            assert!(rtt.contains("no unit") && rtt.contains("ms or s"), "{rtt}");
+        }
+        assert!(link_rate("1b/s").is_ok() && link_rate("1000000000").is_ok(), "as bits per second");
+        assert!(round_trip("21ms").is_ok() && round_trip("1s").is_ok());
+    }
 
     #[test]
     fn zero_is_refused_and_the_smallest_value_is_not() {

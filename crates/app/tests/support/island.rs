@@ -68,7 +68,7 @@ impl Drop for Island {
 }
 
 /// Whether a wildcard address or 127.0.0.1 has a listener on a port, as proc_net_tcp(5) tells it.
-fn listens(port: u16) -> bool {
+pub(super) fn listens(port: u16) -> bool {
     const LISTEN: &str = "0A";
     let any = [format!("{:032X}", u128::from(Ipv6Addr::UNSPECIFIED)), "00000000".to_owned()];
     let loopback = format!("{:08X}", u32::from_le_bytes(Ipv4Addr::LOCALHOST.octets()));

@@ -1,8 +1,13 @@
 //! Two hosts joined by a cable: network namespaces and a veth pair.
 
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::process::Command;
 
-use super::{linerate, unique};
+use linerate_sock::netns;
+
+use super::island::listens;
+use super::{eventually, linerate, unique};
 
 /// An end of the cable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +66,23 @@ impl Net {
         let device = ["qdisc", "replace", "dev", "veth0", "root"];
         let bucket = ["tbf", "rate", rate, "burst", burst, "latency", latency];
         done(self.exec(side, "tc", &[&device[..], &bucket[..]].concat()));
+    }
+
+    /// Takes what shapes a side away.
+    pub(crate) fn unshaped(&self, side: Side) {
+        // There may be nothing to take away.
+        let _ = self.exec(side, "tc", &["qdisc", "del", "dev", "veth0", "root"]).output();
+    }
+
+    /// Waits until somebody at a side has a port: listens on it, or receives datagrams there.
+    pub(crate) fn await_port(&self, side: Side, port: u16, udp: bool) {
+        let namespace: OwnedFd =
+            std::fs::File::open(format!("/run/netns/{}", self.name(side))).unwrap().into();
+        let taken =
+            || if udp { UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).is_err() } else { listens(port) };
+        eventually("somebody has the port", || {
+            netns::with_netns_fd(&namespace, taken).unwrap().then_some(())
+        });
     }
 
     /// Pulls the cable out of a side, or puts it back.

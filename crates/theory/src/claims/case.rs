@@ -14,6 +14,8 @@ use crate::framing;
 
 /// What socket buffers hold by default: 4 MiB at the sender, 6 MiB at the receiver, bytes. Source: Linux `tcp_wmem`, `tcp_rmem`.
 const DEFAULT_BUFFERS_BYTES: f64 = 10_485_760.0;
+/// The same of a file, whose kernel may be any: 4 MiB and the 32 MiB of Linux 6.18, bytes. Source: Linux `tcp_wmem`, `tcp_rmem`.
+const LARGEST_DEFAULT_BUFFERS_BYTES: f64 = 37_748_736.0;
 /// More than all connections of a test have in buffers together, bytes.
 const MOST_BUFFERS_BYTES: f64 = 67_108_864.0;
 /// The first read of a receiver, whose bytes came before its clock ran, bytes.
@@ -36,6 +38,8 @@ pub(super) struct Case<'a> {
     pub(super) frames: Vec<Frame>,
     /// Whether data went both ways at once, so that a line that does not name its way may be about either.
     pub(super) both_ways: bool,
+    /// Connections that the file or the user says there were.
+    pub(super) stated_streams: u32,
     lines: Vec<Line>,
 }
 
@@ -65,17 +69,21 @@ pub(super) enum Standing {
     Within,
     /// Above it by as many bytes as buffers can hold.
     InBuffers(f64),
+    /// Above it over a time that the line does not tell.
+    Untimed,
     /// Above it by more; the bytes are absent without a time.
     Beyond(Option<f64>),
 }
 
 impl<'a> Case<'a> {
     pub(super) fn new(test: &'a ForeignTest, context: &Context) -> Self {
+        let stated_streams = context.streams.unwrap_or(test.spec.traffic.streams);
         let context = context.with_test(test);
         let frames = context.frames();
         let lines = test.claims.iter().map(|_| Line::default()).collect();
-        let both_ways = test.spec.traffic.bidir;
-        Self { claims: &test.claims, context, frames, both_ways, lines }
+        let goes = |way| test.claims.iter().any(|claim| claim.direction == Some(way));
+        let both_ways = test.spec.traffic.bidir || (goes(Direction::Upload) && goes(Direction::Download));
+        Self { claims: &test.claims, context, frames, both_ways, stated_streams, lines }
     }
 
     pub(super) fn remark(&mut self, claim: usize, quantity: Quantity, reason: Reason) {
@@ -105,8 +113,11 @@ impl<'a> Case<'a> {
         if let Some(printed) = printed {
             return Some(of_calls.map_or(printed, |exact| printed.narrowed(exact)));
         }
+        if claim.scope == Scope::Size {
+            return Range::in_claim(claim, Quantity::OneWay);
+        }
         let (start, end) = (claim.start?.as_secs_f64(), claim.end?.as_secs_f64());
-        let length = (end > start).then_some(end - start)?;
+        let length = (end >= start).then_some(end - start)?;
         // Both ends are rounded to a digit that is not told; iperf3 prints hundredths.
         Some(Range { low: (length - 0.01).max(0.0), high: length + 0.01 })
     }
@@ -114,7 +125,7 @@ impl<'a> Case<'a> {
     /// The rate of a line.
     pub(super) fn rate(&self, claim: &Claim) -> Option<Rate> {
         if let Some(figure) = claim.figure(Quantity::Bitrate) {
-            let share = 1.0 / ways(claim);
+            let share = 1.0 / self.ways(claim);
             let range = Range::of(figure)?.scaled(share);
             let half = figure.step / 2.0;
             let rounded = Range { low: figure.value - half, high: figure.value + half }.scaled(share);
@@ -124,6 +135,12 @@ impl<'a> Case<'a> {
         let range = bytes.scaled(8.0).over(self.seconds(claim)?)?;
         let bps = claim.figure(Quantity::Bytes)?.value * 8.0 / self.likely_seconds(claim)?;
         Some(Rate { quantity: Quantity::Bytes, bps, range, rounded: range })
+    }
+
+    /// Directions that a rate adds up: two in the sum of a test that goes both ways, as iperf 2 prints it, and of a message that does.
+    fn ways(&self, claim: &Claim) -> f64 {
+        let sum = self.both_ways && claim.direction.is_none() && claim.stream.is_none();
+        if sum || adds_both_ways(claim) == Some(true) { 2.0 } else { 1.0 }
     }
 
     /// The likeliest of the times that a line may cover, s.
@@ -149,9 +166,12 @@ impl<'a> Case<'a> {
         }
         let seconds = self.seconds(claim).map(|range| range.high);
         let too_much = seconds.map(|seconds| (rate.range.low - most) * seconds / 8.0);
-        let too_much = too_much.map(|bytes| bytes.max(queue_bytes));
+        // A time of few digits makes it look like more than all that there was.
+        let all = Range::in_claim(claim, Quantity::Bytes).map_or(f64::INFINITY, |bytes| bytes.high);
+        let too_much = too_much.map(|bytes| bytes.min(all).max(queue_bytes));
         match too_much {
             Some(bytes) if bytes <= self.buffered_bytes(claim) => Standing::InBuffers(bytes),
+            None if self.context.from_file && claim.scope == Scope::Interval => Standing::Untimed,
             other => Standing::Beyond(other),
         }
     }
@@ -159,8 +179,11 @@ impl<'a> Case<'a> {
     /// What buffers may have added to the count of a line, bytes.
     pub(super) fn buffered_bytes(&self, claim: &Claim) -> f64 {
         let streams = self.context.streams_of(claim.stream);
-        let buffers = self.context.buffers_bytes.unwrap_or(DEFAULT_BUFFERS_BYTES) * streams;
+        let file = self.context.from_file;
+        let default = if file { LARGEST_DEFAULT_BUFFERS_BYTES } else { DEFAULT_BUFFERS_BYTES };
+        let buffers = self.context.buffers_bytes.unwrap_or(default) * streams;
         match (claim.side, claim.scope) {
+            (None, _) if file => buffers.min(MOST_BUFFERS_BYTES),
             (Some(Side::Sender), _) | (_, Scope::Interval) => buffers.min(MOST_BUFFERS_BYTES),
             (Some(Side::Receiver), _) => (FIRST_READ_BYTES * streams).min(MOST_BUFFERS_BYTES),
             (None, _) => 0.0,
@@ -216,16 +239,13 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Directions that a rate adds up: two where it is twice what its message makes of its time, as NetPIPE prints it.
-fn ways(claim: &Claim) -> f64 {
-    let message = || {
-        let size = Range::in_claim(claim, Quantity::MessageSize)?;
-        let one = size.scaled(8.0).over(Range::in_claim(claim, Quantity::OneWay)?)?;
-        let rate = Range::in_claim(claim, Quantity::Bitrate)?;
-        let meets = |factor: f64| rate.meets(one.scaled(factor).widened(MESSAGE_DIGITS));
-        Some(!meets(1.0) && meets(2.0))
-    };
-    if message() == Some(true) { 2.0 } else { 1.0 }
+/// Whether a rate adds up both directions: twice what its message makes of its time, as NetPIPE prints it.
+fn adds_both_ways(claim: &Claim) -> Option<bool> {
+    let size = Range::in_claim(claim, Quantity::MessageSize)?;
+    let one = size.scaled(8.0).over(Range::in_claim(claim, Quantity::OneWay)?)?;
+    let rate = Range::in_claim(claim, Quantity::Bitrate)?;
+    let meets = |factor: f64| rate.meets(one.scaled(factor).widened(MESSAGE_DIGITS));
+    Some(!meets(1.0) && meets(2.0))
 }
 
 /// Of each limit the lowest ceiling that a rate does not exceed, or the highest; of those the lowest.

@@ -6,7 +6,9 @@ use linerate_units::Bitrate;
 
 use crate::encapsulation::Encapsulation;
 use crate::envelope::Congestion;
-use crate::framing::{self, Headers, IpVersion};
+use crate::framing::{
+    self, ETHERNET_HEADER_BYTES, FCS_BYTES, Headers, IpVersion, PREAMBLE_AND_GAP_BYTES, TAG_BYTES,
+};
 use crate::{ethernet, ladder, phrase};
 
 /// What an Ethernet link carries unless somebody changed it, bytes. Source: IEEE 802.3 clause 3.
@@ -54,6 +56,9 @@ pub struct Context {
     pub distance_m: Option<f64>,
     /// Whether the rates leave out the bytes of each stream's first read, as those of linerate do.
     pub first_read_left_out: bool,
+    /// Whether a program's file is judged and not figures that somebody typed. A file holds a measurement, so what it does not tell
+    /// is allowed for: the link may be a shaper, a line without a side the sender's, a sum may have streams that are not shown.
+    pub from_file: bool,
 }
 
 /// A packet that the path may carry, full.
@@ -95,7 +100,9 @@ impl Context {
             all.datagram_bytes = all.datagram_bytes.or(length).or_else(|| datagram_bytes(&test.claims));
         }
         let buffers = [effective(Quantity::SendBuffer), effective(Quantity::ReceiveBuffer)];
-        if let [Some(send), Some(receive)] = buffers {
+        // Buffers of a size that nobody asked for are those of the start: the kernel makes them larger while it sends.
+        let asked = test.spec.socket.window.is_some();
+        if let (true, [Some(send), Some(receive)]) = (asked, buffers) {
             all.buffers_bytes = all.buffers_bytes.or(Some(send + receive));
         }
         all.streams = all.streams.or_else(|| Some(streams(test)));
@@ -248,11 +255,25 @@ impl Frame {
         framing::payload_rate_bps(link_bps, self.payload_bytes, self.wire_bytes)
     }
 
+    /// The same behind a shaper of this rate, as Linux makes them: it counts frames without preamble, gap, check sequence and
+    /// padding.
+    pub(super) fn shaped_bps(&self, link_bps: f64, tags: u32) -> Option<f64> {
+        let whole = self.payload_bytes + self.headers.total_bytes() + ETHERNET_HEADER_BYTES + tag_bytes(tags);
+        let cut = self.wire_bytes - self.packets * (PREAMBLE_AND_GAP_BYTES + FCS_BYTES);
+        let counted = if self.packets > 1.5 { cut } else { whole };
+        framing::payload_rate_bps(link_bps, self.payload_bytes, counted)
+    }
+
     /// The same as a rung, named.
     pub(super) fn ceiling(&self, link_bps: f64) -> Option<Ceiling> {
         let name = ethernet::standard_name(link_bps).map_or_else(|| phrase::rate(link_bps), str::to_owned);
         Some(ladder::rung("link", self.rate_bps(link_bps)?, format!("{name}, {}", self.because)))
     }
+}
+
+/// What 802.1Q tags add to a frame, bytes.
+pub(super) fn tag_bytes(tags: u32) -> f64 {
+    TAG_BYTES * f64::from(tags)
 }
 
 /// Connections of a test: what it says it asked for, or as many as its lines name.

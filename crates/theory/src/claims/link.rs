@@ -29,7 +29,7 @@ pub(super) fn check(case: &mut Case<'_>) {
     let mut found = Vec::new();
     for (index, claim) in case.claims.iter().enumerate() {
         // Datagrams that are offered may be more than a link carries.
-        let offered = case.context.udp && claim.side == Some(Side::Sender);
+        let offered = case.context.udp && (claim.side == Some(Side::Sender) || perhaps_offered(case, claim));
         let Some(rate) = case.rate(claim).filter(|_| !offered) else { continue };
         let rate = arrived(case, claim, rate);
         let (told, ceilings) = match &limits {
@@ -47,6 +47,12 @@ pub(super) fn check(case: &mut Case<'_>) {
             case.remark(index, quantity, reason);
         }
     }
+}
+
+/// Whether a line of a file about datagrams may be that of their sender: it tells neither its end nor what was lost.
+fn perhaps_offered(case: &Case<'_>, claim: &Claim) -> bool {
+    let fate = [Quantity::Lost, Quantity::LossRatio].into_iter().any(|one| claim.figure(one).is_some());
+    case.context.from_file && claim.side.is_none() && !fate
 }
 
 /// Of datagrams that nobody says were received, those that were not lost.
@@ -70,6 +76,9 @@ struct Limits<'a> {
     usual_bps: f64,
     /// With the largest packets that anybody may have, bit/s.
     absolute_bps: f64,
+    /// Behind a shaper that counts less than what is on the wire, with the packets that are stated or usual, bit/s; absent for a
+    /// figure that was typed, about a wire.
+    shaped_bps: Option<f64>,
     /// The packet of the usual rate.
     best: &'a Frame,
     frames: &'a [Frame],
@@ -89,15 +98,21 @@ impl<'a> Limits<'a> {
         // Beside a figure stands the likeliest version; the other has less room for payload.
         let likeliest = case.frames.first().map(|frame| frame.headers.ip_bytes);
         let alike = |frame: &&Frame| Some(frame.headers.ip_bytes) == likeliest && !frame.assumed;
+        let shaped = |frames: &mut dyn Iterator<Item = &Frame>| {
+            let rates = frames.filter_map(|frame| frame.shaped_bps(link_bps, case.context.tags));
+            rates.reduce(f64::max).filter(|_| case.context.from_file)
+        };
+        let absolute = shaped(&mut case.frames.iter());
         Some(Self {
             link_bps,
             usual_bps: rate(best),
-            absolute_bps: rate(largest),
+            absolute_bps: absolute.unwrap_or_default().max(rate(largest)),
+            shaped_bps: shaped(&mut case.frames.iter().filter(|frame| !frame.assumed)),
             best,
             frames: &case.frames,
             beside: case.frames.iter().filter(alike).filter_map(|frame| frame.ceiling(link_bps)).collect(),
             usual_queues: case.queues_bytes(rate(best)),
-            absolute_queues: case.queues_bytes(rate(largest)),
+            absolute_queues: case.queues_bytes(absolute.unwrap_or_default().max(rate(largest))),
         })
     }
 
@@ -110,8 +125,28 @@ impl<'a> Limits<'a> {
             (_, Standing::Within) => recognised(case, claim, rate, self.link_bps).map(|(reason, _)| reason),
             (_, Standing::InBuffers(bytes)) => Some(in_buffers(claim, rate, self.usual_bps, bytes)),
             (Standing::InBuffers(bytes), _) => Some(in_buffers(claim, rate, self.absolute_bps, bytes)),
-            (Standing::Within, _) => Some(larger_packets(case, rate, self.link_bps, self.usual_bps)),
+            (Standing::Untimed, _) | (_, Standing::Untimed) => Some(untimed(rate, self.usual_bps)),
+            (Standing::Within, _) => Some(
+                self.shaped(rate)
+                    .unwrap_or_else(|| larger_packets(case, rate, self.link_bps, self.usual_bps)),
+            ),
         }
+    }
+
+    /// More than a wire of that rate carries, and not more than a shaper lets through.
+    fn shaped(&self, rate: &Rate) -> Option<Reason> {
+        let shaped_bps = self.shaped_bps.filter(|most| rate.range.low <= most * (1.0 + CLOCKS))?;
+        let text = format!(
+            "No wire of {} carries it, but {}; a shaper of that rate that counts frames without preamble, gap and FCS lets {} through.",
+            phrase::rate(self.link_bps),
+            phrase::fine_rate(self.usual_bps),
+            phrase::fine_rate(shaped_bps)
+        );
+        let reason = Reason::new(Check::Link, Verdict::Doubtful, text)
+            .with("rate_bps", Some(rate.bps))
+            .with("ceiling_bps", Some(self.usual_bps))
+            .with("shaped_ceiling_bps", Some(shaped_bps));
+        Some(reason)
     }
 
     fn impossible(&self, case: &Case<'_>, claim: &Claim, rate: &Rate, bytes: Option<f64>) -> Reason {
@@ -146,6 +181,19 @@ fn beyond(rate: &Rate, ceiling_bps: f64, because: &str) -> Reason {
         .with("ceiling_bps", Some(ceiling_bps))
         .with("excess_bps", Some(excess))
         .with("excess_ratio", Some(excess / ceiling_bps))
+}
+
+/// The line does not say how long: what buffers held may be all of it.
+fn untimed(rate: &Rate, ceiling_bps: f64) -> Reason {
+    let text = format!(
+        "{} is more than the {} of the path, over a time that the line does not tell: bytes may have waited in buffers; take the \
+         whole test.",
+        phrase::fine_rate(rate.bps),
+        phrase::fine_rate(ceiling_bps)
+    );
+    Reason::new(Check::Link, Verdict::Doubtful, text)
+        .with("rate_bps", Some(rate.bps))
+        .with("ceiling_bps", Some(ceiling_bps))
 }
 
 fn in_buffers(claim: &Claim, rate: &Rate, ceiling_bps: f64, bytes: f64) -> Reason {

@@ -77,6 +77,13 @@ fn window(case: &mut Case<'_>, index: usize, claim: &Claim, limit: &Rung) {
                 format!("Exactly one window each round trip: {} ({because}).", phrase::fine_rate(ceiling));
             with(Reason::new(Check::Window, Verdict::AtCeiling, text))
         }
+        Standing::Untimed => {
+            let text = format!(
+                "The {because} lets {} through; the line does not say over what time it counts.",
+                phrase::fine_rate(ceiling)
+            );
+            with(Reason::new(Check::Window, Verdict::Doubtful, text))
+        }
         Standing::InBuffers(bytes) => {
             let text = format!(
                 "The {because} lets {} through; {} more were written into buffers, or read late.",

@@ -126,8 +126,12 @@ impl JudgedTest {
 }
 
 fn judged(reading: Reading, context: &Context) -> JudgedReading {
-    // Ours are the only rates without the bytes that came before the clock ran.
-    let context = Context { first_read_left_out: reading.tool == OURS, ..context.clone() };
+    let context = Context {
+        // Ours are the only rates without the bytes that came before the clock ran.
+        first_read_left_out: reading.tool == OURS,
+        from_file: !reading.tool.is_empty(),
+        ..context.clone()
+    };
     let tests = reading.tests.into_iter().map(|test| {
         let lines = judge(&test, &context);
         JudgedTest { test, lines }

@@ -32,16 +32,19 @@ impl Number for Bitrate {
     }
 }
 
-impl Number for Bytes {
-    fn number(self) -> f64 {
-        self.get() as f64
-    }
-}
-
 impl Number for Span {
     fn number(self) -> f64 {
         self.as_secs_f64()
     }
+}
+
+/// Reads bytes as they are printed, `6.57GiB`, and remembers the digits.
+pub(super) fn bytes(text: &str) -> Result<Typed, String> {
+    let bytes = Bytes::nearest(text).map_err(|error| error.to_string())?;
+    if bytes == Bytes::default() {
+        return Err("it must be above zero".to_owned());
+    }
+    Ok(with_step(text, bytes.get() as f64))
 }
 
 /// Reads a quantity and remembers its digits.
@@ -156,7 +159,7 @@ mod tests {
         assert!((step("9.5G") - 1e8).abs() < 1.0);
         assert!((step("1G") - 1e6).abs() < 1.0, "a round number has three digits");
         assert!((count("83000").unwrap().step - 1.0).abs() < 1e-9);
-        assert!((typed::<Bytes>("1.5K").unwrap().step - 102.4).abs() < 1e-9);
+        assert!((bytes("1.5K").unwrap().step - 102.4).abs() < 1e-9);
         assert!((typed::<Span>("21ms").unwrap().step - 1e-3).abs() < 1e-12);
     }
 
@@ -166,7 +169,7 @@ mod tests {
             assert!(count(text).unwrap_err().contains(text), "{text}");
         }
         let long = "9".repeat(400);
-        assert!(count(&long).is_err() && typed::<Bitrate>(&long).is_err() && typed::<Bytes>(&long).is_err());
+        assert!(count(&long).is_err() && typed::<Bitrate>(&long).is_err() && bytes(&long).is_err());
         assert!(typed::<Bitrate>("0").is_err());
     }
 

@@ -126,9 +126,12 @@ impl Text {
         let quantity = if self.connects { Quantity::SendBuffer } else { Quantity::ReceiveBuffer };
         if let Some(rest) = line.after("window size:").or_else(|| line.after("buffer size:")) {
             if let Some(found) = notes::window(rest, quantity).filter(|_| !line.text.contains("ead buffer")) {
-                let effective = &mut self.book.test().effective;
-                effective.retain(|known| known.quantity != quantity);
-                effective.push(found);
+                let test = self.book.test();
+                // A default is where the kernel begins; one that was asked for is where it ends.
+                let asked = (!line.text.contains("(default)")).then(|| Bytes::new(found.value as u64));
+                test.spec.socket.window = test.spec.socket.window.or(asked);
+                test.effective.retain(|known| known.quantity != quantity);
+                test.effective.push(found);
             }
             return true;
         }

@@ -154,7 +154,13 @@ pub(super) fn end_claims(end: &Node, roles: Roles, book: &mut Book) -> Vec<Claim
     let mut claims = Vec::new();
     let mut note = |node: &Node, path: &str, side, only, book: &mut Book| {
         let direction = roles.direction(roles.local_sends(node));
-        let found = claim(node, Place { path, scope: Scope::Total, direction, side: Some(side), only }, book);
+        let mut found =
+            claim(node, Place { path, scope: Scope::Total, direction, side: Some(side), only }, book);
+        // Before a server hears what was sent it divides what was lost by nothing, and writes 0.
+        let lost = found.figure(Quantity::Lost).is_some_and(|lost| lost.value > 0.0);
+        found
+            .figures
+            .retain(|figure| !(lost && figure.quantity == Quantity::LossRatio && figure.value == 0.0));
         // A server reports before it hears of the other half, and writes 0 for it.
         let remote = roles.local_sends(node).is_some_and(|sends| sends != (side == Side::Sender));
         let bytes = found.figure(Quantity::Bytes).map(|bytes| bytes.value);

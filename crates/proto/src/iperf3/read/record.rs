@@ -64,7 +64,28 @@ pub(super) fn claim(node: &Node, place: Place<'_>, book: &mut Book) -> Claim {
             claim.figures.push(found);
         }
     }
+    own_seconds(&mut claim);
     claim
+}
+
+/// Share by which a quotient of printed doubles may miss the rate beside it.
+const DOUBLES: f64 = 1e-6;
+
+/// Puts right the time of a stream's receiver: up to 3.12 its `seconds` are the sender's, and only `end` is its own.
+/// Which of the two the rate was made of, the rate tells.
+fn own_seconds(claim: &mut Claim) {
+    let value = |quantity| claim.figure(quantity).map(|figure: &Figure| figure.value);
+    let (Some(start), Some(end)) = (claim.start, claim.end) else { return };
+    let (Some(bytes), Some(rate)) = (value(Quantity::Bytes), value(Quantity::Bitrate)) else { return };
+    let length = end.as_secs_f64() - start.as_secs_f64();
+    let makes = |seconds: f64| (bytes * 8.0 / seconds / rate - 1.0).abs() < DOUBLES;
+    if claim.side != Some(Side::Receiver) || !makes(length) {
+        return;
+    }
+    let printed = claim.figures.iter_mut().find(|figure| figure.quantity == Quantity::Seconds);
+    if let Some(printed) = printed.filter(|printed| !makes(printed.value)) {
+        (printed.value, printed.printed) = (length, format!("end - start {length:.6}"));
+    }
 }
 
 fn span(node: &Node, key: &str) -> Option<Span> {

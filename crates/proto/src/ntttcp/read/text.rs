@@ -97,6 +97,10 @@ impl Text {
     /// The test is over; what follows is another one.
     pub(crate) fn close(&mut self) {
         if let Some(totals) = self.totals.take() {
+            // The console does not name the protocol, but of TCP it tells what was sent again.
+            if totals.figure(Quantity::Retransmits).is_none() {
+                self.book.test().spec.traffic.udp = true;
+            }
             self.book.claim(totals);
         }
         if self.book.current().is_some()

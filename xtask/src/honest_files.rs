@@ -1,0 +1,20 @@
+//! `cargo xtask honest-files`: files of every real program over every link, of which `linerate check` may call none impossible.
+
+use std::process::Command;
+
+use crate::tree;
+
+/// Runs the test that makes them, in its long form.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    if let Some(unknown) = arguments.first() {
+        return Err(format!("takes no argument, got {unknown:?}"));
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["test", "--package", "linerate", "--test", "honest_files", "--", "--ignored", "--nocapture"])
+        .env("LINERATE_HONEST_FILES", "all")
+        .current_dir(tree::root()?)
+        .status()
+        .map_err(|e| format!("cannot run cargo test: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("cargo test ended with {status}")) }
+}
