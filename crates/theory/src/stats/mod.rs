@@ -1,6 +1,7 @@
 //! Statistics for measurements: few runs, dependent intervals, no belief in normal noise.
 
 pub mod change;
+pub mod independence;
 pub mod order;
 pub mod paired;
 pub mod rank;

@@ -75,13 +75,29 @@ struct ComparisonOf {
     /// Pairs of repeats that were measured in turn; absent when all were compared with all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pairs: Option<usize>,
-    /// What equal runs differ by.
+    /// What two single runs differ by when nothing differs.
     noise_floor: f64,
-    /// `higher`, `lower`, `not_shown`, `below_noise` or `too_few`.
+    /// The least difference that the figures can show.
+    resolution: f64,
+    /// How the repeats follow from the ones before them; absent where nothing shows that they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dependence: Option<DependenceOf>,
+    /// `higher`, `lower`, `not_shown`, `below_noise` (below the resolution), `dependent` or `too_few`.
     outcome: &'static str,
     /// Whether a shown difference is for the better; absent where nothing is shown or neither way is.
     #[serde(skip_serializing_if = "Option::is_none")]
     better: Option<bool>,
+}
+
+/// Repeats that are not independent.
+#[derive(Debug, Serialize, JsonSchema)]
+struct DependenceOf {
+    /// Correlation of neighbours.
+    correlation: f64,
+    /// So many independent repeats would tell as much.
+    counts_as: f64,
+    /// The probability that `p` would be if they were independent.
+    p_if_independent: f64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -168,11 +184,18 @@ impl ComparisonOf {
             p: comparison.p,
             pairs: comparison.pairs,
             noise_floor: comparison.noise_floor,
+            resolution: comparison.resolution,
+            dependence: comparison.dependence.map(|found| DependenceOf {
+                correlation: found.correlation,
+                counts_as: found.counts_as,
+                p_if_independent: found.p_if_independent,
+            }),
             outcome: match comparison.outcome {
                 Outcome::Higher => "higher",
                 Outcome::Lower => "lower",
                 Outcome::NotShown => "not_shown",
                 Outcome::BelowNoise => "below_noise",
+                Outcome::Dependent => "dependent",
                 Outcome::TooFew => "too_few",
             },
             better: comparison.outcome.is_better(row.better),

@@ -108,15 +108,29 @@ fn outcome(row: &Row) -> (Ink, String) {
         Outcome::TooFew => (Ink::Faint, too_few(comparison)),
         Outcome::NotShown => (Ink::Faint, format!("no difference shown: {by}, {p}")),
         Outcome::BelowNoise => {
-            let floor = row.dimension.show(comparison.noise_floor);
-            (Ink::Faint, format!("no difference shown: {by}, and equal runs differ by {floor}"))
+            let least = row.dimension.show(comparison.resolution);
+            (Ink::Faint, format!("no difference shown: {by}, and the figures show none below {least}"))
         }
-        Outcome::Higher | Outcome::Lower => match comparison.outcome.is_better(row.better) {
-            Some(true) => (Ink::Good, format!("better: {by}, {p}")),
-            Some(false) => (Ink::Bad, format!("worse: {by}, {p}")),
-            None => (Ink::Strong, format!("differs: {by}, {p}")),
-        },
+        Outcome::Dependent => {
+            (Ink::Warning, format!("no difference shown: {by}, {p}{}", dependent(comparison)))
+        }
+        Outcome::Higher | Outcome::Lower => {
+            let doubt = dependent(comparison);
+            match comparison.outcome.is_better(row.better) {
+                Some(true) => (Ink::Good, format!("better: {by}, {p}{doubt}")),
+                Some(false) => (Ink::Bad, format!("worse: {by}, {p}{doubt}")),
+                None => (Ink::Strong, format!("differs: {by}, {p}{doubt}")),
+            }
+        }
     }
+}
+
+/// That the repeats depend on each other, if they do.
+fn dependent(comparison: &Comparison) -> String {
+    comparison.dependence.map_or_else(String::new, |found| {
+        let all = comparison.pairs.unwrap_or(comparison.base.repeats + comparison.other.repeats);
+        format!("; the repeats are not independent: {all} count as {:.1}", found.counts_as)
+    })
 }
 
 /// By how much, with the interval: as a share where the base is not 0.
@@ -173,8 +187,12 @@ fn summary(page: &mut Page, compared: &Compared, shown: usize) {
     if few == rows.len() {
         page.remark(2, Ink::Plain, "So few repeats show no difference, however large it looks: repeat each configuration, best in turn.");
     } else if rows.len() > 1 {
-        let text = "A difference is shown where chance explains it in less than 5 % of cases, all comparisons together, and it is larger than what equal runs differ by.";
+        let text = "A difference is shown where chance explains it in less than 5 % of cases, all comparisons together, and the figures are fine enough to show it.";
         page.remark(2, Ink::Faint, text);
+    }
+    if rows.iter().any(|row| row.comparison.dependence.is_some()) {
+        let text = "Repeats follow from the ones before them, so they tell less than their number says: measure both configurations in turn, with pauses, or for longer.";
+        page.remark(2, Ink::Warning, text);
     }
     if shown < rows.len() {
         page.remark(2, Ink::Faint, "Quantities without a shown difference are left out; --all lists them.");
