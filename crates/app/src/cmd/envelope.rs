@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::{say, terminal};
 use answer::Answer;
 use between::{Between, between, combined};
-use questions::{Wanted, wanted};
+use questions::{Wanted, amount, wanted};
 
 // A negative number is the value of its option, so that the message names the option: hence `allow_hyphen_values`.
 
@@ -102,7 +102,7 @@ pub(crate) struct EnvelopeArgs {
           conflicts_with = "udp", help_heading = "Questions")]
     target: Option<Bitrate>,
     /// Also the time that so many bytes take
-    #[arg(short = 'n', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, help_heading = "Questions")]
+    #[arg(short = 'n', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = amount, help_heading = "Questions")]
     transfer: Option<Bytes>,
     /// Payload offered per second: a ceiling itself, and what becomes of it
     #[arg(short = 'b', long, value_name = "RATE", allow_hyphen_values = true, value_parser = above_zero::<Bitrate>, help_heading = "Flow")]
@@ -162,6 +162,8 @@ fn argument(error: &PathError) -> &'static str {
         PathError::Offered => "--offered",
         PathError::Hosts => "--cpu, --pcie or --disk",
         PathError::Streams => "--streams",
+        PathError::Trunk => "--trunk",
+        PathError::BeyondModel { .. } => "--loss",
     }
 }
 
@@ -202,6 +204,7 @@ fn path(args: &EnvelopeArgs) -> Path {
         wmem_max_bytes: args.wmem.map(bytes),
         window_bytes: args.window.map(bytes),
         streams: args.streams,
+        trunk_links: args.trunk.unwrap_or(1),
         congestion: args.congestion,
         udp: args.udp,
         datagram_bytes: args.length.map(bytes),

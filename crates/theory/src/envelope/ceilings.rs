@@ -2,20 +2,24 @@
 
 use linerate_model::Ceiling;
 
-use super::{Congestion, Frames, LayerRates, Path, hosts};
+use super::{Frames, LayerRates, Path, at_most_bps, hosts};
 use crate::bdp::{self, LinuxBuffer};
 use crate::encapsulation::Encapsulation;
 use crate::framing::Headers;
 use crate::ladder::rung;
-use crate::{ethernet, phrase, tcp_rate};
+use crate::{ethernet, phrase, trunk};
+
+/// Loss whose share of the link is seen in its rate.
+const SEEN: f64 = 1e-3;
 
 /// Every ceiling of a described path, ascending.
 pub(super) fn ascending(path: &Path, headers: &Headers, frames: &Frames, rates: &LayerRates) -> Vec<Ceiling> {
     let mut all = vec![link(path, headers, rates)];
+    all.extend(trunk(path, rates));
     all.extend(path.offered_bps.map(|rate| rung("application", rate, "no more is offered".to_owned())));
     if !path.udp {
         all.extend(windows(path));
-        all.extend(loss(path, frames));
+        all.extend(loss(path, frames, rates));
     }
     all.extend(hosts::ceilings(path, frames));
     all.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
@@ -34,7 +38,17 @@ fn link(path: &Path, headers: &Headers, rates: &LayerRates) -> Ceiling {
     because.extend((headers.option_bytes > 0.0).then(|| "TCP timestamps".to_owned()));
     because.extend((path.tags > 0).then(|| format!("{} VLAN tag(s)", path.tags)));
     because.extend((path.encapsulation != Encapsulation::None).then(|| path.encapsulation.name().to_owned()));
-    rung("link", rates.payload_bps, because.join(", "))
+    let used = path.streams.min(path.trunk_links);
+    because.extend((used > 1).then(|| format!("{used} links of the trunk at most")));
+    rung("link", at_most_bps(path, rates), because.join(", "))
+}
+
+/// What a hash leaves of a bundle in the mean; absent where it takes nothing.
+fn trunk(path: &Path, rates: &LayerRates) -> Option<Ceiling> {
+    let (streams, links) = (f64::from(path.streams), f64::from(path.trunk_links));
+    let rate = trunk::used_share(streams, links)? * links * rates.payload_bps;
+    let because = format!("{streams} streams on {links} links in the mean, as a hash spreads them");
+    (path.streams > 1 && path.trunk_links > 1).then(|| rung("trunk", rate, because))
 }
 
 /// Of the receiver's window and the send buffer, what is known.
@@ -54,20 +68,18 @@ fn windows(path: &Path) -> impl Iterator<Item = Ceiling> {
     })
 }
 
-fn loss(path: &Path, frames: &Frames) -> Option<Ceiling> {
+fn loss(path: &Path, frames: &Frames, rates: &LayerRates) -> Option<Ceiling> {
     let loss = path.loss?;
-    let (mss, rtt) = (frames.payload_bytes, path.rtt_s);
-    let rate = match path.congestion {
-        Congestion::Reno => tcp_rate::mathis_bps(mss, rtt, loss, tcp_rate::MATHIS_PER_SEGMENT),
-        Congestion::Cubic => tcp_rate::cubic_bps(tcp_rate::CUBIC, mss, rtt, loss),
-        // It does not answer to loss in a way that a formula gives.
-        Congestion::Bbr => None,
-    }?;
+    let model = super::loss::models(path, frames, rates, loss).of(path.congestion);
+    // What is lost takes its share of the link, whatever the congestion control.
+    let arrives = (loss > SEEN).then(|| at_most_bps(path, rates) * (1.0 - loss));
+    let model = model.map(|model| model * f64::from(path.streams));
+    let rate = [arrives, model].into_iter().flatten().reduce(f64::min)?;
     let because = format!(
         "{} at a loss of {}, RTT {}",
         path.congestion.name(),
         phrase::percent(loss),
-        phrase::time(rtt)
+        phrase::time(path.rtt_s)
     );
-    Some(rung("loss", rate * f64::from(path.streams), because))
+    Some(rung("loss", rate, because))
 }

@@ -7,16 +7,19 @@ use crate::tcp_rate::{self, Pftk};
 use crate::{bdp, queueing};
 
 /// Gain with which BBR probes. Source: BBR drafts.
-const BBR_GAIN: f64 = 1.25;
+pub(super) const BBR_GAIN: f64 = 1.25;
 /// Least that Linux adds to the round trip for a retransmission timeout, s. Source: `TCP_RTO_MIN`.
 const TIMEOUT_BEYOND_RTT_S: f64 = 0.2;
 /// Segments that one acknowledgement covers. Source: RFC 5681 §4.2.
 const SEGMENTS_PER_ACK: f64 = 2.0;
 
+/// Loss from which on timeouts rule, which only Padhye's model has. Source: Mathis 1997 §4, sound below about 2 %.
+pub(super) const WITHOUT_TIMEOUTS: f64 = 0.02;
+
 /// What loss does to each connection at full rate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LossBudget {
-    /// Loss events per packet at which the link can still be full.
+    /// Loss events per packet at which the link can still be full; 0.02 where the models end before the link is not full any more.
     pub allowed: f64,
     /// Packets between two of them.
     pub packets_between: f64,
@@ -31,42 +34,58 @@ pub struct LossBudget {
 /// Rates of one connection under random loss, bit/s.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LossModels {
-    /// Mathis 1997, an acknowledgement for every segment.
+    /// Mathis 1997, an acknowledgement for every segment; absent above 2 %, where timeouts rule.
     pub mathis_bps: Option<f64>,
     /// Padhye 1998: Reno with delayed acknowledgements, timeouts and the window.
     pub pftk_bps: Option<f64>,
-    /// RFC 9438.
+    /// RFC 9438; absent as Mathis is.
     pub cubic_bps: Option<f64>,
+}
+
+impl LossModels {
+    /// What the congestion control described makes of the loss; absent where no model says.
+    pub(super) fn of(&self, congestion: Congestion) -> Option<f64> {
+        match congestion {
+            Congestion::Reno => self.mathis_bps.or(self.pftk_bps),
+            // With timeouts it is no better than Reno.
+            Congestion::Cubic => self.cubic_bps.or(self.pftk_bps),
+            Congestion::Bbr => None,
+        }
+    }
 }
 
 /// What each model gives a connection at a loss ratio. Without a window of its own it has one that fills the link.
 pub(super) fn models(path: &Path, frames: &Frames, rates: &LayerRates, loss: f64) -> LossModels {
     let (rtt_s, mss_bytes) = (path.rtt_s, frames.payload_bytes);
-    let full = bdp::window_segments(rates.payload_bps, rtt_s, mss_bytes);
-    let window_segments = path.window_bytes.map(|window| window / mss_bytes).or(full);
+    let full = bdp::window_segments(rates.payload_bps, rtt_s, mss_bytes).map(|full| full.max(1.0));
+    let window_segments = path.window_bytes.map(|window| (window / mss_bytes).max(1.0)).or(full);
     let pftk = |window_segments| {
         let rto_s = rtt_s + TIMEOUT_BEYOND_RTT_S;
         let reno = Pftk { mss_bytes, rtt_s, rto_s, segments_per_ack: SEGMENTS_PER_ACK, window_segments };
         tcp_rate::pftk_full_bps(&reno, loss)
     };
+    let sound = loss <= WITHOUT_TIMEOUTS;
+    let mathis = || tcp_rate::mathis_bps(mss_bytes, rtt_s, loss, tcp_rate::MATHIS_PER_SEGMENT);
+    let cubic = || tcp_rate::cubic_bps(tcp_rate::CUBIC, mss_bytes, rtt_s, loss);
     LossModels {
-        mathis_bps: tcp_rate::mathis_bps(mss_bytes, rtt_s, loss, tcp_rate::MATHIS_PER_SEGMENT),
+        mathis_bps: if sound { mathis() } else { None },
         pftk_bps: window_segments.and_then(pftk),
-        cubic_bps: tcp_rate::cubic_bps(tcp_rate::CUBIC, mss_bytes, rtt_s, loss),
+        cubic_bps: if sound { cubic() } else { None },
     }
 }
 
 /// What a connection can stand at the full link.
 pub(super) fn budget(path: &Path, frames: &Frames, rates: &LayerRates) -> Option<LossBudget> {
-    let rate = rates.payload_bps / f64::from(path.streams);
+    let rate = super::at_most_bps(path, rates) / f64::from(path.streams);
     let (rtt, mss) = (path.rtt_s, frames.payload_bytes);
     let (allowed, beta) = match path.congestion {
         Congestion::Reno => (tcp_rate::mathis_loss_for_rate(rate, rtt, mss), Some(0.5)),
         Congestion::Cubic => (tcp_rate::cubic_loss_for_rate(rate, rtt, mss), Some(tcp_rate::CUBIC.beta)),
         Congestion::Bbr => (tcp_rate::bbr_loss_tolerance(BBR_GAIN), None),
     };
-    // A window of less than a segment would allow any loss.
-    let allowed = allowed?.min(1.0);
+    // A window of a few segments would allow any loss; but there timeouts rule.
+    let most = if path.congestion == Congestion::Bbr { 1.0 } else { WITHOUT_TIMEOUTS };
+    let allowed = allowed?.min(most);
     Some(LossBudget {
         allowed,
         packets_between: 1.0 / allowed,

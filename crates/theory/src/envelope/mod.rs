@@ -59,7 +59,7 @@ pub struct LayerRates {
 /// Windows and buffers that each connection needs to fill the link, bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Needs {
-    /// What the whole path holds at the wire.
+    /// What the whole path holds at the wire; of a trunk, one of its links.
     pub bdp_wire_bytes: f64,
     /// What the whole path holds as payload.
     pub bdp_payload_bytes: f64,
@@ -144,13 +144,26 @@ pub fn envelope(path: &Path) -> Result<Envelope, PathError> {
     })
 }
 
+/// What all links that the connections can use carry together, bit/s of payload.
+fn at_most_bps(path: &Path, rates: &LayerRates) -> f64 {
+    rates.payload_bps * f64::from(path.streams.min(path.trunk_links).max(1))
+}
+
 impl Envelope {
+    /// What the link carries, or all links of a trunk that the connections can use.
+    ///
+    /// Units: bit/s of payload.
+    #[must_use]
+    pub fn at_most_bps(&self) -> f64 {
+        at_most_bps(&self.path, &self.rates)
+    }
+
     /// Windows, buffers and losses that a goodput of all connections together needs and allows, whatever the link carries.
     ///
     /// Units: bit/s of payload. Domain: above 0; `None` for UDP. Source: as [`envelope`] for the full link.
     #[must_use]
     pub fn for_target(&self, goodput_bps: f64) -> Option<(Needs, LossBudget)> {
-        let part = crate::domain::positive(goodput_bps)? / self.rates.payload_bps;
+        let part = crate::domain::positive(goodput_bps)? / self.at_most_bps();
         if self.path.udp {
             return None;
         }
@@ -172,7 +185,8 @@ impl Envelope {
         let in_slow_start = slow_start::sent_segments(startup.rounds, INITIAL_SEGMENTS, growth)?;
         if segments <= in_slow_start {
             let rounds = (segments * (growth - 1.0) / INITIAL_SEGMENTS + 1.0).ln() / growth.ln();
-            return crate::domain::finite(rounds.ceil() * self.path.rtt_s);
+            // The last round is not faster than what binds.
+            return crate::domain::finite((rounds.ceil() * self.path.rtt_s).max(at_rate));
         }
         crate::domain::finite(startup.lost_s + at_rate)
     }
@@ -205,7 +219,8 @@ fn rates(path: &Path, frames: &Frames) -> Option<LayerRates> {
 
 fn needs(path: &Path, rates: &LayerRates) -> Option<Needs> {
     let bdp_payload_bytes = bdp::bdp_bytes(rates.payload_bps, path.rtt_s)?;
-    let window_bytes = bdp_payload_bytes / f64::from(path.streams) + AGGREGATION_BYTES;
+    let links = f64::from(path.streams.min(path.trunk_links).max(1));
+    let window_bytes = bdp_payload_bytes * links / f64::from(path.streams) + AGGREGATION_BYTES;
     Some(Needs {
         bdp_wire_bytes: bdp::bdp_bytes(path.link_bps, path.rtt_s)?,
         bdp_payload_bytes,
@@ -350,6 +365,43 @@ mod tests {
         let pftk = found.pftk_bps.unwrap();
         assert!((0.95..1.0).contains(&(pftk * 2.0_f64.sqrt() / 67.559e6)), "{pftk}");
         assert_eq!(models(long_fat()), None);
+    }
+
+    #[test]
+    fn a_trunk_is_in_every_figure() {
+        let path = Path { streams: 8, trunk_links: 4, ..long_fat() };
+        let found = envelope(&path).unwrap();
+        // 8 streams on 4 links use 1 - 0.75^8 of them.
+        let share = 1.0 - 0.75_f64.powi(8);
+        assert_eq!(found.binding.limit, "trunk");
+        close(found.binding.bitrate_bps, share * 4.0 * 941.482e6);
+        close(found.after_remedy.as_ref().unwrap().bitrate_bps, 4.0 * 941.482e6);
+        // Two connections share each link.
+        close(found.needs.as_ref().unwrap().window_bytes, 2_471_391.4 / 2.0 + 131_072.0);
+        let alone = envelope(&Path { streams: 1, ..path.clone() }).unwrap();
+        assert_eq!(alone.binding.limit, "link");
+        close(alone.binding.bitrate_bps, 941.482e6);
+        // 1 TB takes so much less than over one link.
+        assert!(found.transfer_time_s(1e12).unwrap() < alone.transfer_time_s(1e12).unwrap() / 3.5);
+        assert_eq!(envelope(&Path { trunk_links: 0, ..path }).unwrap_err(), PathError::Trunk);
+    }
+
+    #[test]
+    fn models_end_where_their_authors_say() {
+        let lossy = |loss, congestion| Path { loss: Some(loss), congestion, ..long_fat() };
+        let found = envelope(&lossy(0.1, Congestion::Cubic)).unwrap();
+        let models = found.loss_models.unwrap();
+        assert_eq!((models.mathis_bps, models.cubic_bps), (None, None));
+        assert_eq!(found.binding.limit, "loss");
+        close(found.binding.bitrate_bps, models.pftk_bps.unwrap());
+        // bbr sends on; what is lost takes its share.
+        let found = envelope(&lossy(0.1, Congestion::Bbr)).unwrap();
+        close(found.binding.bitrate_bps, 0.9 * 941.482e6);
+        let beyond = envelope(&lossy(0.3, Congestion::Bbr)).unwrap_err();
+        assert!(matches!(beyond, PathError::BeyondModel { .. }), "{beyond}");
+        // A window of a tenth of a segment.
+        let slow = Path { link_bps: 1e5, rtt_s: 0.012, ..lossy(1e-3, Congestion::Reno) };
+        assert!((envelope(&slow).unwrap().loss.unwrap().allowed - 0.02).abs() < 1e-12);
     }
 
     #[test]

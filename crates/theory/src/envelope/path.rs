@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Hosts;
+use super::loss::BBR_GAIN;
 use crate::encapsulation::Encapsulation;
 use crate::framing::{Headers, IpVersion};
+use crate::tcp_rate;
 
 /// How the flow answers to loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +66,9 @@ pub struct Path {
     pub window_bytes: Option<f64>,
     /// Connections at once.
     pub streams: u32,
+    /// Links of a bundle, of which a hash chooses one for each connection; 1 for a single link.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub trunk_links: u32,
     /// Congestion control.
     pub congestion: Congestion,
     /// Datagrams instead of TCP.
@@ -75,6 +80,15 @@ pub struct Path {
     /// The hosts at its ends.
     #[serde(default)]
     pub hosts: Hosts,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_one(links: &u32) -> bool {
+    *links == 1
 }
 
 impl Path {
@@ -94,6 +108,7 @@ impl Path {
             wmem_max_bytes: None,
             window_bytes: None,
             streams: 1,
+            trunk_links: 1,
             congestion: Congestion::Cubic,
             udp: false,
             datagram_bytes: None,
@@ -165,6 +180,19 @@ pub enum PathError {
     /// No connection.
     #[error("at least one stream is needed")]
     Streams,
+    /// No link.
+    #[error("a trunk of 1 to 256 links is needed")]
+    Trunk,
+    /// Nothing is known of the flow at so much loss.
+    #[error(
+        "the model of bbr ends at a loss of {most}, beyond which it keeps no rate; give less than {loss}, or another congestion control"
+    )]
+    BeyondModel {
+        /// The loss given.
+        loss: f64,
+        /// Where the model ends.
+        most: f64,
+    },
 }
 
 /// Refuses a description that nothing can be calculated from. Whether the MTU leaves room for payload shows later.
@@ -181,6 +209,14 @@ pub(super) fn check(path: &Path) -> Result<(), PathError> {
     }
     if path.streams == 0 {
         return Err(PathError::Streams);
+    }
+    if !(1..=256).contains(&path.trunk_links) {
+        return Err(PathError::Trunk);
+    }
+    let bbr = path.congestion == Congestion::Bbr && !path.udp;
+    let most = tcp_rate::bbr_loss_tolerance(BBR_GAIN).unwrap_or_default();
+    if let Some(loss) = path.loss.filter(|loss| bbr && *loss > most) {
+        return Err(PathError::BeyondModel { loss, most });
     }
     let buffers = [path.window_bytes, path.rmem_max_bytes, path.wmem_max_bytes];
     if buffers.into_iter().flatten().any(|bytes| !usable(bytes)) {

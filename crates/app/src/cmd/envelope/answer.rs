@@ -120,7 +120,7 @@ fn transfer(envelope: &Envelope, bytes: Bytes, has_rtt: bool) -> Transfer {
     let count = bytes.get() as f64;
     Transfer {
         bytes: bytes.get(),
-        ideal_s: conversion::transfer_time_s(count, envelope.rates.payload_bps),
+        ideal_s: conversion::transfer_time_s(count, envelope.at_most_bps()),
         expected_s: envelope.transfer_time_s(count).filter(|_| has_rtt),
     }
 }

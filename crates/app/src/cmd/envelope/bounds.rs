@@ -12,6 +12,9 @@ use super::answer::Answer;
 struct Bounds {
     low: f64,
     high: f64,
+    /// There is no such number at one of the ends, as no ceiling of loss where nothing is lost.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    absent: bool,
 }
 
 /// The document of the first answer; with several also `bounds`, for every number that differs between them, by its path
@@ -36,15 +39,19 @@ pub(super) fn document(answers: &[Answer]) -> serde_json::Result<Value> {
 }
 
 fn bounds(documents: &[Value]) -> BTreeMap<String, Bounds> {
-    let mut found: BTreeMap<String, Bounds> = BTreeMap::new();
+    let mut found: BTreeMap<String, (Bounds, usize)> = BTreeMap::new();
     for document in documents {
         numbers(document, "", &mut |path, value| {
-            let bounds = found.entry(path.to_owned()).or_insert(Bounds { low: value, high: value });
-            *bounds = Bounds { low: bounds.low.min(value), high: bounds.high.max(value) };
+            let fresh = Bounds { low: value, high: value, absent: false };
+            let (bounds, seen) = found.entry(path.to_owned()).or_insert((fresh, 0));
+            (bounds.low, bounds.high, *seen) = (bounds.low.min(value), bounds.high.max(value), *seen + 1);
         });
     }
-    found.retain(|_, bounds| bounds.low < bounds.high);
-    found
+    let told = |(path, (bounds, seen)): (String, (Bounds, usize))| {
+        let absent = seen < documents.len();
+        (bounds.low < bounds.high || absent).then_some((path, Bounds { absent, ..bounds }))
+    };
+    found.into_iter().filter_map(told).collect()
 }
 
 /// Every number of a document with its path.
@@ -88,6 +95,19 @@ mod tests {
         assert_eq!(found["binding_limits"], json!(["receiver_window"]));
         let found = of("--link 10M..1G --rtt 20ms --window 65535");
         assert_eq!(found["binding_limits"], json!(["link", "receiver_window"]));
+    }
+
+    #[test]
+    fn a_ceiling_that_is_only_at_one_end_is_told() {
+        let found = of("--link 1G --rtt 20ms --loss 0..0.01%");
+        let loss = &found["bounds"]["/ceilings/loss/bitrate_bps"];
+        // 1448 x 8 / 0.02 x sqrt(1.5 / 0.0001).
+        let rate = 1448.0 * 8.0 / 0.02 * (1.5_f64 / 1e-4).sqrt();
+        assert!(
+            (loss["low"].as_f64().unwrap() / rate - 1.0).abs() < 1e-6 && loss["absent"] == true,
+            "{loss}"
+        );
+        assert_eq!(found["binding_limits"], json!(["link", "loss"]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Questions about a path beside its ceilings: does a transfer fit, what do a bundle and a distance make of it.
 
 use linerate_theory::envelope::{Envelope, LossBudget, Needs};
-use linerate_theory::{conversion, framing, host, ladder, sender_error, trunk};
+use linerate_theory::{conversion, framing, host, sender_error, trunk};
 use linerate_units::{Bitrate, Bytes, Span};
 use serde::Serialize;
 
@@ -16,11 +16,17 @@ pub(super) struct Wanted {
     bytes: Bytes,
 }
 
+/// Reads an amount as it is printed, `6.57GiB`; for `value_parser`.
+pub(super) fn amount(text: &str) -> Result<Bytes, String> {
+    let bytes = Bytes::nearest(text).map_err(|error| error.to_string())?;
+    if bytes == Bytes::default() { Err("it must be above zero".to_owned()) } else { Ok(bytes) }
+}
+
 /// Reads `8h:2TB`; for `value_parser`.
 pub(super) fn wanted(text: &str) -> Result<Wanted, String> {
     let (time, bytes) = text.split_once(':').ok_or("give a time and an amount, as 8h:2TB")?;
     let time: Span = time.parse().map_err(|error: linerate_units::ParseError| error.to_string())?;
-    let bytes: Bytes = bytes.parse().map_err(|error: linerate_units::ParseError| error.to_string())?;
+    let bytes = Bytes::nearest(bytes).map_err(|error| error.to_string())?;
     if time == Span::ZERO || bytes == Bytes::default() {
         return Err("time and amount must be above zero".to_owned());
     }
@@ -109,7 +115,8 @@ impl Trunk {
         let used_share = trunk::used_share(f64::from(streams), f64::from(links))?;
         let all_bps = member_bps * f64::from(links);
         // What limits the streams beside the link does so over a bundle, too.
-        let others = ladder::after_remedy(&envelope.ceilings, "link").map(|next| next.bitrate_bps);
+        let others = envelope.ceilings.iter().filter(|one| !["link", "trunk"].contains(&one.limit.as_str()));
+        let others = others.map(|one| one.bitrate_bps).reduce(f64::min);
         let expected_bps = others.map_or(used_share * all_bps, |other| other.min(used_share * all_bps));
         let fullest = trunk::expected_largest_load(streams, links);
         Some(Self {

@@ -7,6 +7,8 @@ use super::super::page::{Ink, Page};
 /// Columns of the name, and the least of the value.
 const NAME: usize = 22;
 const VALUE: usize = 12;
+/// What follows the words about a ceiling that binds.
+pub(super) const BINDING: &str = " (binds)";
 /// What stands before the name of a ceiling that binds.
 pub(super) const BINDS: &str = "> ";
 
@@ -74,40 +76,40 @@ impl Sheet {
     }
 
     /// One sheet of several: where values differ, from the smallest to the largest; what is said about a value only where
-    /// all say the same.
+    /// all say the same. A row that some of them do not have ends at "none".
     pub(super) fn merged(sheets: &[Self]) -> Self {
-        let Some((first, others)) = sheets.split_first() else { return Self::default() };
-        let mut headings = 0;
-        let mut parts = Vec::new();
-        for part in &first.0 {
-            match part {
-                Part::Heading(_) => {
-                    headings += 1;
-                    parts.push(part.clone());
-                }
-                Part::Remark(indent, text) => {
-                    let said = |sheet: &Self| {
-                        sheet.0.iter().any(|part| matches!(part, Part::Remark(_, other) if other == text))
-                    };
-                    parts.extend(others.iter().all(said).then(|| Part::Remark(*indent, text.clone())));
-                }
-                Part::Row { .. } => {
-                    let mut rows = vec![part];
-                    rows.extend(others.iter().filter_map(|other| other.find(headings, part)));
-                    parts.extend(together(&rows));
-                }
+        let mut titles: Vec<&str> = Vec::new();
+        for (title, _) in sheets.iter().flat_map(Self::sections) {
+            if !titles.contains(&title) {
+                titles.push(title);
             }
+        }
+        let section = |title: &str| {
+            let parts = |sheet: &'_ Self| {
+                let mut all = sheet.sections();
+                all.find(|(known, _)| *known == title).map_or(Vec::new(), |(_, parts)| parts.to_vec())
+            };
+            let all: Vec<Vec<Part>> = sheets.iter().map(parts).collect();
+            merged(&all.iter().map(Vec::as_slice).collect::<Vec<_>>())
+        };
+        let mut parts = Vec::new();
+        for title in titles {
+            parts.extend((!title.is_empty()).then(|| Part::Heading(title.to_owned())));
+            parts.extend(section(title));
         }
         Self(parts)
     }
 
-    /// The row of the same name below the heading of that number.
-    fn find(&self, heading: usize, row: &Part) -> Option<&Part> {
-        let mut headings = 0;
-        self.0.iter().find(|part| {
-            headings += usize::from(matches!(part, Part::Heading(_)));
-            headings == heading && bare(part).is_some() && bare(part) == bare(row)
-        })
+    /// Headings with what stands below each; the first has none when something stands before all headings.
+    fn sections(&self) -> impl Iterator<Item = (&str, &[Part])> {
+        let first = matches!(self.0.first(), Some(Part::Heading(_)));
+        let pieces = self.0.split(|part| matches!(part, Part::Heading(_)));
+        let titles = self.0.iter().filter_map(|part| match part {
+            Part::Heading(title) => Some(title.as_str()),
+            _ => None,
+        });
+        // Before the first heading there is a piece without a title, which is empty where the sheet begins with a heading.
+        std::iter::once("").chain(titles).zip(pieces).skip(usize::from(first))
     }
 
     /// Writes it.
@@ -135,6 +137,48 @@ impl Sheet {
     }
 }
 
+/// The same part of several sheets as one.
+fn merged(sheets: &[&[Part]]) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for (number, sheet) in sheets.iter().enumerate() {
+        let mut after = 0;
+        for part in *sheet {
+            let found = match part {
+                Part::Row { .. } => {
+                    parts.iter().position(|known| bare(known).is_some() && bare(known) == bare(part))
+                }
+                _ => parts.iter().position(|known| known.is_remark(part)),
+            };
+            let Some(at) = found else {
+                let one = match part {
+                    Part::Row { .. } => together(part, sheets),
+                    // Only what all say is said, and the first has had its say.
+                    _ if number == 0
+                        && sheets.iter().all(|other| other.iter().any(|one| one.is_remark(part))) =>
+                    {
+                        Some(part.clone())
+                    }
+                    _ => None,
+                };
+                if let Some(one) = one {
+                    parts.insert(after, one);
+                    after += 1;
+                }
+                continue;
+            };
+            after = at + 1;
+        }
+    }
+    parts
+}
+
+impl Part {
+    /// Whether both are the same remark.
+    fn is_remark(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Remark(_, one), Self::Remark(_, other)) if one == other)
+    }
+}
+
 /// The name of a row, whether it binds or not.
 fn bare(part: &Part) -> Option<&str> {
     match part {
@@ -143,8 +187,10 @@ fn bare(part: &Part) -> Option<&str> {
     }
 }
 
-/// Rows of the same name as one.
-fn together(rows: &[&Part]) -> Option<Part> {
+/// The rows of that name in all sheets as one.
+fn together(row: &Part, sheets: &[&[Part]]) -> Option<Part> {
+    let of_sheet = |sheet: &&'_ [Part]| sheet.iter().find(|part| bare(part) == bare(row)).cloned();
+    let rows: Vec<Part> = sheets.iter().filter_map(of_sheet).collect();
     let parts: Vec<(Ink, &String, &Shown, &String)> = rows
         .iter()
         .filter_map(|part| match part {
@@ -152,11 +198,18 @@ fn together(rows: &[&Part]) -> Option<Part> {
             _ => None,
         })
         .collect();
-    let value = Shown::over(parts.iter().map(|row| row.2.clone()));
+    let mut value = Shown::over(parts.iter().map(|row| row.2.clone()));
+    if rows.len() < sheets.len() {
+        value.text = format!("{} .. none", value.text);
+    }
     // A ceiling that binds at one of the ends is marked.
     let (ink, name, _, note) = *parts.iter().find(|row| row.1.starts_with(BINDS)).or(parts.first())?;
-    let same = parts.iter().all(|row| row.3 == note);
-    let note = if same { note.clone() } else { String::new() };
+    let same = parts.iter().all(|row| row.3.trim_end_matches(BINDING) == note.trim_end_matches(BINDING));
+    let note = match (same, rows.len() == sheets.len()) {
+        (true, true) if parts.iter().all(|row| row.3 == note) => note.clone(),
+        (true, _) => note.trim_end_matches(BINDING).to_owned(),
+        (false, _) => String::new(),
+    };
     Some(Part::Row { ink, name: name.clone(), value, note })
 }
 
@@ -179,6 +232,27 @@ mod tests {
         sheet.remark(2, &format!("only at {rate}"));
         sheet.remark(2, "always");
         sheet
+    }
+
+    #[test]
+    fn a_row_that_only_some_have_is_not_lost() {
+        let mut lossless = Sheet::default();
+        lossless.heading("Ceilings");
+        lossless.row("link", Shown::new(9.0, "9 Mb/s"), "wire");
+        let mut lossy = Sheet::default();
+        lossy.heading("Ceilings");
+        lossy.row("loss", Shown::new(3.0, "3 Mb/s"), "cubic");
+        lossy.row("link", Shown::new(9.0, "9 Mb/s"), "wire");
+        lossy.heading("Models");
+        lossy.row("Mathis", Shown::new(3.0, "3 Mb/s"), "reno");
+        for sheets in [[lossless.clone(), lossy.clone()], [lossy, lossless]] {
+            let mut page = Page::new(80, false);
+            Sheet::merged(&sheets).onto(&mut page);
+            let text = page.into_text();
+            let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in {text}"));
+            assert!(at("3 Mb/s .. none") < at("9 Mb/s"), "{text}");
+            assert!(at("Models") < at("Mathis"), "{text}");
+        }
     }
 
     #[test]

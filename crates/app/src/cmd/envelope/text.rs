@@ -9,7 +9,10 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span};
 use super::super::page::{Ink, Page};
 use super::answer::Answer;
 use super::questions::Acknowledgements;
-use super::sheet::{BINDS, Sheet, Shown};
+use super::sheet::{BINDING, BINDS, Sheet, Shown};
+
+/// The loss at which models without timeouts end.
+const LARGEST_ALLOWED: f64 = 0.02;
 
 /// The whole answer, or several that make a range of every value that differs between them.
 pub(super) fn text(mut page: Page, answers: &[Answer]) -> String {
@@ -67,7 +70,7 @@ fn ladder(page: &mut Sheet, envelope: &Envelope) {
         let binds = *ceiling == envelope.binding;
         let name = format!("{}{}", if binds { BINDS } else { "  " }, words(&ceiling.limit));
         let because = if binds && envelope.ceilings.len() > 1 {
-            format!("{} (binds)", ceiling.because)
+            format!("{}{BINDING}", ceiling.because)
         } else {
             ceiling.because.clone()
         };
@@ -163,8 +166,11 @@ fn loss(page: &mut Sheet, envelope: &Envelope) {
     let Some(budget) = &envelope.loss else { return };
     let congestion = envelope.path.congestion;
     page.heading("Loss");
-    let between =
-        format!("one in {:.0} packets, for the full link with {}", budget.packets_between, congestion.name());
+    let between = if budget.allowed >= LARGEST_ALLOWED && congestion != Congestion::Bbr {
+        format!("or more: the full link needs a few segments in flight, with {}", congestion.name())
+    } else {
+        format!("one in {:.0} packets, for the full link with {}", budget.packets_between, congestion.name())
+    };
     page.row("loss allowed", share(budget.allowed), &between);
     let marked = |control: Congestion, text: &str| {
         if control == congestion { format!("{text} (this one)") } else { text.to_owned() }
@@ -192,22 +198,49 @@ fn models(page: &mut Sheet, envelope: &Envelope, models: &LossModels) {
     let model = |page: &mut Sheet, name: &str, bps: Option<f64>, text: &str| {
         let Some(bps) = bps else { return };
         let used = if envelope.path.congestion == Congestion::Bbr { "; not applicable to bbr" } else { "" };
-        page.row(name, rate(bps), &format!("{text} at a loss of {given}{used}"));
+        // A model of loss knows no link.
+        let more = if bps > envelope.rates.payload_bps { ", more than the link carries" } else { "" };
+        page.row(name, rate(bps), &format!("{text} at a loss of {given}{more}{used}"));
     };
     model(page, "Mathis", models.mathis_bps, "one connection of reno");
     model(page, "PFTK", models.pftk_bps, "the same with delayed acknowledgements and timeouts");
     model(page, "CUBIC", models.cubic_bps, "one connection of cubic");
+    if models.mathis_bps.is_none() {
+        page.remark(2, "Mathis and CUBIC know no timeouts, which rule above a loss of 2 %.");
+    }
 }
 
 /// A bit rate.
 pub(super) fn rate(bps: f64) -> Shown {
-    Shown::new(bps, Bitrate::from_bps(bps).map_or_else(|| "-".to_owned(), |rate| rate.to_string()))
+    let text = match Bitrate::from_bps(bps) {
+        // Whole bits would make all layers of a slow link alike.
+        Some(_) if bps > 0.0 && bps < 1000.0 => format!("{} b/s", four_digits(bps)),
+        Some(rate) => rate.to_string(),
+        None => "-".to_owned(),
+    };
+    Shown::new(bps, text)
 }
 
 /// A time.
 pub(super) fn time(seconds: f64) -> Shown {
-    let text = Span::from_secs_f64(seconds).map_or_else(|| "centuries".to_owned(), |span| span.to_string());
+    let text = match Span::from_secs_f64(seconds) {
+        // Between two frames of a fast link there is less than a nanosecond.
+        Some(_) if seconds > 0.0 && seconds < 100e-9 => match seconds {
+            of if of < 1e-12 => format!("{} fs", four_digits(of * 1e15)),
+            of if of < 1e-9 => format!("{} ps", four_digits(of * 1e12)),
+            of => format!("{} ns", four_digits(of * 1e9)),
+        },
+        Some(span) => span.to_string(),
+        None => "centuries".to_owned(),
+    };
     Shown::new(seconds, text)
+}
+
+/// A number below a thousand with four digits, without zeros at its end.
+fn four_digits(value: f64) -> String {
+    let whole = value.max(f64::MIN_POSITIVE).log10().floor().max(-9.0);
+    let text = format!("{value:.*}", (3.0 - whole).max(0.0) as usize);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// A number of bytes.
@@ -229,6 +262,7 @@ pub(super) fn number(value: f64, decimals: usize) -> Shown {
 mod tests {
     use super::super::tests::typed;
     use super::*;
+    use proptest::prelude::*;
 
     fn page(line: &str) -> String {
         let args = typed(line);
@@ -285,5 +319,100 @@ mod tests {
         assert!(tight.contains("does not fit") && tight.contains("120.0 s"), "{tight}");
         let fits = page("--link 1G --need 8h:2TB");
         assert!(fits.contains("59.0 %") && !fits.contains("does not fit"), "{fits}");
+    }
+
+    proptest! {
+        /// Of anything that can be described, no line contradicts another one.
+        #[test]
+        fn no_page_contradicts_itself(line in description()) {
+            let args = typed(&line);
+            let answers: Vec<Answer> =
+                super::super::paths(&args).iter().map(|path| Answer::to(&args, path).unwrap()).collect();
+            for answer in &answers {
+                agrees(&line, answer);
+            }
+            let shown = text(Page::new(80, false), &answers);
+            for nonsense in [" 0 s of silence", "every 0 s", "NaN", "inf"] {
+                prop_assert!(!shown.contains(nonsense), "{line}: {nonsense} in\n{shown}");
+            }
+            let row = |name: &str| {
+                let found = shown.lines().find(|row| row.trim_start().starts_with(name)).unwrap_or_default();
+                found.trim_start()[name.len()..].trim_start().chars().take(10).collect::<String>()
+            };
+            prop_assert_ne!(row("L1 wire"), row("L4 payload"), "{}: {}", line, shown);
+            // Every ceiling of every end of a range is on the page.
+            for ceiling in answers.iter().flat_map(|answer| &answer.envelope.ceilings) {
+                prop_assert!(shown.contains(&words(&ceiling.limit)), "{line}: {} in\n{shown}", ceiling.limit);
+            }
+        }
+    }
+
+    /// What must hold between the figures of an answer, whatever was asked.
+    fn agrees(line: &str, answer: &Answer) {
+        let envelope = &answer.envelope;
+        let binding = envelope.binding.bitrate_bps;
+        let close = 1.0 + 1e-9;
+        assert!(
+            envelope.ceilings.iter().all(|one| binding <= one.bitrate_bps * close),
+            "{line}: {envelope:#?}"
+        );
+        assert!(binding <= envelope.at_most_bps() * close, "{line}: {envelope:#?}");
+        if let Some(lost) = envelope.path.loss.filter(|lost| *lost > 1e-3) {
+            assert!(binding <= envelope.at_most_bps() * (1.0 - lost) * close, "{line}: {envelope:#?}");
+        }
+        // What loss leaves is the full link as long as it is allowed.
+        if let (Some(lost), Some(budget)) = (envelope.path.loss, &envelope.loss)
+            && let Some(ceiling) = envelope.ceilings.iter().find(|one| one.limit == "loss")
+            && lost < budget.allowed
+        {
+            let full = envelope.at_most_bps() * (1.0 - lost);
+            assert!(ceiling.bitrate_bps * close >= full, "{line}: {lost} is allowed: {envelope:#?}");
+        }
+        if let Some(transfer) = &answer.transfer
+            && let (Some(ideal), Some(expected)) = (transfer.ideal_s, transfer.expected_s)
+        {
+            assert!(ideal <= expected * close, "{line}: {transfer:?}");
+        }
+        if let Some(need) = &answer.need {
+            assert_eq!(need.fits, need.takes_s <= need.within_s * close, "{line}: {need:?}");
+            assert!(!need.fits || need.required_bps <= binding * close, "{line}: {need:?} over {binding}");
+        }
+        if let Some(trunk) = &answer.trunk {
+            assert!(trunk.expected_bps <= trunk.all_bps * close, "{line}: {trunk:?}");
+            assert!(
+                (trunk.expected_bps / binding - 1.0).abs() < 1e-9 || trunk.expected_bps <= binding * close
+            );
+        }
+        if let Some(target) = &answer.target {
+            assert_eq!(target.fits, target.bitrate_bps <= binding, "{line}: {target:?}");
+        }
+    }
+
+    /// A command line that describes a path, over all orders of magnitude.
+    fn description() -> impl Strategy<Value = String> {
+        let link = (0.0..15.0_f64).prop_map(|power| format!("{}b/s", 10f64.powf(power).floor()));
+        let rtt = (0.0..12.5_f64).prop_map(|power| format!("{}ns", 10f64.powf(power).floor()));
+        let loss = prop_oneof![
+            Just(String::new()),
+            (-9.0..-0.01_f64).prop_map(|power| format!(" --loss {:.12}", 10f64.powf(power))),
+            (-9.0..-0.01_f64).prop_map(|power| format!(" --loss 0..{:.12}", 10f64.powf(power))),
+        ];
+        let control = prop_oneof![Just("reno"), Just("cubic")];
+        let flow =
+            (1_u32..64, prop_oneof![Just(String::new()), (1_u32..16).prop_map(|n| format!(" --trunk {n}"))]);
+        let mtu = prop_oneof![Just(1500_u32), 100..65_535_u32];
+        let window =
+            prop_oneof![Just(String::new()), (1_u64..1 << 32).prop_map(|bytes| format!(" -w {bytes}"))];
+        let asked = prop_oneof![
+            Just(String::new()),
+            (1_u64..1 << 40).prop_map(|bytes| format!(" -n {bytes}")),
+            (1_u64..100_000, 1_u64..1 << 40).prop_map(|(time, bytes)| format!(" --need {time}s:{bytes}")),
+            (0.0..15.0_f64).prop_map(|power| format!(" --target {}b/s", 10f64.powf(power).floor())),
+        ];
+        (link, rtt, loss, control, flow, mtu, window, asked).prop_map(
+            |(link, rtt, loss, control, (streams, trunk), mtu, window, asked)| {
+                format!("--link {link} --rtt {rtt}{loss} -C {control} -P {streams}{trunk} --mtu {mtu}{window}{asked}")
+            },
+        )
     }
 }
