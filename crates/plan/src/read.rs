@@ -213,12 +213,23 @@ impl<'r> Reader<'r> {
             let settings = SETTINGS
                 .iter()
                 .filter_map(|key| Some((key.name.to_owned(), fields.setting(key.name)?.clone())));
+            let settings: Vec<_> = settings.collect();
+            let address = fields.text("address");
+            let typed = table.get("address").zip(address.as_deref());
+            if let Some((entry, (alone, port))) =
+                typed.and_then(|(entry, text)| Some((entry, with_port(text)?)))
+            {
+                let text = format!(
+                    "{path}address: the port has a key of its own: address = \"{alone}\" and port = {port}"
+                );
+                self.mistakes.add(&entry.value.at, text);
+            }
             hosts.push(Host {
                 name: entry.key.clone(),
-                address: fields.text("address"),
+                address,
                 port: fields.whole("port").unwrap_or(5201) as u16,
                 interface: fields.text("interface"),
-                settings: settings.collect(),
+                settings: settings.into_iter().collect(),
                 in_lab: false,
             });
         }
@@ -304,4 +315,13 @@ impl<'r> Reader<'r> {
             plan.search = assertions::search(self, &draft, &plan.axes);
         }
     }
+}
+
+/// An address and the port typed behind it, as `192.0.2.1:5202`, `name:5202` or `[2001:db8::1]:5202`.
+fn with_port(text: &str) -> Option<(&str, u16)> {
+    let (host, port) = text.trim().rsplit_once(':')?;
+    let bare = host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
+    // An address of IPv6 has colons of its own.
+    let alone = bare.or_else(|| (!host.contains(':')).then_some(host)).filter(|host| !host.is_empty())?;
+    Some((alone, port.parse().ok()?))
 }

@@ -56,6 +56,29 @@ fn keys_and_knobs() {
 }
 
 #[test]
+fn a_port_behind_an_address_says_where_it_belongs() {
+    wrong(
+        "[host.c]\naddress = \"192.0.2.1:5202\"",
+        expect![[r#"
+        plan.toml:2:11: host.c.address: the port has a key of its own: address = "192.0.2.1" and port = 5202
+            address = "192.0.2.1:5202"
+                      ^"#]],
+    );
+    wrong(
+        "[host.c]\naddress = \"[2001:db8::1]:5202\"",
+        expect![[r#"
+        plan.toml:2:11: host.c.address: the port has a key of its own: address = "2001:db8::1" and port = 5202
+            address = "[2001:db8::1]:5202"
+                      ^"#]],
+    );
+    for right in ["2001:db8::1", "::1", "192.0.2.1", "server.example", "fe80::1%eth0"] {
+        let text = format!("[host.c]\naddress = \"{right}\"");
+        let told = try_plan(&text, &[]).map_or_else(|error| error.to_string(), |_| String::new());
+        assert!(!told.contains("port ="), "{right}: {told}");
+    }
+}
+
+#[test]
 fn values() {
     wrong(
         "[test]\nwindow = \"64 furlongs\"\nduration = \"-3s\"\nudp = 1",
