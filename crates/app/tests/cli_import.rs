@@ -110,3 +110,16 @@ fn what_cannot_be_read_is_named_with_its_line_and_the_rest_is_kept() {
     assert_eq!(place.run(&["import", "--tool", "netperf", "-"], b"").status.code(), Some(2));
     assert_eq!(place.run(&["import"], b"").status.code(), Some(2));
 }
+
+#[test]
+fn an_example_in_prose_is_no_run() {
+    let place = Place::new("prose");
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let output = place.run(&["import", readme], b"");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("prose") && message.contains("--tool"), "{message}");
+    assert!(output.stdout.is_empty());
+    // Who says that it is a result is believed.
+    assert_eq!(place.run(&["import", readme, "--tool", "iperf3"], b"").status.code(), Some(0));
+}

@@ -13,6 +13,7 @@ pub(crate) mod line;
 mod log;
 pub(crate) mod number;
 mod own;
+mod prose;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use std::fmt;
 use linerate_model::reading::Reading;
 
 pub use log::{Imported, bodies, name};
+pub use prose::prose;
 
 /// A text that no reader knows.
 #[derive(Debug, Clone, PartialEq, Eq)]

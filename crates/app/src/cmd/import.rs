@@ -7,7 +7,7 @@ use std::path::Path;
 use linerate_archive::{ArchiveError, SqliteArchive, Store};
 use linerate_model::reading::{Reading, Unread};
 use linerate_model::{Event, RunRecord};
-use linerate_proto::reading::{Imported, bodies, name, read, text};
+use linerate_proto::reading::{Imported, bodies, name, prose, read, text};
 use serde_json::json;
 
 use super::archived::{archive, failed};
@@ -74,6 +74,11 @@ pub(super) fn logs(path: &Path) -> Result<Vec<Vec<Event>>, String> {
 fn of_file(path: &Path, file: &str, tool: Option<&str>) -> Result<(Vec<Found>, Vec<Unread>), String> {
     let (bytes, time) = contents(path).map_err(|error| format!("it cannot be read: {error}"))?;
     let text = text(&bytes);
+    if let Some(line) = prose(&text).filter(|_| tool.is_none()) {
+        return Err(format!(
+            "line {line}: this is prose, and results in it are its examples; copy a measured one into a file of its own, or name its program with --tool"
+        ));
+    }
     let readings = read(&text, tool).map_err(|error| error.to_string())?;
     let from =
         Imported { file: file.to_owned(), file_time: time, linerate: env!("CARGO_PKG_VERSION").to_owned() };
