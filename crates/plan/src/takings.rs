@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::{Direction, FlowRecord, PlanRecord, PointSummary, RunRecord, SummaryInterval};
 use linerate_theory::stats::order::{median, median_interval};
+use linerate_units::Bitrate;
 
 use crate::assertion::{Measured, QUANTITIES, Quantity, Results, Scope};
 use crate::plan::Plan;
@@ -25,6 +26,15 @@ impl Figures {
             |flow: &FlowRecord| QUANTITIES.iter().map(|quantity| (quantity.of)(record, flow)).collect();
         let way = |flow: &FlowRecord| (flow.plan.direction, of_flow(flow), Passage::of(record, flow));
         Self(record.flows.iter().map(way).collect())
+    }
+
+    /// The goodput of each direction that has one: the result of the run.
+    pub fn goodputs(&self) -> impl Iterator<Item = (Direction, Bitrate)> {
+        let at = QUANTITIES.iter().position(|quantity| quantity.name == "goodput");
+        self.0.iter().filter_map(move |(direction, figures, _)| match figures.get(at?)?.as_ref()? {
+            Measured::Number(bps) => Some((*direction, Bitrate::from_bps(*bps)?)),
+            _ => None,
+        })
     }
 
     pub(crate) fn get(&self, direction: Direction, quantity: usize) -> Option<&Measured> {

@@ -143,10 +143,11 @@ impl Drive<'_> {
             let (runs, figures) = self.trial(&next, log);
             let nothing = !runs.iter().any(counts);
             self.in_vain = if nothing { self.in_vain + 1 } else { 0 };
+            let results = self.screen.results(&figures);
             for body in self.conductor.done(&next, runs, figures) {
                 log.note(body);
             }
-            self.screen.end_trial(&next, log.record());
+            self.screen.end_trial(&next, log.record(), &results);
             if self.in_vain >= MOST_IN_VAIN && !self.is_stopped() {
                 trouble = Some(format!("nothing was measured in {MOST_IN_VAIN} trials in a row"));
                 break;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use linerate_control::Told;
-use linerate_model::{Body, Outcome, PlanRecord};
-use linerate_plan::{Plan, Standing, Task};
+use linerate_model::{Body, Direction, Outcome, PlanRecord};
+use linerate_plan::{Figures, Plan, Standing, Task, TrialFigures};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -96,8 +96,21 @@ impl Screen {
         self.shown = true;
     }
 
+    /// What the flows of a trial came to: the goodput of each, not that of its last interval.
+    pub(super) fn results(&self, figures: &TrialFigures) -> Vec<String> {
+        let of_flow = |(flow, figures): (&Flow, &Option<Figures>)| {
+            let rates: Vec<(Direction, Bitrate)> = figures.as_ref()?.goodputs().collect();
+            let told: Vec<String> = match &rates[..] {
+                [(_, rate)] => vec![rate.to_string()],
+                all => all.iter().map(|(direction, rate)| format!("{} {rate}", direction.name())).collect(),
+            };
+            (!told.is_empty()).then(|| format!("{} {}", flow.name, told.join(" ")))
+        };
+        self.flows.iter().zip(figures).filter_map(of_flow).collect()
+    }
+
     /// A trial is over: where nobody watches a moving line, it is told in a line of its own.
-    pub(super) fn end_trial(&mut self, task: &Task, record: &PlanRecord) {
+    pub(super) fn end_trial(&mut self, task: &Task, record: &PlanRecord, results: &[String]) {
         if self.silent || self.watched {
             return;
         }
@@ -112,14 +125,8 @@ impl Screen {
             (_, [_, ..]) => failed.join("; "),
             (Some(_), _) if trial.step.as_ref().is_some_and(|step| step.passed) => "passed".to_owned(),
             (Some(_), _) => "did not pass".to_owned(),
-            (None, _) => {
-                let rates: Vec<String> = self
-                    .flows
-                    .iter()
-                    .filter_map(|flow| Some(format!("{} {}", flow.name, flow.rate?)))
-                    .collect();
-                if rates.is_empty() { "done".to_owned() } else { rates.join(", ") }
-            }
+            (None, _) if results.is_empty() => "done".to_owned(),
+            (None, _) => results.join(", "),
         };
         say::note(format!("{}  {}: {how}", self.head, self.place));
     }
@@ -144,6 +151,31 @@ fn left(standing: Standing, elapsed: Span) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trial_is_told_by_its_result_and_not_by_its_last_interval() {
+        use linerate_model::{Event, FlowPlan, RunRecord, Side, Tally, Transport};
+        use linerate_units::Timestamp;
+        let rate = |bps| Bitrate::from_bps(bps).unwrap();
+        let mut screen = Screen::new(false);
+        screen.flows =
+            vec![Flow { name: "bulk".to_owned(), last: Default::default(), rate: Some(rate(940e6)) }];
+        let flow = FlowPlan {
+            flow: 0,
+            name: "upload".to_owned(),
+            from: String::new(),
+            to: String::new(),
+            transport: Transport::Tcp,
+            direction: Direction::Upload,
+            streams: 1,
+        };
+        let tally = Tally { elapsed: Span::from_secs(2), bitrate: rate(555e6), ..Tally::default() };
+        let bodies = [Body::FlowPlanned(flow), Body::FlowEnded { flow: 0, side: Side::Receiver, tally }];
+        let event = |(seq, body)| Event { run: "r".to_owned(), host: 0, seq, at: Timestamp::START, body };
+        let record = RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>());
+        assert_eq!(screen.results(&vec![Some(Figures::of(&record))]), ["bulk 555.0 Mb/s"]);
+        assert!(screen.results(&vec![None]).is_empty());
+    }
 
     #[test]
     fn the_time_left_follows_the_pace_so_far() {
