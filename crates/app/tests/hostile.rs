@@ -5,11 +5,12 @@
 
 mod support;
 
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use linerate_proto::native::Connection;
+use linerate_proto::native::{Connection, Preface};
 use linerate_sock::clock;
 use serde_json::{Value, json};
 use support::{Lot, PATIENCE, Peer, Process, Server, eventually, framed, hello, prepare, test};
@@ -335,4 +336,52 @@ fn blocks_longer_than_the_greeting_asked_for_do_not_take_the_server_down() {
     }
     let done = Process::start(test("127.0.0.1", server.port, &["-t", "0.2", "-b", "20M"])).finish(PATIENCE);
     assert_eq!(done.code, Some(0), "{done:?}");
+}
+
+#[test]
+fn a_client_that_floods_its_server_is_named_and_costs_no_memory() {
+    let server = Server::start(&[]);
+    drop(running(server.port));
+    server.await_events("ended", 1);
+    let memory = server.resident_bytes();
+    let (mut peer, _data) = running(server.port).unwrap();
+    let many = framed(br#"{"type":"cut"}"#).repeat(100_000);
+    // Until the server closes.
+    while peer.raw(&many).is_ok() {}
+    let ended = server.await_events("ended", 2);
+    assert!(
+        ended["trouble"].as_str().unwrap().contains("says more than a measurement has to say"),
+        "{ended}"
+    );
+    let kept = server.resident_bytes().saturating_sub(memory);
+    assert!(kept <= KEPT_BYTES, "{kept} bytes");
+}
+
+/// A server that lets everybody in and then says one word without end.
+fn talking_server(word: Value) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let mut heard = vec![0; 64 << 10];
+        let _ = client.read(&mut heard);
+        let can = ["tcp", "udp", "probe_udp", "probe_tcp"];
+        let welcome = json!({"type": "welcome", "version": 1, "capabilities": can, "host": {}, "cookie": "0".repeat(32), "neighbours": 0});
+        client.write_all(&Preface::CONTROL.encode()).unwrap();
+        client.write_all(&framed(welcome.to_string().as_bytes())).unwrap();
+        let many = framed(word.to_string().as_bytes()).repeat(1_000);
+        while client.write_all(&many).is_ok() {}
+    });
+    port
+}
+
+#[test]
+fn a_server_that_floods_its_client_is_named() {
+    let progress = json!({"type": "progress", "flow": 0, "side": "sender", "bytes": 1, "elapsed_ns": 1});
+    for word in [json!({"type": "heartbeat"}), progress] {
+        let port = talking_server(word);
+        let done = Process::start(test("127.0.0.1", port, &["-t", "1", "--upload"])).finish(PATIENCE);
+        assert_eq!(done.code, Some(1), "{done:?}");
+        assert!(done.stderr.contains("says more than a measurement has to say"), "{done:?}");
+    }
 }

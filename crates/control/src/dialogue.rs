@@ -1,5 +1,8 @@
 //! One protocol dialogue over its connection, and the flows that it starts: the loop of both ends.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -21,6 +24,12 @@ const PROGRESS: Span = Span::from_ms(250);
 
 /// Samples in one message: keeps every message below the protocol's limit.
 const SAMPLES_AT_ONCE: usize = 64;
+
+/// Most bytes that are read before deadlines, flows and whoever owns the dialogue get their turn.
+const BYTES_AT_ONCE: usize = 64 << 10;
+
+/// Most bytes that wait for an end that does not read: the samples of a long run.
+const MOST_UNSENT: usize = 256 << 20;
 
 /// Longest wait for the bytes of the control connection to leave at the end.
 const FLUSH: Span = Span::from_ms(500);
@@ -252,6 +261,9 @@ impl<S: Session> Dialogue<S> {
         }
         self.look_at_flows()?;
         self.obey();
+        if self.unsent.len() > MOST_UNSENT {
+            return Err(ControlError::Local("the other end does not read what it is told".to_owned()));
+        }
         Ok(std::mem::take(&mut self.news))
     }
 
@@ -277,13 +289,18 @@ impl<S: Session> Dialogue<S> {
 
     fn read(&mut self) -> Result<(), ControlError> {
         let mut bytes = [0; 16 << 10];
-        while !self.closed {
+        let mut left = BYTES_AT_ONCE;
+        // What is left wakes the next turn at once.
+        while !self.closed && left > 0 {
             match self.stream.read(&mut bytes) {
                 Ok(0) => {
                     self.closed = true;
                     self.input(Input::Closed)?;
                 }
-                Ok(count) => self.input(Input::Bytes(&bytes[..count]))?,
+                Ok(count) => {
+                    left = left.saturating_sub(count);
+                    self.input(Input::Bytes(&bytes[..count]))?;
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => {

@@ -11,6 +11,9 @@ use linerate_units::{Span, Timestamp};
 
 use crate::ControlError;
 
+/// Most bytes that are read before deadlines and whoever owns the dialogue get their turn.
+const BYTES_AT_ONCE: usize = 64 << 10;
+
 /// Longest wait for the last bytes to leave.
 const FLUSH: Span = Span::from_ms(500);
 
@@ -142,9 +145,14 @@ impl<D: Dialogue> Talk<D> {
 
     fn read(&mut self) -> Result<(), ControlError> {
         let mut bytes = [0; 16 << 10];
-        while !self.closed {
+        let mut left = BYTES_AT_ONCE;
+        // What is left wakes the next turn at once.
+        while !self.closed && left > 0 {
             match self.stream.read(&mut bytes) {
-                Ok(count @ 1..) => self.input(Input::Bytes(&bytes[..count]))?,
+                Ok(count @ 1..) => {
+                    left = left.saturating_sub(count);
+                    self.input(Input::Bytes(&bytes[..count]))?;
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 _ => {

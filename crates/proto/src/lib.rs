@@ -4,6 +4,7 @@
 //! takes any bytes without panic and is fuzzed. Sockets, sleeping and threads are elsewhere.
 
 pub mod agent;
+mod allowance;
 mod c_format;
 mod error;
 pub mod iperf2;

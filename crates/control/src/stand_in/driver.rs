@@ -35,8 +35,11 @@ const FLUSH: Duration = Duration::from_millis(500);
 /// Between two ticks for a deadline that stays in the past.
 const BREATH: Duration = Duration::from_millis(1);
 
-/// Steps for one link, and news told, before others get their turn.
+/// News told, and connections taken in, before others get their turn.
 const AT_ONCE: usize = 256;
+
+/// Steps for one link, of at most 64 KiB each, before flows, signals and time get their turn.
+const STEPS_FOR_LINK: usize = 16;
 
 /// A stand-in and everything that it has.
 pub(crate) struct Driver<'a> {
@@ -193,7 +196,7 @@ impl<'a> Driver<'a> {
 
     /// Does what is ready at a link. What it says is told before the next is read: the link may change hands.
     fn step(&mut self, link: Link) {
-        for _ in 0..AT_ONCE {
+        for _ in 0..STEPS_FOR_LINK {
             let more = self.links.step(link, &mut self.news);
             self.settle();
             if more == More::No || !self.news.is_empty() || self.exit.is_some() {

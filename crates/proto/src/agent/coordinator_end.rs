@@ -203,6 +203,7 @@ impl CoordinatorEnd {
                 if self.jobs.remove(&job).is_none() {
                     return Err(misbehaved(format!("it ended job {job}, which is none")));
                 }
+                self.link.measuring(now, self.jobs.len());
                 self.link.put(Output::Ended(JobEnd { job, outcome, reason }));
             }
             other => return Err(misbehaved(format!("'{}' at the wrong time", other.name()))),
@@ -255,6 +256,7 @@ impl CoordinatorEnd {
 
     fn prepare(&mut self, now: Timestamp, job: Box<Job>) -> Result<(), PeerError> {
         self.jobs.insert(job.job, Step::Asked(now + ANSWER));
+        self.link.measuring(now, self.jobs.len());
         self.link.send(now, &Message::Prepare(job))
     }
 

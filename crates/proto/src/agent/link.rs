@@ -8,6 +8,7 @@ use super::MAGIC;
 use super::dialogue::Output;
 use super::message::Message;
 use crate::PeerError;
+use crate::allowance::Allowance;
 use crate::native::{FRAME_LIMIT, Framer, HELLO_LIMIT, looks_like};
 use crate::watch::Watch;
 
@@ -19,6 +20,7 @@ pub(super) struct Link {
     start: Option<Vec<u8>>,
     outputs: VecDeque<Output>,
     watch: Watch,
+    allowance: Allowance,
     greeted: bool,
 }
 
@@ -31,6 +33,7 @@ impl Link {
             start: Some(Vec::new()),
             outputs: VecDeque::new(),
             watch,
+            allowance: Allowance::new(now),
             greeted: false,
         }
     }
@@ -69,9 +72,16 @@ impl Link {
         self.outputs.pop_front()
     }
 
+    /// So many jobs, of which the other end tells, are under way from now on.
+    pub(super) fn measuring(&mut self, now: Timestamp, jobs: usize) {
+        // Each tells of two ends.
+        self.allowance.measuring(now, 2 * jobs);
+    }
+
     /// Takes bytes in; the messages are then read with [`Self::pull`].
     pub(super) fn bytes(&mut self, now: Timestamp, bytes: &[u8]) -> Result<(), PeerError> {
         self.watch.hear(now);
+        self.allowance.bytes(now, bytes.len())?;
         let Some(held) = &mut self.start else {
             self.framer.push(bytes);
             return Ok(());
@@ -90,7 +100,14 @@ impl Link {
     }
 
     pub(super) fn pull(&mut self) -> Result<Option<Message>, PeerError> {
-        if self.start.is_some() { Ok(None) } else { self.framer.pull() }
+        if self.start.is_some() {
+            return Ok(None);
+        }
+        let message = self.framer.pull()?;
+        if message.is_some() {
+            self.allowance.message()?;
+        }
+        Ok(message)
     }
 
     /// What to say when the other end closed the connection.

@@ -1,7 +1,7 @@
 //! The client's end of the dialogue.
 
-use linerate_model::{CheckedSpec, HostInfo};
-use linerate_units::{Span, Timestamp};
+use linerate_model::{CheckedSpec, HostInfo, Limit};
+use linerate_units::{Bytes, Span, Timestamp};
 
 use super::VERSION;
 use super::link::Link;
@@ -112,7 +112,8 @@ impl ClientSession {
     fn start_when_open(&mut self, now: Timestamp) -> Result<(), PeerError> {
         if self.state == State::Opening && self.phase.all_open() {
             self.link.send(now, &Message::Start)?;
-            self.link.rest("measuring");
+            self.link.measuring(now, true);
+            measure(&mut self.link, now, &self.hello.spec);
             self.link.put(Output::Start);
             self.state = State::Running;
             self.stop_when_running(now)?;
@@ -123,6 +124,7 @@ impl ClientSession {
     fn stop_when_running(&mut self, now: Timestamp) -> Result<(), PeerError> {
         if self.stop && self.state == State::Running {
             self.link.send(now, &Message::Stop)?;
+            self.link.step(now, "waiting for the end of what was stopped", STOPPING + self.drain);
             self.link.put(Output::StopWriting);
         }
         Ok(())
@@ -132,7 +134,7 @@ impl ClientSession {
         if self.phase.sender_done(flow) {
             self.drain_until = Some(now + self.drain);
             if self.state == State::Running {
-                self.link.rest("waiting for the last bytes");
+                self.link.step(now, "waiting for the last bytes", OVERTIME + self.drain);
             }
         }
     }
@@ -142,6 +144,7 @@ impl ClientSession {
             if self.phase.over() {
                 self.state = State::Ready;
                 self.drain_until = None;
+                self.link.measuring(now, false);
                 self.link.rest("between two phases");
                 self.link.put(Output::PhaseDone);
             } else if self.phase.local_over() && self.state == State::Running {
@@ -202,11 +205,20 @@ impl ClientSession {
 
     fn running(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
         match message {
-            Message::Progress(progress) => self.link.put(Output::PeerProgress(progress)),
-            Message::Samples { flow, samples } => self.link.put(Output::PeerSamples { flow, samples }),
+            Message::Progress(progress) => {
+                self.phase.check(progress.flow)?;
+                self.link.put(Output::PeerProgress(progress));
+            }
+            Message::Samples { flow, samples } => {
+                self.phase.check(flow)?;
+                self.link.put(Output::PeerSamples { flow, samples });
+            }
             Message::SenderDone { flow } => {
-                self.sender_done(now, flow);
-                self.link.put(Output::PeerSenderDone { flow });
+                self.phase.check(flow)?;
+                if self.phase.sends(flow) {
+                    self.sender_done(now, flow);
+                    self.link.put(Output::PeerSenderDone { flow });
+                }
             }
             Message::Ended(ended) => {
                 self.phase.peer_ended(ended.flow)?;
@@ -237,6 +249,20 @@ impl ClientSession {
         self.link.send(now, &Message::Trial(trial))?;
         self.link.step(now, "waiting for the server's count of a trial", trial.patience_ns + ANSWER);
         Ok(())
+    }
+}
+
+/// How much longer than its time a phase may take: for ends that are late, and paths with seconds of queue.
+const OVERTIME: Span = Span::from_secs(30);
+
+/// How long the other end may take to stop.
+const STOPPING: Span = Span::from_secs(10);
+
+/// Data move: a phase of known length has to end some time after it, whatever the other end says meanwhile.
+pub(super) fn measure(link: &mut Link, now: Timestamp, spec: &CheckedSpec) {
+    match spec.traffic.limit(Bytes::new(1)) {
+        Limit::TimeNs(time) if spec.sweep.is_none() => link.step(now, "measuring", time + OVERTIME),
+        _ => link.rest("measuring"),
     }
 }
 

@@ -8,8 +8,12 @@ use super::frame::{FRAME_LIMIT, Framer, HELLO_LIMIT};
 use super::message::Message;
 use super::preface::{Connection, PREFACE_BYTES, Preface, looks_like};
 use crate::PeerError;
+use crate::allowance::Allowance;
 use crate::session::Output;
 use crate::watch::Watch;
+
+/// Bytes of a word about a trial, at most: what is longer counts like other words.
+const TRIAL_BYTES: usize = 512;
 
 /// A control connection without its socket.
 #[derive(Debug)]
@@ -18,6 +22,7 @@ pub(super) struct Link {
     preface: Option<Vec<u8>>,
     outputs: VecDeque<Output>,
     watch: Watch,
+    allowance: Allowance,
     greeted: bool,
 }
 
@@ -28,6 +33,7 @@ impl Link {
             preface: Some(Vec::new()),
             outputs: VecDeque::new(),
             watch: Watch::new(now, during),
+            allowance: Allowance::new(now),
             greeted: false,
         }
     }
@@ -83,9 +89,15 @@ impl Link {
         self.watch.hear(now);
     }
 
+    /// Data move from now on, or do so no more.
+    pub(super) fn measuring(&mut self, now: Timestamp, measuring: bool) {
+        self.allowance.measuring(now, usize::from(measuring));
+    }
+
     /// Takes bytes in; the messages are then read with [`Self::pull`].
     pub(super) fn bytes(&mut self, now: Timestamp, bytes: &[u8]) -> Result<(), PeerError> {
         self.watch.hear(now);
+        self.allowance.bytes(now, bytes.len())?;
         let Some(held) = &mut self.preface else {
             self.framer.push(bytes);
             return Ok(());
@@ -109,7 +121,19 @@ impl Link {
     }
 
     pub(super) fn pull(&mut self) -> Result<Option<Message>, PeerError> {
-        if self.preface.is_some() { Ok(None) } else { self.framer.pull() }
+        if self.preface.is_some() {
+            return Ok(None);
+        }
+        let message = self.framer.pull()?;
+        match &message {
+            // One of each is under way at most: the pace is this end's too.
+            Some(Message::Trial(_) | Message::TrialCounted(_)) => self.allowance.give_back(TRIAL_BYTES),
+            _ => {}
+        }
+        if message.is_some() {
+            self.allowance.message()?;
+        }
+        Ok(message)
     }
 
     /// What to say when the peer closed the connection.

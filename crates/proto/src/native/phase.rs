@@ -62,6 +62,8 @@ pub(super) struct Phase {
     senders: BTreeSet<u16>,
     local_running: BTreeSet<u16>,
     peer_running: BTreeSet<u16>,
+    stopped: bool,
+    cut: bool,
 }
 
 impl Phase {
@@ -74,7 +76,32 @@ impl Phase {
             local_running: numbers.clone(),
             peer_running: numbers,
             flows,
+            stopped: false,
+            cut: false,
         }
+    }
+
+    /// The peer's word to stop; whether it is the first.
+    pub(super) fn stop(&mut self) -> bool {
+        !std::mem::replace(&mut self.stopped, true)
+    }
+
+    /// The peer's word to cut the drain; whether it is the first.
+    pub(super) fn cut(&mut self) -> bool {
+        !std::mem::replace(&mut self.cut, true)
+    }
+
+    /// The peer speaks of this flow.
+    pub(super) fn check(&self, flow: u16) -> Result<(), PeerError> {
+        if self.flows.iter().any(|order| order.flow() == flow) {
+            return Ok(());
+        }
+        Err(PeerError::Misbehaved { what: format!("it spoke of flow {flow}, which there is not") })
+    }
+
+    /// Whether the peer's word that its sender of a flow has written everything is the first.
+    pub(super) fn sends(&self, flow: u16) -> bool {
+        self.senders.contains(&flow)
     }
 
     pub(super) fn flows(&self) -> &[FlowOrder] {

@@ -3,7 +3,7 @@
 use linerate_units::{Span, Timestamp};
 
 use super::VERSION;
-use super::client::{misbehaved, name};
+use super::client::{measure, misbehaved, name};
 use super::link::Link;
 use super::message::{AskedFlow, Message, capabilities, cookie_to_text};
 use super::phase::{Phase, Phases};
@@ -146,7 +146,8 @@ impl ServerSession {
             (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
             (Message::Prepare { flows }, State::Ready) => self.prepare(now, &flows)?,
             (Message::Start, State::Opened) => {
-                self.link.rest("measuring");
+                self.link.measuring(now, true);
+                measure(&mut self.link, now, self.phases.spec());
                 self.await_trial(now);
                 self.link.put(Output::Start);
                 self.state = State::Running;
@@ -162,13 +163,24 @@ impl ServerSession {
     fn running(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
         match message {
             Message::Trial(trial) => self.begin_trial(trial)?,
-            Message::Stop => self.link.put(Output::StopWriting),
-            Message::Cut => self.link.put(Output::Cut),
-            Message::Progress(progress) => self.link.put(Output::PeerProgress(progress)),
-            Message::Samples { flow, samples } => self.link.put(Output::PeerSamples { flow, samples }),
+            Message::Stop if self.phase.stop() => self.link.put(Output::StopWriting),
+            Message::Cut if self.phase.cut() => self.link.put(Output::Cut),
+            // Said before.
+            Message::Stop | Message::Cut => {}
+            Message::Progress(progress) => {
+                self.phase.check(progress.flow)?;
+                self.link.put(Output::PeerProgress(progress));
+            }
+            Message::Samples { flow, samples } => {
+                self.phase.check(flow)?;
+                self.link.put(Output::PeerSamples { flow, samples });
+            }
             Message::SenderDone { flow } => {
-                self.phase.sender_done(flow);
-                self.link.put(Output::PeerSenderDone { flow });
+                self.phase.check(flow)?;
+                if self.phase.sends(flow) {
+                    self.phase.sender_done(flow);
+                    self.link.put(Output::PeerSenderDone { flow });
+                }
             }
             Message::Ended(ended) => {
                 self.phase.peer_ended(ended.flow)?;
@@ -201,6 +213,7 @@ impl ServerSession {
     fn finish_phase(&mut self, now: Timestamp) {
         if self.state == State::Running && self.phase.over() {
             self.state = State::Ready;
+            self.link.measuring(now, false);
             self.link.step(now, "waiting for the client's next phase", PAUSE);
             self.link.put(Output::PhaseDone);
         }

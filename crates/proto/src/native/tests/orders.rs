@@ -1,11 +1,11 @@
 //! What a client may have done, and what no server does.
 
-use linerate_model::{HostInfo, SizeList, Sweep, TestSpec};
-use linerate_units::{Bytes, Timestamp};
+use linerate_model::{CheckedSpec, Direction, HostInfo, SizeList, Sweep, TestSpec};
+use linerate_units::{Bytes, Span, Timestamp};
 use serde_json::{Value, json};
 
-use super::super::{Framer, Preface, ServerSession};
-use super::COOKIE;
+use super::super::{ClientSession, Framer, Preface, ServerSession};
+use super::{COOKIE, DRAIN};
 use crate::PeerError;
 use crate::session::{Admission, FlowOrder, Input, Output, Session};
 
@@ -28,6 +28,16 @@ impl Server {
 
     fn hear(&mut self, message: &Value) -> Result<(), PeerError> {
         self.0.input(NOW, Input::Bytes(&Framer::encode(message).unwrap()))
+    }
+
+    /// In the middle of an upload.
+    fn running() -> Self {
+        let mut server = Self::of(&spec(|spec| spec.traffic.upload = true));
+        server.prepare(&[(0, "upload", 1)]).unwrap();
+        server.0.input(NOW, Input::FlowsOpen).unwrap();
+        server.hear(&json!({"type": "start"})).unwrap();
+        while server.0.output().is_some() {}
+        server
     }
 
     /// The flows that are to be opened after this word.
@@ -114,4 +124,77 @@ fn a_trial_beyond_its_series_is_refused() {
             json!({"type": "trial", "trial": 0, "message_bytes": bytes, "repeats": 1, "patience_ns": 1});
         assert_eq!(server.hear(&trial).is_ok(), sound, "{bytes}");
     }
+}
+
+#[test]
+fn a_flood_of_any_word_ends_the_dialogue_and_asks_for_little() {
+    let sample = json!({"side": "sender", "start_ns": 0, "end_ns": 1, "readings": {}});
+    let words = [
+        json!({"type": "heartbeat"}),
+        json!({"type": "cut"}),
+        json!({"type": "stop"}),
+        json!({"type": "progress", "flow": 0, "side": "sender", "bytes": 1, "elapsed_ns": 1}),
+        json!({"type": "samples", "flow": 0, "samples": vec![sample; 5_000]}),
+        json!({"type": "sender_done", "flow": 0}),
+    ];
+    for word in words {
+        let (mut server, mut asked, mut heard) = (Server::running(), 0, 0);
+        let error = loop {
+            heard += 1;
+            let result = server.hear(&word);
+            asked += std::iter::from_fn(|| server.0.output()).filter(|output| !is_count(output)).count();
+            if let Err(error) = result {
+                break error;
+            }
+            assert!(heard < 10_000, "{word} goes on");
+        };
+        assert!(error.to_string().contains("more than a measurement has to say"), "{error}");
+        assert!(asked <= 1, "{word} had {asked} things done");
+    }
+}
+
+/// What a server throws away.
+fn is_count(output: &Output) -> bool {
+    matches!(output, Output::PeerProgress(_) | Output::PeerSamples { .. } | Output::Send(_))
+}
+
+#[test]
+fn a_word_about_a_flow_that_there_is_not_is_refused() {
+    for word in [
+        json!({"type": "progress", "flow": 1, "side": "sender", "bytes": 1, "elapsed_ns": 1}),
+        json!({"type": "samples", "flow": 9, "samples": []}),
+        json!({"type": "sender_done", "flow": 65_535}),
+    ] {
+        let error = Server::running().hear(&word).unwrap_err();
+        assert!(error.to_string().contains("which there is not"), "{error}");
+    }
+}
+
+#[test]
+fn a_server_that_talks_on_does_not_keep_its_client_beyond_the_time_of_the_test() {
+    let mut wanted = TestSpec::default();
+    (wanted.traffic.download, wanted.traffic.duration) = (true, Some(Span::from_secs(1)));
+    let spec: CheckedSpec = wanted.checked().unwrap();
+    let order = FlowOrder::new(&spec, 0, Direction::Download, Bytes::new(1)).unwrap();
+    let mut client = ClientSession::new(NOW, HostInfo::default(), spec, DRAIN);
+    let hear = |client: &mut ClientSession, now: Timestamp, word: Value| {
+        client.input(now, Input::Bytes(&Framer::encode(&word).unwrap()))
+    };
+    client.input(NOW, Input::Bytes(&Preface::CONTROL.encode())).unwrap();
+    let welcome = json!({"type": "welcome", "version": 1, "capabilities": ["tcp"], "host": {}, "cookie": "0".repeat(32), "neighbours": 0});
+    hear(&mut client, NOW, welcome).unwrap();
+    client.input(NOW, Input::Measure(vec![order])).unwrap();
+    hear(&mut client, NOW, json!({"type": "prepared"})).unwrap();
+    client.input(NOW, Input::FlowsOpen).unwrap();
+    hear(&mut client, NOW, json!({"type": "flows_ready"})).unwrap();
+    let mut now = NOW;
+    let error = loop {
+        now = now + Span::from_ms(500);
+        let heard = hear(&mut client, now, json!({"type": "heartbeat"}));
+        if let Err(error) = heard.and_then(|()| client.input(now, Input::Tick)) {
+            break error;
+        }
+        assert!(now < NOW + Span::from_secs(3_600), "it never ends");
+    };
+    assert_eq!(error, PeerError::Silent { during: "measuring", waited_s: 31 });
 }

@@ -1,0 +1,65 @@
+//! A peer that does not stop talking.
+
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use linerate_proto::{Input, Output, PeerError, Session};
+use linerate_sock::clock;
+use linerate_sock::poll::{Interest, poll_few};
+use linerate_units::Timestamp;
+
+use super::{BYTES_AT_ONCE, Dialogue};
+
+/// Counts what it is given; wants a tick a millisecond after its start.
+#[derive(Default)]
+struct Listener {
+    heard: usize,
+    ticks: u32,
+}
+
+impl Session for Listener {
+    fn input(&mut self, _: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+        match input {
+            Input::Bytes(bytes) => self.heard += bytes.len(),
+            Input::Tick => self.ticks += 1,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        None
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        Some(Timestamp::START)
+    }
+}
+
+/// A connection on which the other end writes until nobody reads any more.
+fn flooded() -> (TcpStream, std::thread::JoinHandle<()>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let mut far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (near, _) = listener.accept().unwrap();
+    let flood = std::thread::spawn(move || while far.write_all(&[b'x'; 64 << 10]).is_ok() {});
+    (near, flood)
+}
+
+#[test]
+fn whoever_owns_a_dialogue_and_its_deadlines_get_their_turn_however_much_the_peer_says() {
+    let (near, flood) = flooded();
+    let mut dialogue = Dialogue::new(Listener::default(), near, clock::now(), true).unwrap();
+    for turn in 1..=20 {
+        let readable = [(dialogue.stream().as_fd(), Interest::READ)];
+        poll_few(&readable, clock::now() + Duration::from_secs(20)).unwrap();
+        dialogue.turn(clock::now(), &[]).unwrap();
+        let Listener { heard, ticks } = dialogue.session;
+        // Up to one read more than the bound.
+        assert!(heard <= turn * (BYTES_AT_ONCE + (16 << 10)), "{heard} bytes in {turn} turns");
+        assert!(heard >= turn && ticks as usize >= turn, "{heard} bytes and {ticks} ticks in {turn} turns");
+    }
+    drop(dialogue);
+    flood.join().unwrap();
+}

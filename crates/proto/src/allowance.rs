@@ -1,0 +1,156 @@
+//! How much the other end of a dialogue may say: what it says is read, held and perhaps logged here.
+
+use linerate_units::{Span, Timestamp};
+
+use crate::PeerError;
+
+/// Messages and bytes that may come at any moment, whatever came before.
+const MESSAGES: Share = Share { at_once: 4_000, per_second: 500 };
+const BYTES: Share = Share { at_once: 8 << 20, per_second: 1 << 20 };
+
+/// What may come at once, and what is added in a second.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    at_once: u64,
+    per_second: u64,
+}
+
+/// What the other end of a connection may still say.
+///
+/// Heartbeats and counts come a few times a second. Samples of what is measured may come at its end, all together; so
+/// while something is measured, what is not used is saved up.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    messages: Bucket,
+    bytes: Bucket,
+    filled: Timestamp,
+    /// Measurements under way.
+    measuring: u64,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    share: Share,
+    left: u64,
+}
+
+impl Bucket {
+    fn new(share: Share) -> Self {
+        Self { share, left: share.at_once }
+    }
+
+    fn fill(&mut self, elapsed: Span, measuring: u64) {
+        let nanoseconds =
+            u128::from(elapsed.as_ns()) * u128::from(self.share.per_second.saturating_mul(measuring.max(1)));
+        let more = u64::try_from(nanoseconds / 1_000_000_000).unwrap_or(u64::MAX);
+        self.left = self.left.saturating_add(more);
+        if measuring == 0 {
+            self.left = self.left.min(self.share.at_once);
+        }
+    }
+}
+
+impl Allowance {
+    /// Of a connection that begins at `now`.
+    pub(crate) fn new(now: Timestamp) -> Self {
+        Self { messages: Bucket::new(MESSAGES), bytes: Bucket::new(BYTES), filled: now, measuring: 0 }
+    }
+
+    /// So many measurements are under way from now on.
+    pub(crate) fn measuring(&mut self, now: Timestamp, measurements: usize) {
+        self.fill(now);
+        self.measuring = measurements as u64;
+    }
+
+    /// Bytes came.
+    ///
+    /// # Errors
+    /// They are more than may come.
+    pub(crate) fn bytes(&mut self, now: Timestamp, count: usize) -> Result<(), PeerError> {
+        self.fill(now);
+        take(&mut self.bytes, count as u64)
+    }
+
+    /// A message was among them.
+    ///
+    /// # Errors
+    /// It is one more than may come.
+    pub(crate) fn message(&mut self) -> Result<(), PeerError> {
+        take(&mut self.messages, 1)
+    }
+
+    /// The message was the answer to one of ours, or is answered before the next can come: as many as this end takes.
+    pub(crate) fn give_back(&mut self, bytes: usize) {
+        self.messages.left = self.messages.left.saturating_add(1);
+        self.bytes.left = self.bytes.left.saturating_add(bytes as u64);
+    }
+
+    fn fill(&mut self, now: Timestamp) {
+        // Below a millisecond the shares of bytes and messages would be cut off again and again.
+        let elapsed = now.since(self.filled);
+        if elapsed < Span::from_ms(1) {
+            return;
+        }
+        self.filled = now;
+        self.messages.fill(elapsed, self.measuring);
+        self.bytes.fill(elapsed, self.measuring);
+    }
+}
+
+fn take(bucket: &mut Bucket, count: u64) -> Result<(), PeerError> {
+    let left = bucket.left.checked_sub(count);
+    let too_much = || PeerError::Misbehaved { what: "it says more than a measurement has to say".to_owned() };
+    bucket.left = left.ok_or_else(too_much)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Timestamp = Timestamp::START;
+
+    /// Messages of so many bytes that pass, `every` apart; a million is without end.
+    fn pass(allowance: &mut Allowance, from: Timestamp, bytes: usize, every: Span) -> u32 {
+        let mut now = from;
+        let mut passed = 0;
+        while passed < 1_000_000 && allowance.bytes(now, bytes).and_then(|()| allowance.message()).is_ok() {
+            now = now + every;
+            passed += 1;
+        }
+        passed
+    }
+
+    #[test]
+    fn a_flood_ends_and_what_an_honest_end_says_does_not() {
+        assert_eq!(pass(&mut Allowance::new(START), START, 20, Span::ZERO), 4_000);
+        assert_eq!(pass(&mut Allowance::new(START), START, 1 << 20, Span::ZERO), 8);
+        // Two heartbeats a second and four counts of each of two flows, for more than a day.
+        assert_eq!(pass(&mut Allowance::new(START), START, 200, Span::from_ms(100)), 1_000_000);
+    }
+
+    #[test]
+    fn the_samples_of_a_day_may_come_at_its_end_and_those_of_an_hour_in_a_queue_may_not() {
+        let end = START + Span::from_secs(86_400);
+        let mut measured = Allowance::new(START);
+        measured.measuring(START, 1);
+        // Two flows, 100 samples a second of each, 64 in a message of 64 KiB.
+        let messages = 2 * 100 * 86_400 / 64;
+        for _ in 0..messages {
+            measured.bytes(end, 64 << 10).unwrap();
+            measured.message().unwrap();
+        }
+        measured.measuring(end, 0);
+        assert_eq!(pass(&mut measured, end + Span::from_secs(1), 1 << 20, Span::ZERO), 8, "nothing is kept");
+        let mut queued = Allowance::new(START);
+        assert_eq!(pass(&mut queued, START + Span::from_secs(3_600), 20, Span::ZERO), 4_000);
+    }
+
+    #[test]
+    fn messages_that_come_every_microsecond_fill_it_as_those_that_come_every_second() {
+        let mut allowance = Allowance::new(START);
+        let passed = pass(&mut allowance, START, 1, Span::from_ns(1_000));
+        // 4,000 at once and 500 in a second, of which some milliseconds went by.
+        assert!((4_000..4_010).contains(&passed), "{passed}");
+    }
+}
