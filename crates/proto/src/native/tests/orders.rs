@@ -59,6 +59,9 @@ fn spec(change: impl FnOnce(&mut TestSpec)) -> TestSpec {
     spec
 }
 
+/// Orders of a preparation: number, direction, length in bytes.
+type Orders<'a> = &'a [(u16, &'a str, u64)];
+
 #[test]
 fn a_flow_that_the_greeting_did_not_ask_for_is_refused() {
     let bidir = spec(|spec| spec.traffic.bidir = true);
@@ -66,7 +69,7 @@ fn a_flow_that_the_greeting_did_not_ask_for_is_refused() {
     let upload = spec(|spec| spec.traffic.upload = true);
     let udp = spec(|spec| (spec.traffic.upload, spec.traffic.udp) = (true, true));
     let (up, down) = ("upload", "download");
-    let cases: [(&TestSpec, &[(u16, &str, u64)], &str); 12] = [
+    let cases: [(&TestSpec, Orders<'_>, &str); 12] = [
         (&one_byte, &[(0, up, 1 << 40)], "1TiB"),
         (&one_byte, &[(0, up, 8 << 30)], "8GiB"),
         (&one_byte, &[(0, up, 0)], "0B"),

@@ -50,14 +50,14 @@ struct Pair {
 
 impl Pair {
     /// Both ends up to the client's start.
-    fn started(spec: CheckedSpec) -> Result<Self, PeerError> {
+    fn started(spec: &CheckedSpec) -> Result<Self, PeerError> {
         let now = Timestamp::START;
         let client = ClientSession::new(now, HostInfo::default(), spec.clone(), DRAIN);
         let mut pair = Self { now, client, server: ServerSession::new(now), told: Vec::new() };
         pair.settle()?;
         let admission = Admission { host: HostInfo::default(), cookie: COOKIE, neighbours: 0 };
         pair.feed(false, Input::Admit(Box::new(admission)))?;
-        let order = FlowOrder::new(&spec, 0, Direction::Upload, Bytes::new(64)).unwrap();
+        let order = FlowOrder::new(spec, 0, Direction::Upload, Bytes::new(64)).unwrap();
         pair.feed(true, Input::Measure(vec![order]))?;
         pair.feed(true, Input::FlowsOpen)?;
         pair.feed(false, Input::FlowsOpen)?;
@@ -102,7 +102,7 @@ impl Pair {
 
 #[test]
 fn trials_run_one_after_another_and_the_series_ends_in_the_regular_way() {
-    let mut pair = Pair::started(spec()).unwrap();
+    let mut pair = Pair::started(&spec()).unwrap();
     for number in 0..3 {
         pair.feed(true, Input::Trial(trial(number))).unwrap();
         assert!(matches!(pair.told.pop(), Some((false, Output::Trial(got))) if got == trial(number)));
@@ -120,7 +120,7 @@ fn trials_run_one_after_another_and_the_series_ends_in_the_regular_way() {
 
 #[test]
 fn a_count_that_crosses_the_last_word_does_no_harm() {
-    let mut pair = Pair::started(spec()).unwrap();
+    let mut pair = Pair::started(&spec()).unwrap();
     pair.feed(true, Input::Trial(trial(0))).unwrap();
     // The client gives up; the server's count is on its way meanwhile.
     pair.server.input(pair.now, Input::TrialCounted(counted(0))).unwrap();
@@ -132,7 +132,7 @@ fn a_count_that_crosses_the_last_word_does_no_harm() {
 
 #[test]
 fn a_count_that_crosses_the_last_word_leaves_its_deadline_as_it_is() {
-    let mut pair = Pair::started(spec()).unwrap();
+    let mut pair = Pair::started(&spec()).unwrap();
     pair.feed(true, Input::Trial(trial(0))).unwrap();
     pair.server.input(pair.now, Input::TrialCounted(counted(0))).unwrap();
     pair.client.input(pair.now, last_word(Side::Sender)).unwrap();
@@ -152,26 +152,26 @@ fn what_cannot_be_is_refused_at_either_end() {
         Trial { repeats: 100_001, ..trial(0) },
         Trial { patience_ns: Span::from_secs(601), ..trial(0) },
     ] {
-        let mut pair = Pair::started(spec()).unwrap();
+        let mut pair = Pair::started(&spec()).unwrap();
         assert!(matches!(pair.feed(true, Input::Trial(wrong)), Err(PeerError::Local { .. })), "{wrong:?}");
         let bytes = Framer::encode(&Message::Trial(wrong)).unwrap();
         let error = pair.server.input(pair.now, Input::Bytes(&bytes)).unwrap_err();
         assert!(matches!(error, PeerError::Misbehaved { .. }), "{error:?}");
     }
     // One at a time.
-    let mut pair = Pair::started(spec()).unwrap();
+    let mut pair = Pair::started(&spec()).unwrap();
     pair.feed(true, Input::Trial(trial(0))).unwrap();
     assert!(pair.feed(true, Input::Trial(trial(1))).is_err());
     // A count of another trial.
     assert!(pair.feed(false, Input::TrialCounted(counted(1))).is_err());
     // A plain test has no trials.
-    let mut pair = Pair::started(uploads()).unwrap();
+    let mut pair = Pair::started(&uploads()).unwrap();
     assert!(pair.feed(true, Input::Trial(trial(0))).is_err());
 }
 
 #[test]
 fn a_server_that_lives_and_never_counts_is_given_up() {
-    let mut pair = Pair::started(spec()).unwrap();
+    let mut pair = Pair::started(&spec()).unwrap();
     pair.feed(true, Input::Trial(trial(0))).unwrap();
     assert_eq!(pair.wait(Span::from_secs(24)), Ok(()));
     let error = pair.wait(Span::from_secs(2)).unwrap_err();
@@ -183,7 +183,7 @@ fn a_server_that_lives_and_never_counts_is_given_up() {
 
 #[test]
 fn a_client_that_lives_and_asks_for_nothing_is_given_up() {
-    let mut pair = Pair::started(spec()).unwrap();
+    let mut pair = Pair::started(&spec()).unwrap();
     pair.feed(true, Input::Trial(trial(0))).unwrap();
     pair.feed(false, Input::TrialCounted(counted(0))).unwrap();
     assert_eq!(pair.wait(Span::from_secs(59)), Ok(()));
