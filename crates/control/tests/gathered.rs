@@ -1,11 +1,12 @@
 //! What the rules about the path are told, from a constructed record.
 
 use linerate_control::evidence;
-use linerate_model::metrics::{flow, host, tcp};
+use linerate_model::metrics::{flow, host, port, tcp};
 use linerate_model::{
-    Body, Direction, Event, FlowPlan, Readings, RunRecord, Sample, Side, StreamTally, Tally, Transport,
+    Body, Direction, Event, FlowPlan, PortRecord, PortSample, Readings, RunRecord, Sample, Side, StreamTally,
+    Tally, Transport, Uncertainty, UncertaintySource,
 };
-use linerate_units::{Bytes, Span, Timestamp};
+use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
 /// An interval of 100 ms, the `number`th one.
 fn sample(side: Side, number: u64, outside: bool, readings: Readings) -> Body {
@@ -79,6 +80,31 @@ fn what_happens_once_counts_with_the_omitted_part_and_what_has_a_rate_does_not()
     assert_eq!((told.receiver.collisions, told.receiver.half_duplex), (None, None), "not told");
     assert_eq!((told.tcp.mss_first_bytes, told.link.mss_bytes), (Some(1448.0), Some(1000.0)));
     assert_eq!(told.outcome.stream_bytes, [300.0, 100.0]);
+}
+
+#[test]
+fn drops_at_ports_count_while_the_flow_is_measured_and_its_interval_comes_with_it() {
+    let mut record = record();
+    let sample = |dropped: u64, outside: bool| {
+        let mut readings = Readings::default();
+        readings.put(port::DROPPED, dropped);
+        PortSample { start_ns: Timestamp::START, end_ns: Timestamp::START, outside, readings }
+    };
+    let samples = vec![sample(100, true), sample(3, false), sample(4, false)];
+    let own = PortRecord { port: "s>b".into(), flows: vec![1], samples };
+    let other = PortRecord { flows: vec![2], ..own.clone() };
+    record.ports = vec![own, other];
+    record.flows[0].uncertainty = Some(Uncertainty {
+        expanded_bps: Bitrate::from_bps(5e5).unwrap(),
+        coverage: Ratio::new(0.95).unwrap(),
+        coverage_factor: 2.0,
+        main: UncertaintySource::Variation,
+        contributions: Vec::new(),
+    });
+    let told = evidence(&record, 1).unwrap();
+    let ports: Vec<(&str, f64)> = told.ports.iter().map(|port| (port.name.as_str(), port.dropped)).collect();
+    assert_eq!(ports, [("s>b", 7.0)]);
+    assert_eq!(told.outcome.uncertainty_bps, Some(5e5));
 }
 
 /// A flow of ten intervals whose first and last read were so far apart; only the first interval brought bytes.

@@ -1,9 +1,9 @@
 //! From evidence to a verdict.
 
-use linerate_model::{Ceiling, Confidence, Finding};
+use linerate_model::{Ceiling, Finding};
 
 use crate::evidence::Evidence;
-use crate::{ethernet, ladder, phrase, prospect, rules};
+use crate::{doubts, ethernet, ladder, phrase, prospect, rules};
 
 /// What held a flow back, with everything else that was noticed.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,8 +14,8 @@ pub struct Diagnosis {
     pub also: Vec<Finding>,
     /// Every ceiling, ascending.
     pub ladder: Vec<Ceiling>,
-    /// The ceiling to print beside the measured rate: the link's where it is known, else that of the link or shaper
-    /// that a confirmed verdict found, else the host's memory.
+    /// The ceiling to print beside the measured rate: the lower of the link's and of that of a link or shaper that the
+    /// verdict found, else the host's memory.
     pub expected: Option<Ceiling>,
 }
 
@@ -25,46 +25,70 @@ pub struct Diagnosis {
 /// "unknown" with all ceilings: that beats a wrong one.
 #[must_use]
 pub fn diagnose(evidence: &Evidence) -> Diagnosis {
-    let ladder = ladder::ladder(evidence);
+    let mut ladder = ladder::ladder(evidence);
     let answers = |table: &[rules::Rule]| table.iter().filter_map(|rule| rule(evidence)).collect::<Vec<_>>();
     let mut found = answers(&rules::PRIMARY);
+    found.retain(|finding| !another_binds_first(finding, evidence, &ladder));
     let primary = if found.is_empty() { rules::unexplained(evidence, &ladder) } else { found.remove(0) };
     found.extend(answers(&rules::ADDITIONAL));
-    let primary = prospect::with(primary, evidence, &ladder);
-    let found: Vec<Finding> =
-        found.into_iter().map(|finding| prospect::with(finding, evidence, &ladder)).collect();
+    let finished = |finding| doubts::weighed(prospect::with(finding, evidence, &ladder), evidence);
+    let primary = finished(primary);
+    let found: Vec<Finding> = found.into_iter().map(finished).collect();
     // What a shaper lets through may lie above what Ethernet of the stated rate would.
     let link = ladder::of(&ladder, "link").filter(|_| primary.rule != "V14" || !evidence.is_stated_link());
+    let link = link.cloned();
+    let inferred = inferred(evidence, &primary);
+    if let Some(found) = inferred.as_ref().filter(|found| ladder::of(&ladder, &found.limit).is_none()) {
+        ladder.push(found.clone());
+        ladder.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
+    }
+    // A slower link or a shaper that was found on the path is what holds the flow, however fast the host's own link is.
     let expected = link
-        .cloned()
-        .or_else(|| inferred(evidence, &primary))
+        .into_iter()
+        .chain(inferred)
+        .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
         .or_else(|| ladder::of(&ladder, "link").cloned())
         .or_else(|| ladder::of(&ladder, "host_memory").cloned());
     Diagnosis { primary, also: found, ladder, expected }
 }
 
+/// How far below the ceiling that a finding names another one must lie to be the limit instead.
+const FIRST: f64 = 0.9;
+
+/// Whether a link, or a rate that the test itself asked for, lies clearly below the ceiling that the finding names, and
+/// the rate has not disproved it: then the finding is not what holds the rate.
+fn another_binds_first(finding: &Finding, evidence: &Evidence, ceilings: &[Ceiling]) -> bool {
+    let limit = prospect::limit_of(finding).filter(|limit| !["", "loss"].contains(limit));
+    let rung = limit.and_then(|limit| ladder::of(ceilings, limit)).map(|ceiling| ceiling.bitrate_bps);
+    let named = finding.evidence.get("ceiling_bps").copied().or(rung);
+    let (Some(named), Some(goodput)) = (named.filter(|_| limit.is_some()), evidence.outcome.goodput_bps)
+    else {
+        return false;
+    };
+    ["link", "pacing", "application"].into_iter().any(|hard| {
+        let other = ladder::of(ceilings, hard).filter(|_| Some(hard) != limit);
+        other.is_some_and(|other| other.bitrate_bps < FIRST * named && other.bitrate_bps >= goodput)
+    })
+}
+
 /// The ceiling of a link or shaper that nothing told us of but the rate itself.
 fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
-    if verdict.confidence != Confidence::Confirmed {
-        return None;
-    }
     let number = |name: &str| verdict.evidence.get(name).copied();
     let (bitrate_bps, what) = match verdict.rule.as_str() {
         "V02" => (number("ceiling_bps")?, phrase::rate(number("link_bps")?)),
-        "V14" => {
-            let shaper = number("shaper_bps")?;
-            (
-                ethernet::shaped_goodput_bps(
-                    shaper,
-                    evidence.packet_bytes(),
-                    &evidence.headers(),
-                    evidence.tags(),
-                )?,
-                phrase::rate(shaper),
-            )
-        }
+        "V14" => match number("shaper_bps") {
+            Some(shaper) => {
+                let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
+                let lets_through = ethernet::shaped_goodput_bps(shaper, packet, &headers, evidence.tags())?;
+                (lets_through, phrase::rate(shaper))
+            }
+            // One at an odd rate lets through what came.
+            None => (evidence.sustained_bps()?, phrase::rate(evidence.sustained_bps()?)),
+        },
         _ => return None,
     };
+    // What it counts may be a little less than assumed, and no shaper is below the rate that it lets through.
+    let bitrate_bps = bitrate_bps.max(evidence.outcome.goodput_bps?);
     let (limit, known) = if evidence.is_stated_link() {
         ("link", "as given, counted without preamble, gap and FCS")
     } else {
@@ -76,7 +100,7 @@ fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::Cause;
+    use linerate_model::{Cause, Confidence};
 
     use super::*;
     use crate::evidence::Transport;
@@ -112,6 +136,34 @@ mod tests {
         stated.link.source = Some(crate::evidence::LinkSource::User);
         let ceiling = diagnose(&stated).expected.unwrap();
         assert!(ceiling.limit == "link" && ceiling.because.contains("as given"), "{}", ceiling.because);
+        let mut fast = shaped(1e8);
+        fast.link.is_virtual = false;
+        fast.link.source = Some(crate::evidence::LinkSource::Interface);
+        let ceiling = diagnose(&fast).expected.unwrap();
+        assert_eq!(ceiling.limit, "link_inferred", "and not the host's own 10 Gb/s");
+    }
+
+    #[test]
+    fn a_shaper_at_an_odd_rate_is_the_ceiling_though_only_probable() {
+        let verdict = diagnose(&shaped(37e6));
+        assert_eq!(verdict.primary.confidence, Confidence::Probable);
+        let ceiling = verdict.expected.unwrap();
+        assert_eq!(ceiling.limit, "link_inferred");
+        assert!((ceiling.bitrate_bps / 35.39e6 - 1.0).abs() < 2e-3, "{ceiling:?}");
+        assert!(verdict.ladder.contains(&ceiling), "{:?}", verdict.ladder);
+    }
+
+    #[test]
+    fn a_window_above_the_link_is_not_what_holds_the_rate() {
+        // 25 Mb/s through a link of 25 Mb/s as stated, which is 92 % full, and a window that would allow 29.
+        let mut evidence = long_path();
+        assert_eq!(diagnose(&evidence).primary.rule, "V04");
+        evidence.outcome.goodput_bps = Some(21.8e6);
+        evidence.link.link_bps = Some(23.5e6);
+        evidence.link.source = Some(crate::evidence::LinkSource::User);
+        evidence.windows.offered_median_bytes = Some(65536.0);
+        assert!(diagnose(&evidence).also.iter().all(|finding| finding.rule != "V04"));
+        assert_ne!(diagnose(&evidence).primary.rule, "V04");
     }
 
     #[test]

@@ -269,6 +269,15 @@ pub struct Datagrams {
     pub buffer_drops: Option<f64>,
 }
 
+/// What a port of an emulated network counted beside the flow.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Port {
+    /// The node that it belongs to and the node that it sends to, as `a>s`.
+    pub name: String,
+    /// Packets that it dropped during the measured part.
+    pub dropped: f64,
+}
+
 /// Whether the measurement itself can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Timing {
@@ -307,6 +316,8 @@ pub struct Evidence {
     pub receiver: Host,
     /// Datagrams.
     pub udp: Datagrams,
+    /// Ports of the emulated network; empty on real hosts.
+    pub ports: Vec<Port>,
     /// Trust in the clock.
     pub timing: Timing,
 }

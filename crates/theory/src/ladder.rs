@@ -177,11 +177,16 @@ fn cpu(evidence: &Evidence, host: &Host, limit: &str, what: &str) -> Option<Ceil
 
 fn pacing(evidence: &Evidence) -> Option<Ceiling> {
     let paced = evidence.asked.max_pacing_bps?;
+    let because = format!("paced at {} for each connection", phrase::rate(paced));
+    Some(rung("pacing", pacing_bps(evidence)?, because))
+}
+
+/// The payload that the pace of all connections lets through; kernel pacing counts the packet with its Ethernet header.
+pub(crate) fn pacing_bps(evidence: &Evidence) -> Option<f64> {
     let payload = framing::payload_bytes(evidence.packet_bytes(), &evidence.headers())?;
-    // Kernel pacing counts the packet with its Ethernet header.
     let counted = evidence.packet_bytes() + framing::ETHERNET_HEADER_BYTES;
-    let rate = framing::payload_rate_bps(paced, payload, counted)? * evidence.streams();
-    Some(rung("pacing", rate, format!("paced at {} for each connection", phrase::rate(paced))))
+    let each = framing::payload_rate_bps(evidence.asked.max_pacing_bps?, payload, counted)?;
+    Some(each * evidence.streams())
 }
 
 fn application(evidence: &Evidence) -> Option<Ceiling> {

@@ -12,6 +12,7 @@ pub mod conversion;
 pub mod delay;
 pub mod diagnose;
 mod domain;
+mod doubts;
 pub mod encapsulation;
 pub mod envelope;
 pub mod ethernet;

@@ -42,7 +42,7 @@ pub(crate) fn with(mut finding: Finding, evidence: &Evidence, ceilings: &[Ceilin
 }
 
 /// The rung of the ladder that a finding's remedy takes away; an empty name where it takes none of them.
-fn limit_of(finding: &Finding) -> Option<&'static str> {
+pub(crate) fn limit_of(finding: &Finding) -> Option<&'static str> {
     Some(match finding.rule.as_str() {
         "V03" | "V05" => "application",
         "V04" => "receiver_window",

@@ -1,12 +1,13 @@
 //! The evidence of one flow, from what both ends recorded.
 
-use linerate_model::metrics::{Metric, Quantity, host, queue, tcp};
+use linerate_model::metrics::{Metric, Quantity, host, port, queue, tcp};
 use linerate_model::{
-    CaveatKind, FlowRecord, HostInfo, LinkInfo, LinkKind, RunRecord, Sample, Side, Tally, Transport,
+    CaveatKind, FlowRecord, HostInfo, LinkInfo, LinkKind, PortRecord, RunRecord, Sample, Side, Tally,
+    Transport,
 };
 use linerate_proto::native::DATAGRAM_BYTES;
 use linerate_theory::evidence::{
-    Asked, Datagrams, Evidence, Host, Link, LinkSource, Outcome, RoundTrip, Tcp, Timing,
+    Asked, Datagrams, Evidence, Host, Link, LinkSource, Outcome, Port, RoundTrip, Tcp, Timing,
     Transport as Carrier, Windows,
 };
 use linerate_theory::framing::{Headers, IpVersion};
@@ -40,6 +41,7 @@ pub fn evidence(record: &RunRecord, number: u16) -> Option<Evidence> {
         sender: view.host(Side::Sender, sender),
         receiver: view.host(Side::Receiver, receiver),
         udp: view.udp(),
+        ports: view.ports(),
         timing: view.timing(),
     })
 }
@@ -392,6 +394,17 @@ impl View<'_> {
             packets: sent.map(|udp| udp.packets as f64),
             buffer_drops: got.and_then(|udp| udp.socket_drops).map(|drops| drops as f64),
         }
+    }
+
+    /// What the ports of an emulated network dropped while the flow was measured.
+    fn ports(&self) -> Vec<Port> {
+        let beside = |port: &&PortRecord| port.flows.contains(&self.flow.plan.flow);
+        let counted = |port: &PortRecord| {
+            let inside = port.samples.iter().filter(|sample| !sample.outside);
+            let dropped: u64 = inside.filter_map(|sample| sample.readings.get(port::DROPPED)).sum();
+            Port { name: port.port.clone(), dropped: dropped as f64 }
+        };
+        self.record.ports.iter().filter(beside).map(counted).collect()
     }
 
     fn timing(&self) -> Timing {

@@ -143,6 +143,16 @@ pub fn memory_available_bytes() -> Option<u64> {
     parse_kib(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
 }
 
+/// Programs that ran or were ready to run, averaged over the last minute.
+#[must_use]
+pub fn load_average() -> Option<f64> {
+    parse_load(&fs::read_to_string("/proc/loadavg").ok()?)
+}
+
+fn parse_load(text: &str) -> Option<f64> {
+    text.split_ascii_whitespace().next()?.parse().ok().filter(|load: &f64| load.is_finite() && *load >= 0.0)
+}
+
 /// True if the processor says that a hypervisor runs this host.
 #[must_use]
 pub fn is_virtual_machine() -> Option<bool> {
@@ -155,6 +165,13 @@ pub fn is_virtual_machine() -> Option<bool> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_load_is_that_of_the_last_minute() {
+        assert_eq!(parse_load("2.15 1.90 1.02 3/412 20145\n"), Some(2.15));
+        assert_eq!(parse_load("nan 1 1"), None);
+        assert_eq!(parse_load(""), None);
+    }
 
     #[test]
     fn the_clock_is_that_of_the_first_cpu() {

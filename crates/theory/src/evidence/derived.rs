@@ -69,9 +69,14 @@ impl Evidence {
         f64::from(self.outcome.streams.unwrap_or(1).max(1))
     }
 
-    /// The round trip without queue: the smallest known.
+    /// The round trip without queue: the smallest known. Where an emulated network was late under the load, and may have
+    /// handed frames over early to make up for it, it is that before the load.
     #[must_use]
     pub fn base_rtt_s(&self) -> Option<f64> {
+        let idle = self.rtt.idle_p50_s.filter(|rtt| *rtt > 0.0);
+        if let Some(idle) = idle.filter(|_| self.timing.emulator_late == Some(true)) {
+            return Some(idle);
+        }
         let known = [self.rtt.min_s, self.rtt.idle_p50_s, self.rtt.mean_s];
         known.into_iter().flatten().filter(|rtt| *rtt > 0.0).reduce(f64::min)
     }
@@ -215,6 +220,18 @@ impl Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn early_frames_of_a_late_network_do_not_lower_the_base() {
+        let mut evidence = Evidence::default();
+        evidence.rtt.min_s = Some(0.004);
+        evidence.rtt.idle_p50_s = Some(0.0201);
+        assert_eq!(evidence.base_rtt_s(), Some(0.004));
+        evidence.timing.emulator_late = Some(true);
+        assert_eq!(evidence.base_rtt_s(), Some(0.0201));
+        evidence.rtt.idle_p50_s = None;
+        assert_eq!(evidence.base_rtt_s(), Some(0.004), "nothing else is known");
+    }
 
     #[test]
     fn a_virtual_link_has_no_line_rate_unless_the_user_says_so() {

@@ -80,11 +80,13 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         return answer;
     }
     let text = format!(
-        "{} of the segments are lost in bursts, and {} when they are paced: bursts overrun a small queue.",
+        "{} of the segments are lost in bursts, and {} when they are paced: bursts overrun a small queue, or the small \
+         bucket of a policer.",
         phrase::percent(first),
         phrase::percent(paced)
     );
-    let finding = Draft::new(Cause::ShallowBuffer, "V19", Confidence::Confirmed, text)
+    // Both let through what comes evenly; datagrams above the rate tell them apart, where they can be asked.
+    let finding = Draft::new(Cause::ShallowBuffer, "V19", Confidence::Probable, text)
         .remedy("Pace the sender (fq, --fq-rate), or give the port a larger share of its switch's buffer.")
         .finish();
     answer.found(finding)
@@ -110,7 +112,9 @@ mod tests {
     fn loss_that_pacing_takes_away_came_from_bursts() {
         // One in ten thousand: twenty expected.
         let gone = after(1.0, 200_000.0);
-        assert_eq!(gone.finding.unwrap().rule, "V19");
+        let finding = gone.finding.unwrap();
+        assert_eq!((finding.rule.as_str(), finding.confidence), ("V19", Confidence::Probable));
+        assert!(finding.text.contains("policer"), "{}", finding.text);
         assert_eq!(after(18.0, 200_000.0).finding, None);
         let few = after(0.0, 20_000.0);
         assert!(few.finding.is_none() && few.answer.contains("too few"), "{}", few.answer);

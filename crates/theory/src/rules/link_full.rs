@@ -13,6 +13,8 @@ use crate::{ethernet, framing, ladder, phrase};
 
 /// From this share of its ceiling a link is full.
 const FULL: f64 = 0.98;
+/// What waited behind a hole, or for the program, lifts the median of the intervals above the ceiling by less than this.
+const LIFTED: f64 = 1.005;
 /// From this share it is nearly so: other traffic may have the rest.
 const NEARLY: f64 = 0.93;
 /// Intervals of a full link vary less than this.
@@ -43,7 +45,9 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
     let (share, ceiling) = share_of_own_link(evidence)?;
     let above = share > 1.0 + framing::CLOCK_TOLERANCE_PPM * 1e-6;
     let excess_bps = evidence.outcome.goodput_bps? - ceiling;
-    if share < NEARLY || (above && !impossible::held_back(evidence, excess_bps)) {
+    // What waited lifts the mean, and not most of the intervals: a link that these exceed is not what holds them.
+    let exceeded = evidence.sustained_bps()? > LIFTED * ceiling;
+    if share < NEARLY || exceeded || (above && !impossible::held_back(evidence, excess_bps)) {
         return None;
     }
     let constant = evidence.is_constant(CONSTANT) == Some(true);
@@ -61,7 +65,7 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
     let name = ethernet::standard_name(link).map_or_else(|| phrase::rate(link), str::to_owned);
     let text = format!(
         "{whose} is full: {} of what {name} carries with {}.",
-        phrase::percent(share),
+        phrase::percent(share.min(1.0)),
         ladder::framing_text(evidence)
     );
     numbers(Draft::new(Cause::Link, "V02", sure, text), evidence, ceiling, link)
@@ -96,7 +100,7 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
     let ceiling = ladder::link_goodput_bps(evidence, found.bps)?;
     let fits = format!(
         "The rate is {} of what {} carries with {}",
-        phrase::percent(evidence.sustained_bps()? / ceiling),
+        phrase::percent((evidence.sustained_bps()? / ceiling).min(1.0)),
         found.name,
         ladder::framing_text(evidence)
     );

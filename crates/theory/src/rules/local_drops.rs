@@ -4,9 +4,14 @@ use linerate_model::{Cause, Confidence, Finding};
 
 use super::Draft;
 use crate::evidence::Evidence;
+use crate::ladder;
 
 /// Share of the losses that the host's own drops must explain.
 const EXPLAINED: f64 = 0.5;
+/// A loss law that allows so many times the rate does not hold it back.
+const ROOMY: f64 = 4.0;
+/// Loss that matters where no law is known: datagrams, BBR.
+const SOME_LOSS: f64 = 1e-3;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !holds(evidence) {
@@ -22,8 +27,21 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether the host's own drops explain most of the loss.
+/// Whether the host's own drops explain most of the loss, and that is enough to hold the rate back.
 pub(super) fn holds(evidence: &Evidence) -> bool {
+    matters(evidence) && explain_the_loss(evidence)
+}
+
+/// Whether the loss law comes near the rate: bursts of drops are answered once, so that the rate may be well above it.
+fn matters(evidence: &Evidence) -> bool {
+    let Some(loss) = evidence.loss() else { return true };
+    match ladder::backed_off_bps(evidence, loss) {
+        Some(law) => evidence.outcome.goodput_bps.is_none_or(|goodput| law <= ROOMY * goodput),
+        None => loss >= SOME_LOSS || loss.is_nan(),
+    }
+}
+
+fn explain_the_loss(evidence: &Evidence) -> bool {
     let lost = evidence.tcp.retransmits.or(evidence.udp.lost);
     evidence
         .sender
@@ -46,5 +64,19 @@ mod tests {
         assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::LocalDrops));
         evidence.tcp.retransmits = Some(1000.0);
         assert_eq!(rule(&evidence), None, "most were lost elsewhere");
+    }
+
+    #[test]
+    fn a_few_drops_of_millions_hold_nothing_back() {
+        let mut evidence = full_gigabit();
+        evidence.tcp.segments_sent = Some(6.6e6);
+        evidence.tcp.retransmits = Some(15.0);
+        evidence.sender.local_drops = Some(15.0);
+        assert_eq!(rule(&evidence), None, "CUBIC reaches many gigabits at 2 in a million and 1.5 ms");
+        evidence.tcp.congestion = Some("bbr".to_owned());
+        assert_eq!(rule(&evidence), None);
+        evidence.tcp.retransmits = Some(15e3);
+        evidence.sender.local_drops = Some(15e3);
+        assert!(rule(&evidence).is_some());
     }
 }

@@ -36,9 +36,12 @@ mod window_regrowth;
 
 #[cfg(test)]
 pub(crate) mod examples;
+#[cfg(test)]
+mod laws;
 
 use linerate_model::{Cause, Confidence, Finding};
 
+use crate::bdp;
 use crate::evidence::{Evidence, Host};
 
 /// One row of the decision table.
@@ -195,6 +198,26 @@ pub(crate) fn windows_are_open(evidence: &Evidence) -> bool {
     let below = |share: Option<f64>| share.is_none_or(|share| share < 0.1);
     evidence.queue_stands()
         || (below(evidence.tcp.receiver_window_share) && below(evidence.tcp.send_buffer_share))
+}
+
+/// A window that allows more than so many times the goodput is no limit.
+const ROOMY: f64 = 1.5;
+/// By how much the goodput may exceed what a window allows.
+const EXCEEDED: f64 = 1.15;
+
+/// The rate that a window allows at the known round trip (the base, the mean, that of probes under load) at which it fits
+/// the goodput best; `None` where it allows too much at each of them to be the limit, or less than came through.
+pub(crate) fn window_allows_bps(evidence: &Evidence, window_bytes: f64) -> Option<(f64, f64)> {
+    let goodput = evidence.outcome.goodput_bps.filter(|rate| *rate > 0.0)?;
+    let round_trips = [evidence.base_rtt_s(), evidence.rtt.mean_s, evidence.rtt.loaded_p50_s];
+    let allowed = round_trips
+        .into_iter()
+        .flatten()
+        .filter_map(|rtt| Some((bdp::window_rate_bps(window_bytes, rtt)? * evidence.streams(), rtt)));
+    let distance = |rate: f64| (rate / goodput).ln().abs();
+    allowed
+        .filter(|(rate, _)| (goodput / EXCEEDED..=ROOMY * goodput).contains(rate))
+        .min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))
 }
 
 /// Whether the test itself asked for the rate that it got.

@@ -4,7 +4,7 @@ use linerate_model::{Cause, Confidence, Finding};
 
 use super::{Draft, near};
 use crate::evidence::Evidence;
-use crate::phrase;
+use crate::{ladder, phrase};
 
 /// How close the goodput comes to the pacing rate, which may or may not count headers.
 const CLOSE: f64 = 0.06;
@@ -27,10 +27,15 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     .finish()
 }
 
-/// Whether a pacing rate was set and the flow runs at it.
+/// Whether a pacing rate was set and the flow runs at it: what a link carries less than that, or a queue that stands all
+/// the time, would be the limit.
 pub(super) fn holds(evidence: &Evidence) -> bool {
     let paced = evidence.asked.max_pacing_bps.map(|rate| rate * evidence.streams());
-    evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, paced, CLOSE))
+    let link = evidence.line_rate_bps().and_then(|rate| ladder::link_goodput_bps(evidence, rate));
+    let pace = ladder::pacing_bps(evidence);
+    let link_first = link.zip(pace).is_some_and(|(link, pace)| link < pace);
+    let queued = evidence.queue_stands() && evidence.queue_never_empties();
+    !link_first && !queued && evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, paced, CLOSE))
 }
 
 #[cfg(test)]
@@ -47,5 +52,20 @@ mod tests {
         assert_eq!(rule(&evidence), None, "and this rate is not the flow's");
         evidence.outcome.goodput_bps = Some(290e6);
         assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::Pacing));
+    }
+
+    #[test]
+    fn a_link_or_a_queue_that_binds_first_is_the_limit() {
+        let mut evidence = full_gigabit();
+        // A pace of 980 Mb/s lets 937 of payload through, one of a gigabit 956, the link 941.
+        evidence.asked.max_pacing_bps = Some(1e9);
+        assert_eq!(crate::diagnose(&evidence).primary.rule, "V02");
+        evidence.asked.max_pacing_bps = Some(980e6);
+        evidence.outcome.goodput_bps = Some(937e6);
+        assert_eq!(crate::diagnose(&evidence).primary.rule, "V09");
+        let mut shaped = crate::rules::examples::shaped(20e6);
+        shaped.asked.max_pacing_bps = Some(20e6);
+        shaped.rtt.smoothed_p10_s = Some(0.045);
+        assert_eq!(crate::diagnose(&shaped).primary.rule, "V14", "who is paced leaves no queue");
     }
 }

@@ -2,7 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, TINY_BUFFER_BYTES, confidence, core_is_full, hosts_have_room, near, slow_reader};
+use super::{
+    Draft, TINY_BUFFER_BYTES, confidence, core_is_full, hosts_have_room, near, slow_reader, window_allows_bps,
+};
 use crate::evidence::Evidence;
 use crate::{bdp, ladder, phrase};
 
@@ -27,7 +29,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let window = evidence.windows.offered_median_bytes?;
-    let rtt = evidence.base_rtt_s()?;
+    // The round trip that the window had to wait for is the one at which it explains the rate.
+    let (ceiling, rtt) = window_allows_bps(evidence, window)?;
     let fits = fits(evidence, window);
     let fixed = is_fixed(evidence);
     if !fits && !hosts_have_room(evidence, BUSY_THREAD) && !is_tiny(evidence) {
@@ -39,9 +42,6 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         None if fits && fixed => Confidence::Probable,
         None => return None,
     };
-    // The round trip that the window had to wait for: the base where it explains the rate, else the mean.
-    let rtt = if fits_at(evidence, window, rtt) { rtt } else { evidence.rtt.mean_s.unwrap_or(rtt) };
-    let ceiling = bdp::window_rate_bps(window, rtt)? * evidence.streams();
     let text = format!(
         "The receive window of {} at a round trip of {} allows {}.",
         phrase::size(window),
@@ -82,20 +82,38 @@ fn fits_at(evidence: &Evidence, window: f64, rtt: f64) -> bool {
 
 /// Whether the window could not grow: constant, asked for, unscaled, or as large as the kernel lets it be.
 fn is_fixed(evidence: &Evidence) -> bool {
+    is_constant(evidence)
+        || is_at_limit(evidence) == Some(true)
+        || evidence.windows.rcv_buf_asked_bytes.is_some()
+        || evidence.link.window_scaling == Some(false)
+}
+
+fn is_constant(evidence: &Evidence) -> bool {
     let windows = &evidence.windows;
-    let constant = match (windows.offered_min_bytes, windows.offered_median_bytes, windows.offered_max_bytes)
-    {
+    match (windows.offered_min_bytes, windows.offered_median_bytes, windows.offered_max_bytes) {
         (Some(min), Some(median), Some(max)) => (max - min) / median < 0.05,
         _ => false,
+    }
+}
+
+/// Whether the window is as large as the largest buffer of the receiver's kernel lets it be; `None` when that is unknown.
+fn is_at_limit(evidence: &Evidence) -> Option<bool> {
+    let windows = &evidence.windows;
+    let (window, limit) = windows.offered_max_bytes.zip(windows.rmem_max_bytes)?;
+    Some(window >= 0.9 * limit / 2.0)
+}
+
+/// Whether the window is held far below what the receiver's buffers would let it be, and does not move: something
+/// clamps it.
+fn is_clamped(evidence: &Evidence) -> bool {
+    let windows = &evidence.windows;
+    let below = |buffer: Option<f64>| {
+        windows.offered_max_bytes.zip(buffer).is_some_and(|(window, buffer)| window < 0.5 * buffer / 2.0)
     };
-    let at_limit = windows
-        .offered_max_bytes
-        .zip(windows.rmem_max_bytes)
-        .is_some_and(|(window, limit)| window >= 0.9 * limit / 2.0);
-    constant
-        || at_limit
-        || windows.rcv_buf_asked_bytes.is_some()
-        || evidence.link.window_scaling == Some(false)
+    is_constant(evidence)
+        && windows.rcv_buf_asked_bytes.is_none()
+        && is_at_limit(evidence) == Some(false)
+        && (below(windows.rcv_buf_bytes) || below(windows.rmem_max_bytes))
 }
 
 fn remedy(evidence: &Evidence, rtt: f64) -> String {
@@ -104,6 +122,11 @@ fn remedy(evidence: &Evidence, rtt: f64) -> String {
     }
     let how = if evidence.windows.rcv_buf_asked_bytes.is_some() {
         "Leave the window to the kernel (no -w)"
+    } else if is_clamped(evidence) {
+        "tcp_rmem on the receiver allows more: look for `window` at its route (ip route get), or a program that clamps it \
+         (TCP_WINDOW_CLAMP)"
+    } else if is_at_limit(evidence) == Some(false) {
+        "The receiver's kernel may still raise the window: test longer"
     } else {
         "Raise tcp_rmem[2] on the receiver"
     };
@@ -152,7 +175,7 @@ mod tests {
         evidence.rtt.loaded_p50_s = Some(0.040);
         assert_eq!(rule(&evidence), None);
         let mut evidence = long_path();
-        evidence.outcome.goodput_bps = Some(15e6);
+        evidence.outcome.goodput_bps = Some(19e6);
         assert!(rule(&evidence).is_some());
         evidence.sender.thread_share = Some(0.9);
         assert_eq!(rule(&evidence), None);
@@ -167,6 +190,35 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_allows_many_times_the_rate_is_no_limit() {
+        // Fixed and waited for, as the kernel counts it; but 3 MB at 21 ms allow 1.1 Gb/s.
+        for (window, named) in [(3e6, false), (110e3, false), (95e3, true), (65536.0, true), (50e3, false)] {
+            let mut evidence = long_path();
+            evidence.windows.offered_min_bytes = Some(window);
+            evidence.windows.offered_median_bytes = Some(window);
+            evidence.windows.offered_max_bytes = Some(window);
+            assert_eq!(rule(&evidence).is_some(), named, "{window}");
+        }
+    }
+
+    #[test]
+    fn the_remedy_is_what_holds_the_window() {
+        let mut evidence = long_path();
+        evidence.windows.rcv_buf_asked_bytes = None;
+        let remedy = |evidence: &Evidence| rule(evidence).unwrap().remedy.unwrap();
+        evidence.windows.rmem_max_bytes = Some(131_072.0);
+        assert!(remedy(&evidence).contains("Raise tcp_rmem"), "at its limit");
+        // A route's `window`: 64 KiB all the time, of a buffer that would let it be megabytes.
+        evidence.windows.rmem_max_bytes = Some(33_554_432.0);
+        evidence.windows.rcv_buf_bytes = Some(2_174_083.0);
+        evidence.windows.offered_min_bytes = Some(65_536.0);
+        let clamped = remedy(&evidence);
+        assert!(clamped.contains("ip route") && !clamped.contains("Raise"), "{clamped}");
+        evidence.windows.offered_min_bytes = Some(30_000.0);
+        assert!(remedy(&evidence).contains("may still raise"), "it grows");
+    }
+
+    #[test]
     fn without_the_kernels_account_both_other_signs_are_needed() {
         let mut evidence = long_path();
         evidence.tcp.receiver_window_share = None;
@@ -178,6 +230,7 @@ mod tests {
     #[test]
     fn a_tiny_window_is_the_cause_even_of_busy_processors() {
         let mut evidence = crate::rules::examples::loopback();
+        evidence.outcome.goodput_bps = Some(500e6);
         evidence.receiver.thread_share = Some(0.97);
         evidence.tcp.receiver_window_share = Some(1.0);
         evidence.windows.offered_min_bytes = Some(4224.0);

@@ -4,7 +4,7 @@ use linerate_model::{Cause, Confidence, Finding};
 
 use super::{Draft, TINY_BUFFER_BYTES, any_core_is_full, near};
 use crate::evidence::Evidence;
-use crate::phrase;
+use crate::{ladder, phrase};
 
 /// Share of the busy time from which a closed window counts as the limit.
 const HELD: f64 = 0.25;
@@ -47,7 +47,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 
 /// Whether the test asked for a rate of reading and got it.
 pub(super) fn read_rate_holds(evidence: &Evidence) -> bool {
-    evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, evidence.asked.read_bps, CLOSE))
+    let link = evidence.line_rate_bps().and_then(|rate| ladder::link_goodput_bps(evidence, rate));
+    let link_first = link.zip(evidence.asked.read_bps).is_some_and(|(link, read)| link < read);
+    let near = |goodput| near(goodput, evidence.asked.read_bps, CLOSE);
+    !link_first && evidence.outcome.goodput_bps.is_some_and(near)
 }
 
 /// Whether data waited at the receiver for its application.
@@ -88,6 +91,13 @@ mod tests {
         let mut evidence = full_queue();
         evidence.asked.read_bps = Some(198e6);
         assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Confirmed));
+    }
+
+    #[test]
+    fn a_rate_of_reading_above_the_link_is_no_limit() {
+        let mut evidence = full_gigabit();
+        evidence.asked.read_bps = Some(960e6);
+        assert_eq!(crate::diagnose(&evidence).primary.rule, "V02");
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub(super) struct Machine {
     /// Share of the time since boot that the hypervisor took away.
     pub(super) steal_share: Option<f64>,
     pub(super) cores: usize,
+    /// Programs that ran or were ready to run, over the last minute.
+    pub(super) load: Option<f64>,
     /// Processors that this process may use.
     pub(super) usable_cores: Option<usize>,
     pub(super) open_files: Option<OpenFiles>,
@@ -91,6 +93,7 @@ impl Machine {
             is_virtual: host::is_virtual_machine(),
             steal_share: cpu::stat().and_then(|stat| stat.all.steal_share()),
             cores,
+            load: host::load_average(),
             usable_cores: affinity::thread_affinity().ok().map(|cpus| cpus.len()),
             open_files: limits::open_files().ok(),
             memory_bytes: host::memory_bytes(),

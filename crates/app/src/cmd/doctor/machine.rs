@@ -9,6 +9,8 @@ use super::facts::Machine;
 
 /// Share of taken time from which results suffer.
 const STEAL: f64 = 0.01;
+/// Programs that run or wait, for each processor, from which a test has to share.
+const BUSY: f64 = 0.25;
 /// Files for a thousand streams with room for everything else.
 const ENOUGH_FILES: u64 = 2048;
 /// Memory in which buffers of a few fast flows fit.
@@ -18,6 +20,7 @@ const ENOUGH_MEMORY: Bytes = Bytes::new(256 << 20);
 pub(super) fn section(machine: &Machine) -> Section {
     let checks = [
         Some(cores(machine)),
+        load(machine),
         governor(machine),
         hypervisor(machine),
         clock_source(machine),
@@ -40,6 +43,18 @@ fn cores(machine: &Machine) -> Check {
         return check.but(Status::Note, "sending, receiving and interrupts share one processor");
     }
     check
+}
+
+fn load(machine: &Machine) -> Option<Check> {
+    let load = machine.load?;
+    let value = format!("{load:.2} on {} processors", machine.cores);
+    let check = Check::good("cpu.load", value, "other programs leave the processors to the test");
+    if load > BUSY * machine.cores as f64 {
+        let text =
+            "other programs use the processors, so results may be those of a busy host: end them, or wait";
+        return Some(check.but(Status::Note, text).remedy("ps aux --sort=-%cpu | head"));
+    }
+    Some(check)
 }
 
 fn governor(machine: &Machine) -> Option<Check> {
@@ -147,6 +162,7 @@ mod tests {
             is_virtual: Some(true),
             steal_share: Some(0.0),
             cores: 8,
+            load: Some(0.2),
             usable_cores: Some(8),
             open_files: Some(OpenFiles { soft: 1024, hard: 1 << 20 }),
             memory_bytes: Some(16 << 30),
@@ -163,20 +179,21 @@ mod tests {
     #[test]
     fn a_good_machine_has_no_complaints() {
         assert_eq!(complaints(&good()), [""; 0]);
-        assert_eq!(section(&good()).checks.len(), 8);
+        assert_eq!(section(&good()).checks.len(), 9);
     }
 
     type Damage = fn(&mut Machine);
 
     #[test]
     fn each_fault_is_found_alone() {
-        let faults: [(Damage, &str); 9] = [
+        let faults: [(Damage, &str); 10] = [
             (|host| host.clock_source = Some("hpet".to_owned()), "clock.source bad"),
             (|host| host.clock_source = Some("xen".to_owned()), "clock.source note"),
             (|host| host.clock_resolution = Duration::from_millis(4), "clock.resolution bad"),
             (|host| host.timer_slack = Some(Duration::from_millis(1)), "clock.timer_slack note"),
             (|host| host.governors = ["powersave".to_owned()].into(), "cpu.governor note"),
             (|host| host.steal_share = Some(0.02), "cpu.hypervisor note"),
+            (|host| host.load = Some(2.5), "cpu.load note"),
             (|host| host.usable_cores = Some(2), "cpu.cores note"),
             (|host| host.open_files = Some(OpenFiles { soft: 256, hard: 256 }), "limits.open_files note"),
             (|host| host.memory_available_bytes = Some(1 << 20), "memory note"),

@@ -1,0 +1,98 @@
+//! What makes a finding less certain, or says where it happens, whatever rule found it.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use crate::evidence::{Evidence, Port};
+
+/// Share of the losses that the drops of a port must explain to name it as their place.
+const EXPLAINED: f64 = 0.5;
+
+/// The finding as it stands after what the emulated network said of itself.
+pub(crate) fn weighed(finding: Finding, evidence: &Evidence) -> Finding {
+    placed(unsettled(finding, evidence), evidence)
+}
+
+/// Under a network that handed frames over late, nothing of the path is confirmed: its lines were not what they say. What
+/// the test asked for, and what says that the measurement is worthless, holds all the same.
+fn unsettled(mut finding: Finding, evidence: &Evidence) -> Finding {
+    let certain = matches!(
+        finding.cause,
+        Cause::Application | Cause::Pacing | Cause::Invalid | Cause::Impossible | Cause::TooShort
+    );
+    let late = evidence.timing.emulator_late == Some(true);
+    if late && !certain && finding.confidence == Confidence::Confirmed {
+        finding.confidence = Confidence::Probable;
+        finding.text.push_str(" The emulated network was late, so this may be its own doing.");
+    }
+    finding
+}
+
+/// A port of the emulated network that dropped most of what was lost is the place where it happened.
+fn placed(mut finding: Finding, evidence: &Evidence) -> Finding {
+    if !is_about_loss(finding.cause) {
+        return finding;
+    }
+    let lost = evidence.tcp.retransmits.or(evidence.udp.lost).filter(|lost| *lost > 0.0);
+    let Some((port, drops)) =
+        most_drops(evidence).filter(|(_, drops)| lost.is_some_and(|lost| *drops >= EXPLAINED * lost))
+    else {
+        return finding;
+    };
+    finding
+        .text
+        .push_str(&format!(" Port {} of the emulated network dropped {drops:.0} packets.", port.name));
+    finding.evidence.insert("port_drops".to_owned(), drops);
+    finding
+}
+
+fn is_about_loss(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::Link
+            | Cause::Shaper
+            | Cause::Policer
+            | Cause::Congestion
+            | Cause::ShallowBuffer
+            | Cause::RandomLoss
+            | Cause::Timeouts
+            | Cause::Unknown
+    )
+}
+
+fn most_drops(evidence: &Evidence) -> Option<(&Port, f64)> {
+    let drops = evidence.ports.iter().map(|port| (port, port.dropped));
+    drops.filter(|(_, drops)| *drops > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose;
+    use crate::rules::examples::{full_gigabit, lossy_path};
+
+    #[test]
+    fn nothing_of_the_path_is_confirmed_under_a_late_network() {
+        let mut evidence = full_gigabit();
+        assert_eq!(diagnose(&evidence).primary.confidence, Confidence::Confirmed);
+        evidence.timing.emulator_late = Some(true);
+        let verdict = diagnose(&evidence).primary;
+        assert_eq!((verdict.cause, verdict.confidence), (Cause::Link, Confidence::Probable));
+        assert!(verdict.text.contains("late"), "{}", verdict.text);
+        evidence.outcome.goodput_bps = Some(50e6);
+        evidence.asked.offered_bps = Some(50e6);
+        assert_eq!(diagnose(&evidence).primary.confidence, Confidence::Confirmed, "the test asked for it");
+    }
+
+    #[test]
+    fn the_port_that_dropped_what_was_lost_is_named() {
+        let mut evidence = lossy_path(1e-4);
+        let lost = evidence.tcp.retransmits.unwrap();
+        let port = |name: &str, dropped: f64| Port { name: name.to_owned(), dropped };
+        evidence.ports = vec![port("a>s", 1.0), port("s>b", lost)];
+        let verdict = diagnose(&evidence).primary;
+        assert!(verdict.text.contains("Port s>b"), "{}", verdict.text);
+        assert_eq!(verdict.evidence["port_drops"], lost);
+        evidence.ports = vec![port("s>b", 0.2 * lost)];
+        assert!(!diagnose(&evidence).primary.text.contains("Port"), "most were lost elsewhere");
+    }
+}
