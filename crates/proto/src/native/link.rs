@@ -125,10 +125,9 @@ impl Link {
             return Ok(None);
         }
         let message = self.framer.pull()?;
-        match &message {
-            // One of each is under way at most: the pace is this end's too.
-            Some(Message::Trial(_) | Message::TrialCounted(_)) => self.allowance.give_back(TRIAL_BYTES),
-            _ => {}
+        // One of each is under way at most: the pace is this end's too.
+        if let Some(Message::Trial(_) | Message::TrialCounted(_)) = &message {
+            self.allowance.give_back(TRIAL_BYTES);
         }
         if message.is_some() {
             self.allowance.message()?;
