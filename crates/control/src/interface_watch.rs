@@ -111,6 +111,7 @@ fn queued(now: &QueueCounts, then: &QueueCounts) -> Option<QdiscCounts> {
         bytes: Bytes::new(now.bytes - then.bytes),
         packets: now.packets.wrapping_sub(then.packets).into(),
         dropped: now.dropped.wrapping_sub(then.dropped).into(),
+        rate_bps: now.rate_bps,
     })
 }
 
@@ -120,11 +121,17 @@ mod tests {
 
     #[test]
     fn counts_are_differences_even_where_the_kernels_have_wrapped() {
-        let at =
-            |kind: &str, bytes, packets| QueueCounts { kind: kind.to_owned(), bytes, packets, dropped: 1 };
+        let at = |kind: &str, bytes, packets| QueueCounts {
+            kind: kind.to_owned(),
+            bytes,
+            packets,
+            dropped: 1,
+            rate_bps: Some(50_000_000),
+        };
         let (then, now) = (at("fq", 100, u32::MAX), at("fq", 1600, 0));
         let found = queued(&now, &then).unwrap();
         assert_eq!((found.bytes.get(), found.packets, found.dropped), (1500, 1, 0));
+        assert_eq!(found.rate_bps, Some(50_000_000));
         assert_eq!(queued(&at("fq_codel", 1600, 0), &then), None, "another one");
         assert_eq!(queued(&then, &now), None, "made anew");
     }

@@ -71,6 +71,8 @@ pub enum CaveatKind {
     BooksOpen,
     /// A host has changed since its limits were measured, so that they say nothing.
     CalibrationStale,
+    /// Other programs used much of a host's processors.
+    HostBusy,
     /// The run was made to answer a question about another one, which the text names: it is short, and paced, sized or
     /// spread for that question.
     FollowUp,

@@ -53,6 +53,10 @@ pub enum Cause {
     Trunk,
     /// Queues mark congestion.
     Ecn,
+    /// Acknowledgements are held back or lost on the way back.
+    ReturnPath,
+    /// Other programs have a host's processors.
+    HostBusy,
     /// The figure exceeds what the link can carry.
     Impossible,
     /// Clock or timer fault.
@@ -87,6 +91,8 @@ impl Cause {
             Self::Duplex => "duplex",
             Self::Trunk => "trunk",
             Self::Ecn => "ecn",
+            Self::ReturnPath => "return_path",
+            Self::HostBusy => "host_busy",
             Self::Impossible => "impossible",
             Self::Invalid => "invalid",
             Self::Unknown => "unknown",

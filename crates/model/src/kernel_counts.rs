@@ -130,6 +130,9 @@ pub struct QdiscCounts {
     pub packets: u64,
     /// Packets that it threw away.
     pub dropped: u64,
+    /// The rate that it is set to, for `tbf` and `htb`; absent for those that have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<u64>,
 }
 
 /// What passed an interface before the load: the run's own probes, and what others sent.

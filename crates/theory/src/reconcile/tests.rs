@@ -250,8 +250,12 @@ fn a_queue_and_a_port_count_the_headers_of_every_segment() {
     let each = PAYLOAD + SEGMENTS * HEADER;
     let with = |bytes: u64, on_port: u64| {
         let mut run = balanced();
-        let qdisc =
-            QdiscCounts { kind: "fq".into(), bytes: Bytes::new(bytes), packets: SEGMENTS, dropped: 0 };
+        let qdisc = QdiscCounts {
+            kind: "fq".into(),
+            bytes: Bytes::new(bytes),
+            packets: SEGMENTS,
+            ..QdiscCounts::default()
+        };
         eth0(&mut run.sender).qdisc = Some(qdisc);
         run.ports = vec![("s>b", on_port), ("a>s", 7)];
         run.open()
