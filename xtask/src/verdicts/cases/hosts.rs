@@ -57,8 +57,21 @@ pub(super) const CASES: &[Case] = &[
         // that is left on a machine at rest is not enough.
         set: &["link.a.rate=2G", "link.b.rate=2G", "host.b.sysctl.ipv4.tcp_rmem=4096 131072 2097152"],
         args: &["-t", "4", "-C", "cubic", "--server-affinity", "1"],
-        planted: PLAIN.deeds(&[Deed::Spin { cpu: 1, loops: 1 }, Deed::Serve(LEAST)]).right(&["V08"]),
+        // The loop is another program's, which V27 says.
+        planted: PLAIN.deeds(&[Deed::Spin { cpu: 1, loops: 1 }, Deed::Serve(LEAST)]).right(&["V08", "V27"]),
         control: PLAIN.right(&["V02"]),
+        random: true,
+        alone: true,
+        ..PAIR
+    },
+    Case {
+        rule: "V27",
+        name: "loops of other programs on the first two processors",
+        set: &["link.a.rate=none", "link.b.rate=none"],
+        planted: PLAIN
+            .deeds(&[Deed::Spin { cpu: 0, loops: 3 }, Deed::Spin { cpu: 1, loops: 3 }])
+            .right(&["V27"]),
+        control: PLAIN.set(&["link.b.rate=100M"]).right(&["V02"]),
         random: true,
         alone: true,
         ..PAIR

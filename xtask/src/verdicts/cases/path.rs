@@ -155,4 +155,13 @@ pub(super) const CASES: &[Case] = &[
         alone: true,
         ..PAIR
     },
+    Case {
+        rule: "V28",
+        name: "a way back of 500 kb/s for the acknowledgements of 100 Mb/s",
+        set: &["link.b.rate=100M", "link.b.delay=5ms"],
+        args: &["-t", "5", "-C", "cubic"],
+        planted: PLAIN.set(&["link.a.from.s.rate=500k", "link.a.from.s.buffer=20kB"]).right(&["V28"]),
+        control: PLAIN.right(&["V02"]),
+        ..PAIR
+    },
 ];

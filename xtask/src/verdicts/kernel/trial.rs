@@ -41,7 +41,9 @@ impl Bench {
         let port = server.find_line(CLIENT_TIMEOUT, listening_port)?.to_string();
         let beside = self.beside(&network, situation)?;
         let head = ["test", SERVER_ADDRESS, "-p", &port, "--upload", "--json"];
-        let words = self.linerate(worker, &[&head[..], situation.args].concat());
+        // What is kept is to be looked at closely; samples are taken as often without it.
+        let closely: &[&str] = if self.keep.is_some() { &["-i", "0.1"] } else { &[] };
+        let words = self.linerate(worker, &[&head[..], closely, situation.args].concat());
         let client = self.start(&network, Host::A, &words)?;
         let mut timed = Timed::of(situation);
         let output = client.finish(CLIENT_TIMEOUT, |client| timed.act(&network, client.id()))?;
