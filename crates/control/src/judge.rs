@@ -48,7 +48,8 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
     }
     let Some(evidence) = evidence(log.record(), flow) else { return };
     let diagnosis = diagnose(&evidence);
-    let doubts = log.record().flow(flow).map(|record| doubts::doubts(log.record(), record, &diagnosis));
+    let doubts =
+        log.record().flow(flow).map(|record| doubts::doubts(log.record(), record, &evidence, &diagnosis));
     for doubt in doubts.unwrap_or_default() {
         log.warn(Some(flow), doubt.kind, doubt.text);
     }

@@ -115,6 +115,10 @@ pub struct RoundTrip {
     pub loaded_p95_s: Option<f64>,
     /// 99th percentile under load.
     pub loaded_p99_s: Option<f64>,
+    /// Rise of the median one-way delay under load, the way that the data takes.
+    pub out_rise_s: Option<f64>,
+    /// The same on the way back, which acknowledgements take.
+    pub back_rise_s: Option<f64>,
 }
 
 /// What the sender's TCP says about itself.
@@ -146,6 +150,8 @@ pub struct Tcp {
     pub return_pps: Option<f64>,
     /// Of those, how many for each segment sent.
     pub return_per_segment: Option<f64>,
+    /// Of the segments that the receiver sent, the share that never reached the sender.
+    pub return_lost_share: Option<f64>,
     /// Segments sent again.
     pub retransmits: Option<f64>,
     /// Segments sent, retransmissions included.
@@ -238,6 +244,8 @@ pub struct Host {
     pub thread_full_share: Option<f64>,
     /// Share of all cores' time that was not idle, 0 to 1.
     pub all_cores_share: Option<f64>,
+    /// Share of all cores' time that other programs used, 0 to 1: neither this one, nor interrupts.
+    pub others_share: Option<f64>,
     /// Largest share of a core spent in software interrupts.
     pub softirq_share: Option<f64>,
     /// Time that a hypervisor took away.
@@ -256,6 +264,21 @@ pub struct Host {
     pub half_duplex: Option<bool>,
     /// Rate at which the host copies memory, bit/s.
     pub copy_bps: Option<f64>,
+}
+
+/// The queueing discipline at the root of the sender's interface.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OwnQueue {
+    /// Which one.
+    pub kind: String,
+    /// Of which interface.
+    pub interface: String,
+    /// Of which host.
+    pub host: String,
+    /// The rate that it is set to, bit/s of frames without preamble, gap and FCS; absent for one that has none.
+    pub rate_bps: Option<f64>,
+    /// Packets that it dropped.
+    pub dropped: Option<f64>,
 }
 
 /// Datagrams.
@@ -314,6 +337,8 @@ pub struct Evidence {
     pub sender: Host,
     /// The receiving host.
     pub receiver: Host,
+    /// The sender's own queue; absent where it has none.
+    pub own_queue: Option<OwnQueue>,
     /// Datagrams.
     pub udp: Datagrams,
     /// Ports of the emulated network; empty on real hosts.

@@ -1,15 +1,25 @@
 //! Weaknesses of a result that only both ends together show.
 
 use linerate_model::{Cause, Caveat, CaveatKind, FlowRecord, HostInfo, LatencyReport, RunRecord, Side};
+use linerate_theory::evidence::Evidence;
 use linerate_theory::{Diagnosis, rig};
 use linerate_units::{Bitrate, Span};
 
 /// An offered rate that is missed by more than this was not offered.
 const MISSED: f64 = 0.99;
 
+/// Share of a host's processors from which other programs weaken a result.
+const BUSY: f64 = 0.3;
+
 /// What weakens the result of a flow.
-pub(super) fn doubts(record: &RunRecord, flow: &FlowRecord, diagnosis: &Diagnosis) -> Vec<Caveat> {
+pub(super) fn doubts(
+    record: &RunRecord,
+    flow: &FlowRecord,
+    evidence: &Evidence,
+    diagnosis: &Diagnosis,
+) -> Vec<Caveat> {
     let found = [
+        busy(record, flow, evidence),
         cpu(diagnosis),
         inferred(diagnosis),
         offered(record, flow),
@@ -48,6 +58,20 @@ pub(super) fn outdated(record: &RunRecord) -> Vec<Caveat> {
 
 fn caveat(kind: CaveatKind, text: String) -> Option<Caveat> {
     Some(Caveat { kind, text })
+}
+
+/// Other programs had much of a host's processors.
+fn busy(record: &RunRecord, flow: &FlowRecord, evidence: &Evidence) -> Option<Caveat> {
+    let (sender, receiver) = record.ends(flow);
+    let ends = [(sender, evidence.sender.others_share), (receiver, evidence.receiver.others_share)];
+    let busy = ends.into_iter().filter_map(|(host, others)| Some((host?, others?)));
+    let (host, others) = busy.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, others)| *others >= BUSY)?;
+    let text = format!(
+        "other programs used {:.0} % of the processors of {}: rates and delays may be the host's; measure again while it is idle",
+        100.0 * others,
+        host.name
+    );
+    caveat(CaveatKind::HostBusy, text)
 }
 
 fn cpu(diagnosis: &Diagnosis) -> Option<Caveat> {

@@ -2,12 +2,12 @@
 
 use linerate_model::metrics::{Metric, Quantity, host, port, queue, tcp};
 use linerate_model::{
-    CaveatKind, FlowRecord, HostInfo, LinkInfo, LinkKind, PortRecord, RunRecord, Sample, Side, Tally,
-    Transport,
+    CaveatKind, Direction, FlowRecord, HostInfo, LatencyReport, LinkInfo, LinkKind, PortRecord, RunRecord, Sample, Side,
+    Tally, Transport,
 };
 use linerate_proto::native::DATAGRAM_BYTES;
 use linerate_theory::evidence::{
-    Asked, Datagrams, Evidence, Host, Link, LinkSource, Outcome, Port, RoundTrip, Tcp, Timing,
+    Asked, Datagrams, Evidence, Host, Link, LinkSource, Outcome, OwnQueue, Port, RoundTrip, Tcp, Timing,
     Transport as Carrier, Windows,
 };
 use linerate_theory::framing::{Headers, IpVersion};
@@ -19,6 +19,9 @@ use super::{intervals, steady_intervals};
 
 /// Streams whose TCP state is sampled: the sums in the samples are over so many.
 const SAMPLED_STREAMS: u32 = 64;
+
+/// Segments back from which their loss says anything.
+const FEWEST_RETURNED: f64 = 50.0;
 
 /// A thread that has this share of a core is full.
 const FULL: f64 = 0.95;
@@ -40,6 +43,7 @@ pub fn evidence(record: &RunRecord, number: u16) -> Option<Evidence> {
         asked: view.asked(),
         sender: view.host(Side::Sender, sender),
         receiver: view.host(Side::Receiver, receiver),
+        own_queue: view.own_queue(),
         udp: view.udp(),
         ports: view.ports(),
         timing: view.timing(),
@@ -247,7 +251,40 @@ impl View<'_> {
             loaded_p50_s: loaded.map(|rtt| s(rtt.p50_ns)),
             loaded_p95_s: loaded.map(|rtt| s(rtt.p95_ns)),
             loaded_p99_s: loaded.map(|rtt| s(rtt.p99_ns)),
+            out_rise_s: self.one_way_rise_s(Direction::Upload),
+            back_rise_s: self.one_way_rise_s(Direction::Download),
         }
+    }
+
+    /// Rise of the median one-way delay under load: `Upload` for the way that this flow's data takes, `Download` for the
+    /// way back.
+    fn one_way_rise_s(&self, way: Direction) -> Option<f64> {
+        let upload = (way == Direction::Upload) == (self.flow.plan.direction == Direction::Upload);
+        let median = |report: &LatencyReport| {
+            let digest = if upload { report.upload } else { report.download };
+            digest.map(|digest| digest.p50_ns as f64 / 1e9)
+        };
+        Some(median(self.flow.loaded.as_ref()?)? - median(self.record.idle.as_ref()?)?)
+    }
+
+    fn own_queue(&self) -> Option<OwnQueue> {
+        let interface = self.tally(Side::Sender)?.kernel.as_ref()?.interface.as_ref()?;
+        let queue = interface.qdisc.as_ref()?;
+        Some(OwnQueue {
+            kind: queue.kind.clone(),
+            interface: interface.name.clone(),
+            host: self.sender?.name.clone(),
+            rate_bps: queue.rate_bps.map(Plain::plain),
+            dropped: Some(queue.dropped.plain()),
+        })
+    }
+
+    /// Segments that the receiver sent and the sender never saw.
+    fn return_lost_share(&self) -> Option<f64> {
+        let socket = |side| self.tally(side)?.kernel.as_ref()?.socket;
+        let (sender, receiver) = (socket(Side::Sender)?, socket(Side::Receiver)?);
+        let (sent, came) = (receiver.segments_out as f64, sender.segments_in as f64);
+        (sent >= FEWEST_RETURNED).then(|| (1.0 - came / sent).max(0.0))
     }
 
     fn tcp(&self) -> Tcp {
@@ -289,6 +326,7 @@ impl View<'_> {
             out_of_order: self.sum(Side::Receiver, tcp::OUT_OF_ORDER),
             window_undone: self.sum(Side::Sender, host::WINDOW_UNDONE),
             return_pps: self.returned().map(|(pps, _)| pps),
+            return_lost_share: self.return_lost_share(),
             return_per_segment: self.returned().map(|(_, each)| each),
             hystart_exits,
             hystart_window_bytes: self.hystart_window_bytes(hystart_exits),
@@ -366,12 +404,16 @@ impl View<'_> {
         let span = self.span_s(side);
         let per_second = |count: Option<f64>| count.filter(|_| span > 0.0).map(|count| count / span);
         let drops = [host::INTERFACE_DROPS, host::LOCAL_RETRANSMITS].map(|metric| self.sum(side, metric));
+        let counted = drops.into_iter().flatten().reduce(|a, b| a + b);
+        // What its root queue counted may be among them, where the kernel told the connection.
+        let queue = (side == Side::Sender).then(|| self.own_queue()?.dropped).flatten();
         Host {
             thread_share: median(&thread),
             thread_wait_share: mean(&self.series(side, host::THREAD_WAIT)).map(|wait| wait.min(1.0)),
             thread_full_share: (!thread.is_empty())
                 .then(|| thread.iter().filter(|share| **share >= FULL).count() as f64 / thread.len() as f64),
             all_cores_share: self.median(side, host::BUSY),
+            others_share: self.others_share(side, info),
             softirq_share: self.median(side, host::SOFTIRQ),
             steal_share: self.median(side, host::STEAL),
             softnet_dropped_per_s: per_second(self.sum(side, host::SOFTNET_DROPPED)),
@@ -381,9 +423,24 @@ impl View<'_> {
             half_duplex: info
                 .and_then(|host| host.link.as_ref()?.full_duplex)
                 .map(|full_duplex| !full_duplex),
-            local_drops: drops.into_iter().flatten().reduce(|a, b| a + b),
+            local_drops: counted.into_iter().chain(queue).reduce(f64::max),
             copy_bps: info.and_then(|host| host.memory_copy).map(Bitrate::bps),
         }
+    }
+
+    /// Share of a host's processors that other programs used: what was busy, less this program's and the interrupts'.
+    fn others_share(&self, side: Side, info: Option<&HostInfo>) -> Option<f64> {
+        let (tally, info) = (self.tally(side)?, info?);
+        let cores = f64::from(info.cores);
+        let of_all = |seconds: f64| seconds / (tally.elapsed.as_secs_f64() * cores);
+        let other = if side == Side::Sender { Side::Receiver } else { Side::Sender };
+        // Both ends may be on one machine, whose processor time they then share.
+        let peer = self.record.ends(self.flow);
+        let together = peer.0.zip(peer.1).is_some_and(|(a, b)| a.name == b.name);
+        let peers = self.tally(other).filter(|_| together).map_or(0.0, |tally| tally.cpu_seconds);
+        let softirq = self.median(side, host::SOFTIRQ).unwrap_or(0.0) / cores;
+        let others = tally.host_busy?.get() - of_all(tally.cpu_seconds + peers) - softirq;
+        others.is_finite().then(|| others.clamp(0.0, 1.0))
     }
 
     fn udp(&self) -> Datagrams {

@@ -43,8 +43,12 @@ pub(super) fn loss_limits(evidence: &Evidence) -> bool {
 /// Whether the rate is what the flow's congestion control makes of the loss. Where losses come in bursts, as before a
 /// policer, it is higher: one back-off answers many of them.
 pub(super) fn follows_the_law(evidence: &Evidence) -> bool {
-    let rates = evidence.outcome.goodput_bps.zip(model_bps(evidence));
-    rates.is_some_and(|(goodput, model)| (1.0 / MODEL_FACTOR..=MODEL_FACTOR).contains(&(goodput / model)))
+    over_the_law(evidence).is_some_and(|factor| (1.0 / MODEL_FACTOR..=MODEL_FACTOR).contains(&factor))
+}
+
+/// How many times the loss law's rate was reached.
+pub(super) fn over_the_law(evidence: &Evidence) -> Option<f64> {
+    Some(evidence.outcome.goodput_bps? / model_bps(evidence)?)
 }
 
 /// The rate that the flow's congestion control makes of the loss.

@@ -12,16 +12,19 @@ mod cpu_sender;
 mod damaged_link;
 mod disturbance;
 mod ecn;
+mod host_busy;
 mod impossible;
 mod link_full;
 mod local_drops;
 mod offered_rate;
+mod own_queue;
 mod pacing;
 mod policer;
 mod premature_exit;
 mod random_loss;
 mod receiver_window;
 mod reordering;
+mod return_path;
 mod send_buffer;
 mod shaper;
 mod slow_reader;
@@ -48,16 +51,19 @@ use crate::evidence::{Evidence, Host};
 pub(crate) type Rule = fn(&Evidence) -> Option<Finding>;
 
 /// Rules of which the first that answers is the verdict.
-pub(crate) const PRIMARY: [Rule; 27] = [
+pub(crate) const PRIMARY: [Rule; 31] = [
     impossible::rule,
     clock_fault::rule,
     black_hole::stalled,
     too_short::rule,
     offered_rate::rule,
     slow_reader::rule,
+    own_queue::rule,
+    return_path::rule,
     link_full::rule,
     receiver_window::rule,
     send_buffer::rule,
+    host_busy::starved,
     cpu_receiver::rule,
     cpu_sender::rule,
     source_starved::rule,
@@ -65,9 +71,9 @@ pub(crate) const PRIMARY: [Rule; 27] = [
     slow_start::rule,
     local_drops::rule,
     damaged_link::rule,
+    policer::rule,
     timeouts::rule,
     trunk_share::rule,
-    policer::rule,
     shaper::rule,
     reordering::rule,
     ecn::rule,
@@ -76,6 +82,7 @@ pub(crate) const PRIMARY: [Rule; 27] = [
     premature_exit::rule,
     window_regrowth::rule,
     too_short::inexact,
+    host_busy::suspected,
 ];
 
 /// Rules that add to a verdict and never are one while another rule answers.
@@ -163,7 +170,8 @@ pub(crate) fn granted(host: &Host) -> f64 {
 pub(crate) fn core_is_full(host: &Host) -> bool {
     let thread = host.thread_share.is_some_and(|share| share >= FULL_CORE * granted(host))
         || host.thread_full_share.is_some_and(|share| share > 0.5);
-    thread || is_starved(host) || is_crowded(host) || host.softirq_share.is_some_and(|share| share >= 0.9)
+    let waits = (is_starved(host) || is_crowded(host)) && !host_busy::by_others(host);
+    thread || waits || host.softirq_share.is_some_and(|share| share >= 0.9)
 }
 
 /// Whether a thread was never idle although it had not all of a core: something else runs there, or a quota holds it.

@@ -3,11 +3,13 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::{Draft, near};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Transport};
 use crate::{ladder, phrase};
 
 /// How close the goodput comes to what was offered.
 const CLOSE: f64 = 0.03;
+/// Share of datagrams that may be lost of a rate that arrived.
+const LOST: f64 = 2e-3;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !holds(evidence) {
@@ -28,6 +30,10 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
     let (Some(goodput), Some(offered)) = (evidence.outcome.goodput_bps, evidence.asked.offered_bps) else {
         return false;
     };
+    // Datagrams that vanish below a rate that arrives say something of the path.
+    if evidence.transport == Transport::Udp && evidence.loss().is_some_and(|loss| loss > LOST) {
+        return false;
+    }
     let link = evidence.line_rate_bps().and_then(|rate| ladder::link_goodput_bps(evidence, rate));
     near(goodput, Some(offered), CLOSE) && link.is_none_or(|ceiling| offered < ceiling)
 }
@@ -46,6 +52,18 @@ mod tests {
         assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::Application));
         evidence.outcome.goodput_bps = Some(40e6);
         assert_eq!(rule(&evidence), None, "the path took less than was offered");
+    }
+
+    #[test]
+    fn datagrams_that_vanish_below_the_offered_rate_are_the_paths() {
+        let mut evidence = full_gigabit();
+        evidence.transport = Transport::Udp;
+        evidence.outcome.goodput_bps = Some(19.8e6);
+        evidence.asked.offered_bps = Some(20e6);
+        (evidence.udp.packets, evidence.udp.lost) = (Some(5000.0), Some(5.0));
+        assert!(rule(&evidence).is_some(), "one in a thousand");
+        evidence.udp.lost = Some(50.0);
+        assert_eq!(rule(&evidence), None);
     }
 
     #[test]

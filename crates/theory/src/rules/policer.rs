@@ -3,13 +3,23 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::{Draft, congestion, link_full, local_drops, rate_was_asked_for, windows_are_open};
-use crate::evidence::{Evidence, Host};
+use crate::evidence::{Evidence, Host, Transport};
 use crate::phrase;
 
 /// Loss from which packets are dropped on purpose.
 const SOME_LOSS: f64 = 1e-3;
 /// Constancy of the delivered rate.
 const CONSTANT: f64 = 0.10;
+/// Loss from which the loss law may be held against a policer.
+const MUCH_LOSS: f64 = 5e-3;
+/// How many times the loss law's rate is too much for losses that come one by one.
+const BURSTY: f64 = 3.0;
+/// Share of segments up to which loss laws describe anything.
+pub(super) const LAWFUL: f64 = 0.1;
+/// How far sixths of the steady part may sway where the bucket is small beside what TCP has on its way.
+const SWAY: f64 = 0.25;
+/// Share of datagrams from which they exceed a rate, rather than vanish at random.
+const EXCESS: f64 = 0.05;
 /// How far the start must lie above the rest: the bucket was full.
 const EARLY_BURST: f64 = 1.2;
 /// Share of all cores from which a probe may wait for a processor.
@@ -19,21 +29,26 @@ const CONFORMING: f64 = 0.98;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let goodput = evidence.outcome.goodput_bps?;
-    let lossy = evidence.loss().is_some_and(|loss| loss > SOME_LOSS);
-    let burst = evidence.outcome.early_over_steady.is_some_and(|ratio| ratio > EARLY_BURST);
-    let steady = evidence.is_surely_constant(CONSTANT) == Some(true);
+    let signs = after_a_burst(evidence) || against_the_law(evidence) || datagrams_beyond(evidence);
     let explained = link_full::own_link_is_full(evidence)
         || rate_was_asked_for(evidence)
         || local_drops::holds(evidence)
-        || congestion::follows_the_law(evidence)
+        || (congestion::follows_the_law(evidence) && !beyond_any_law(evidence))
         || !windows_are_open(evidence);
-    if !lossy || !burst || !steady || !rtt_is_flat(evidence)? || explained {
+    if !signs || !rtt_is_flat(evidence)? || explained {
         return None;
     }
-    let text = format!(
-        "After a burst the path delivers a constant {} and drops the rest without queueing it: it is policed.",
-        phrase::rate(goodput)
-    );
+    let rate = phrase::rate(goodput);
+    let text = if after_a_burst(evidence) {
+        format!(
+            "After a burst the path delivers a constant {rate} and drops the rest without queueing it: it is policed."
+        )
+    } else {
+        format!(
+            "The path delivers {rate} and drops the rest ({}) without queueing it: it is policed, or a buffer there holds next to nothing.",
+            phrase::percent(evidence.loss()?)
+        )
+    };
     Draft::new(Cause::Policer, "V13", Confidence::Probable, text)
         .with("goodput_bps", Some(goodput))
         .with("loss_ratio", evidence.loss())
@@ -41,6 +56,39 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with("interval_variation", evidence.variation())
         .remedy(format!("Shape at the sender to {}.", phrase::rate(CONFORMING * goodput)))
         .finish()
+}
+
+/// A full bucket lets a burst through, and then a constant rate.
+fn after_a_burst(evidence: &Evidence) -> bool {
+    evidence.loss().is_some_and(|loss| loss > SOME_LOSS)
+        && evidence.outcome.early_over_steady.is_some_and(|ratio| ratio > EARLY_BURST)
+        && evidence.is_surely_constant(CONSTANT) == Some(true)
+}
+
+/// Far more arrives than congestion control makes of losses that come one by one: they come in bursts, whenever the
+/// bucket is empty. The rate of the bucket shows over longer times.
+fn against_the_law(evidence: &Evidence) -> bool {
+    evidence.transport == Transport::Tcp
+        && !evidence.is_bbr()
+        && evidence.loss().is_some_and(|loss| loss > MUCH_LOSS)
+        && (beyond_any_law(evidence)
+            || congestion::over_the_law(evidence).is_some_and(|factor| factor > BURSTY))
+        && evidence.is_steady(SWAY) == Some(true)
+}
+
+/// Whether so much is lost that no law describes it.
+fn beyond_any_law(evidence: &Evidence) -> bool {
+    evidence.loss().is_some_and(|loss| loss > LAWFUL)
+}
+
+/// Of datagrams that are offered at a constant rate a constant rate arrives, and nothing waits.
+fn datagrams_beyond(evidence: &Evidence) -> bool {
+    evidence.transport == Transport::Udp
+        && evidence.loss().is_some_and(|loss| loss > EXCESS)
+        && evidence.asked.offered_bps.is_none_or(|offered| {
+            evidence.outcome.goodput_bps.is_some_and(|goodput| goodput < offered * (1.0 - 0.5 * EXCESS))
+        })
+        && evidence.is_steady(CONSTANT) == Some(true)
 }
 
 /// Whether the round trip under load stays at its base: in nineteen of twenty probes, or, where hosts or an emulated
@@ -66,6 +114,37 @@ mod tests {
     #[test]
     fn burst_then_constant_rate_with_loss_and_no_queue_is_a_policer() {
         assert_eq!(rule(&policed()).map(|finding| finding.cause), Some(Cause::Policer));
+    }
+
+    #[test]
+    fn losses_in_bursts_that_the_law_forbids_are_a_policers() {
+        // A large bucket that slow start emptied before the first sample: 14 % lost, and seven times the law's rate.
+        let mut evidence = policed();
+        evidence.outcome.early_over_steady = Some(0.8);
+        assert_eq!(rule(&evidence), None);
+        evidence.tcp.retransmits = evidence.tcp.segments_sent.map(|sent| 0.1 * sent);
+        assert!(rule(&evidence).is_some());
+        evidence.outcome.intervals_bps = [vec![25e6; 30], vec![65e6; 30], vec![45e6; 30]].concat();
+        assert_eq!(rule(&evidence), None, "no constant rate");
+        let mut bbr = policed();
+        bbr.outcome.early_over_steady = Some(0.8);
+        bbr.tcp.congestion = Some("bbr".to_owned());
+        assert_eq!(rule(&bbr), None, "no law holds for it");
+    }
+
+    #[test]
+    fn datagrams_of_which_a_third_vanishes_and_none_waits_are_policed() {
+        let mut evidence = policed();
+        evidence.transport = Transport::Udp;
+        evidence.outcome.early_over_steady = Some(1.0);
+        evidence.asked.offered_bps = Some(67e6);
+        (evidence.udp.packets, evidence.udp.lost) = (Some(3e4), Some(1e4));
+        assert!(rule(&evidence).is_some());
+        evidence.udp.lost = Some(300.0);
+        assert_eq!(rule(&evidence), None, "one in a hundred is lost at random");
+        evidence.udp.lost = Some(1e4);
+        evidence.rtt.loaded_p95_s = Some(0.080);
+        assert_eq!(rule(&evidence), None, "they wait");
     }
 
     #[test]

@@ -3,12 +3,27 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::congestion::{loss_limits, numbers};
-use super::{Draft, policer};
-use crate::evidence::Evidence;
+use super::{Draft, local_drops, near, policer};
+use crate::evidence::{Evidence, Transport};
 use crate::phrase;
 
+/// Share of datagrams from which their loss is worth a word.
+const SOME_LOSS: f64 = 2e-3;
+/// Share of datagrams up to which they vanish at random, rather than exceed a rate.
+const FEW: f64 = 0.05;
+/// How close what arrives comes to what was offered and not lost.
+const ARRIVES: f64 = 0.05;
+
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
-    if !loss_limits(evidence) || !policer::rtt_is_flat(evidence)? || policer::rule(evidence).is_some() {
+    if evidence.transport == Transport::Udp {
+        return datagrams(evidence);
+    }
+    let likely = evidence.loss().is_some_and(|loss| loss <= policer::LAWFUL);
+    if !likely
+        || !loss_limits(evidence)
+        || !policer::rtt_is_flat(evidence)?
+        || policer::rule(evidence).is_some()
+    {
         return None;
     }
     let text = format!(
@@ -18,6 +33,31 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     // One run cannot show that the loss does not depend on the load, nor that pacing removes it.
     numbers(Draft::new(Cause::RandomLoss, "V20", Confidence::Probable, text), evidence)
         .remedy("Check cables, optics and error counters hop by hop; pacing tells whether bursts overrun a small queue.")
+        .finish()
+}
+
+/// Datagrams vanish although what was offered arrives and none waits.
+fn datagrams(evidence: &Evidence) -> Option<Finding> {
+    let (loss, goodput) = (evidence.loss()?, evidence.outcome.goodput_bps?);
+    let offered = evidence.asked.offered_bps?;
+    let arrives = near(goodput, Some(offered * (1.0 - loss)), ARRIVES);
+    let own = local_drops::holds(evidence)
+        || evidence.udp.buffer_drops.zip(evidence.udp.lost).is_some_and(|(drops, lost)| drops >= 0.5 * lost);
+    if !(SOME_LOSS..=FEW).contains(&loss) || !arrives || own || !policer::rtt_is_flat(evidence)? {
+        return None;
+    }
+    let text = format!(
+        "{} of the datagrams are lost although no queue fills and the rest of the {} that were offered arrives.",
+        phrase::percent(loss),
+        phrase::rate(offered)
+    );
+    Draft::new(Cause::RandomLoss, "V20", Confidence::Probable, text)
+        .with("goodput_bps", Some(goodput))
+        .with("offered_bps", Some(offered))
+        .with("loss_ratio", Some(loss))
+        .with_time("rtt_base_ns", evidence.base_rtt_s())
+        .with_time("rtt_rise_ns", evidence.rtt_rise_s())
+        .remedy("Check cables, optics and error counters hop by hop; the same at half the rate tells whether the loss depends on it.")
         .finish()
 }
 
@@ -40,6 +80,33 @@ mod tests {
         evidence.tcp.retransmits = evidence.tcp.segments_sent.map(|sent| sent * 1e-4);
         assert_eq!(rule(&evidence), None, "the model allows 7 Gbit/s there");
         assert_eq!(rule(&long_path()), None);
+    }
+
+    #[test]
+    fn datagrams_that_vanish_below_a_rate_that_arrives_are_lost_at_random() {
+        let mut evidence = lossy_path(1e-4);
+        evidence.transport = Transport::Udp;
+        evidence.outcome.goodput_bps = Some(19.8e6);
+        evidence.asked.offered_bps = Some(20e6);
+        (evidence.udp.packets, evidence.udp.lost) = (Some(5000.0), Some(50.0));
+        assert_eq!(crate::diagnose(&evidence).primary.cause, Cause::RandomLoss);
+        evidence.udp.buffer_drops = Some(50.0);
+        assert_eq!(rule(&evidence), None, "the receiver's own socket");
+        evidence.udp.buffer_drops = None;
+        evidence.rtt.loaded_p95_s = Some(0.060);
+        assert_eq!(rule(&evidence), None, "a queue");
+        evidence.rtt.loaded_p95_s = Some(0.0212);
+        evidence.udp.lost = Some(2.0);
+        assert_eq!(rule(&evidence), None, "four in ten thousand");
+    }
+
+    #[test]
+    fn half_of_everything_is_not_lost_at_random() {
+        let mut evidence = lossy_path(1e-4);
+        evidence.tcp.retransmits = evidence.tcp.segments_sent.map(|sent| 0.5 * sent);
+        let law = super::super::congestion::over_the_law(&evidence).unwrap();
+        evidence.outcome.goodput_bps = evidence.outcome.goodput_bps.map(|rate| rate / law);
+        assert_eq!(rule(&evidence), None, "whatever the law says there");
     }
 
     #[test]

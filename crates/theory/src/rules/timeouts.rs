@@ -14,7 +14,8 @@ const PER_SECOND: f64 = 1.0 / 30.0;
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let measured = evidence.outcome.measured_s.filter(|seconds| *seconds > 0.0)?;
     let tcp = &evidence.tcp;
-    let share = tcp.timeout_s.map(|seconds| seconds / measured);
+    // Timeouts of connections add up, and so does the time in which they can happen.
+    let share = tcp.timeout_s.map(|seconds| seconds / (measured * evidence.streams()));
     let long = share.is_some_and(|share| share > SHARE);
     let often = tcp.timeouts.is_some_and(|count| count >= 2.0 && count / measured > PER_SECOND);
     if !long && !often {
@@ -56,5 +57,7 @@ mod tests {
         let finding = rule(&evidence).unwrap();
         assert_eq!(finding.confidence, Confidence::Confirmed);
         assert_eq!(finding.share_of_time, Some(0.1));
+        evidence.outcome.streams = Some(8);
+        assert_eq!(rule(&evidence).unwrap().share_of_time, Some(0.0125), "of one connection's time");
     }
 }

@@ -1,0 +1,115 @@
+//! V27: other programs have a host's processors.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, FULL_CORE, STARVED, is_crowded, is_starved, link_full, rate_was_asked_for};
+use crate::evidence::{Evidence, Host};
+use crate::phrase;
+
+/// Share of all cores from which other programs are why a thread waits.
+pub(crate) const MUCH: f64 = 0.3;
+/// Share of all cores from which they are suspected where nothing else explains the rate.
+const MOST: f64 = 0.5;
+/// With more loss than this the network is what holds a flow, and not a thread that waits.
+const SOME_LOSS: f64 = 1e-3;
+
+/// Before the causes of the path: a thread waits for a processor that others have, and nothing else is seen to limit.
+pub(super) fn starved(evidence: &Evidence) -> Option<Finding> {
+    let path = link_full::queue_was_seen(evidence) || evidence.loss().is_some_and(|loss| loss > SOME_LOSS);
+    if path || rate_was_asked_for(evidence) {
+        return None;
+    }
+    let waits = |host: &Host| by_others(host) && (is_starved(host) || is_crowded(host));
+    finding(evidence, waits)
+}
+
+/// After every other rule: others had most of a host, a thread waited at times, and nothing explains the rate.
+pub(super) fn suspected(evidence: &Evidence) -> Option<Finding> {
+    if rate_was_asked_for(evidence) {
+        return None;
+    }
+    let waits = |host: &Host| {
+        host.others_share.is_some_and(|others| others >= MOST)
+            && host.thread_wait_share.is_some_and(|waits| waits >= STARVED)
+    };
+    finding(evidence, waits)
+}
+
+/// Whether others, and not the thread itself, have what the host's processors can do.
+pub(super) fn by_others(host: &Host) -> bool {
+    host.others_share.is_some_and(|others| others >= MUCH)
+        && host.thread_share.is_none_or(|share| share < FULL_CORE)
+}
+
+fn finding(evidence: &Evidence, waits: impl Fn(&Host) -> bool) -> Option<Finding> {
+    let sides = [("sending", &evidence.sender), ("receiving", &evidence.receiver)];
+    let (side, host) = sides.into_iter().find(|(_, host)| waits(host))?;
+    let others = phrase::percent(host.others_share?);
+    let waited = host.thread_wait_share.map_or_else(String::new, |share| {
+        format!(", and its thread waited {} of the time for one", phrase::percent(share))
+    });
+    let text = format!(
+        "Other programs used {others} of the {side} host's processors{waited}: the host may be the limit and not the path."
+    );
+    Draft::new(Cause::HostBusy, "V27", Confidence::Probable, text)
+        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .with("others_share", host.others_share)
+        .with("thread_share", host.thread_share)
+        .with("thread_wait_share", host.thread_wait_share)
+        .remedy("Measure again while the host is idle (`linerate doctor` shows its load).")
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose;
+    use crate::rules::examples::{loopback, shaped};
+
+    /// Memory to memory beside loops of others that have nine tenths of all cores.
+    fn beside_loops() -> Evidence {
+        let mut evidence = loopback();
+        evidence.rtt.loaded_p50_s = Some(0.000_02);
+        evidence.sender.thread_share = Some(0.3);
+        evidence.sender.thread_wait_share = Some(0.65);
+        evidence.sender.others_share = Some(0.9);
+        evidence.sender.all_cores_share = Some(1.0);
+        evidence.receiver.thread_share = Some(0.2);
+        evidence
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_others_is_not_what_fills_the_processor() {
+        let verdict = diagnose(&beside_loops()).primary;
+        assert_eq!((verdict.cause, verdict.confidence), (Cause::HostBusy, Confidence::Probable));
+        assert!(verdict.text.contains("90.0 % of the sending host's processors"), "{}", verdict.text);
+        let mut own = beside_loops();
+        own.sender.others_share = Some(0.1);
+        assert_eq!(diagnose(&own).primary.cause, Cause::CpuSender, "its own work, or a quota");
+        let mut full = beside_loops();
+        full.sender.thread_share = Some(0.99);
+        assert_eq!(diagnose(&full).primary.cause, Cause::CpuSender, "it has a whole core all the same");
+    }
+
+    #[test]
+    fn a_queue_on_the_path_is_the_path_however_busy_the_host_is() {
+        let mut evidence = shaped(37e6);
+        evidence.sender.thread_share = Some(0.05);
+        evidence.sender.thread_wait_share = Some(0.9);
+        evidence.sender.others_share = Some(0.9);
+        assert_eq!(diagnose(&evidence).primary.cause, Cause::Shaper);
+    }
+
+    #[test]
+    fn a_busy_host_is_suspected_where_nothing_else_explains_the_rate() {
+        let mut evidence = shaped(37e6);
+        evidence.rtt.loaded_p50_s = Some(0.0001);
+        evidence.rtt.mean_s = Some(0.0001);
+        evidence.outcome.intervals_bps = [20e6, 50e6].repeat(45);
+        evidence.sender.thread_share = Some(0.05);
+        evidence.sender.thread_wait_share = Some(0.3);
+        assert_eq!(diagnose(&evidence).primary.cause, Cause::Unknown);
+        evidence.sender.others_share = Some(0.7);
+        assert_eq!(diagnose(&evidence).primary.cause, Cause::HostBusy);
+    }
+}

@@ -1,0 +1,125 @@
+//! V28: acknowledgements are held back, or lost, on the way back.
+
+use linerate_model::{Cause, Confidence, Finding};
+
+use super::{Draft, any_core_is_full, link_full, rate_was_asked_for};
+use crate::evidence::{Evidence, Transport};
+use crate::phrase;
+
+/// From this much of the round trip without load, and at least [`LEAST_QUEUE_S`], a queue on the way back counts.
+const QUEUE_OF_BASE: f64 = 0.5;
+/// See [`QUEUE_OF_BASE`], s.
+const LEAST_QUEUE_S: f64 = 0.003;
+/// The queue that the data meets is at most this share of the one that acknowledgements meet.
+const OUT_OF_BACK: f64 = 0.25;
+/// Share of the receiver's segments that must be lost on the way back.
+const LOST: f64 = 0.5;
+/// What acknowledgements miss, the data may not: share of segments sent again.
+const DATA_LOST: f64 = 0.2;
+
+pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let unlimited = evidence.transport == Transport::Tcp
+        && !rate_was_asked_for(evidence)
+        && !any_core_is_full(evidence)
+        && !link_full::own_link_is_full(evidence);
+    if !unlimited {
+        return None;
+    }
+    let text = held_back(evidence).or_else(|| lost(evidence))?;
+    // One run cannot show what the flow would do with a free way back.
+    Draft::new(Cause::ReturnPath, "V28", Confidence::Probable, text)
+        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .with_time("back_rise_ns", evidence.rtt.back_rise_s)
+        .with_time("out_rise_ns", evidence.rtt.out_rise_s)
+        .with("return_lost_ratio", evidence.tcp.return_lost_share)
+        .with("return_pps", evidence.tcp.return_pps)
+        .with("return_per_segment", evidence.tcp.return_per_segment)
+        .remedy(
+            "Look for what else uses the way back, and for its slowest link; larger segments and GRO at the receiver need fewer acknowledgements.",
+        )
+        .finish()
+}
+
+/// A queue stands where acknowledgements pass, and none where the data does.
+fn held_back(evidence: &Evidence) -> Option<String> {
+    let (back, base) = (evidence.rtt.back_rise_s?, evidence.base_rtt_s()?);
+    let out = evidence.rtt.out_rise_s?.max(0.0);
+    if back < (QUEUE_OF_BASE * base).max(LEAST_QUEUE_S) || out > OUT_OF_BACK * back {
+        return None;
+    }
+    Some(format!(
+        "Acknowledgements wait {} in a queue on the way back, and the data waits {}: the way back holds the flow.",
+        phrase::time(back),
+        phrase::time(out)
+    ))
+}
+
+/// Most acknowledgements vanish, and the data arrives.
+fn lost(evidence: &Evidence) -> Option<String> {
+    let back = evidence.tcp.return_lost_share.filter(|share| *share >= LOST)?;
+    if link_full::queue_was_seen(evidence) || evidence.loss()? > DATA_LOST {
+        return None;
+    }
+    Some(format!(
+        "{} of the receiver's acknowledgements are lost on the way back, which holds the flow.",
+        phrase::percent(back)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose;
+    use crate::rules::examples::{full_gigabit, lossy_path, shaped};
+
+    /// 120 Mb/s over 10 ms: 147 ms of queue on the way back, none on the way out.
+    fn slow_way_back() -> Evidence {
+        let mut evidence = shaped(120e6);
+        evidence.rtt.min_s = Some(0.010);
+        evidence.rtt.idle_p50_s = Some(0.0103);
+        evidence.rtt.loaded_p50_s = Some(0.157);
+        evidence.rtt.loaded_p95_s = Some(0.259);
+        evidence.rtt.back_rise_s = Some(0.147);
+        evidence.rtt.out_rise_s = Some(-0.0001);
+        evidence
+    }
+
+    #[test]
+    fn a_queue_on_the_way_back_only_is_named() {
+        let verdict = diagnose(&slow_way_back()).primary;
+        assert_eq!((verdict.cause, verdict.confidence), (Cause::ReturnPath, Confidence::Probable));
+        assert!(verdict.text.contains("147 ms"), "{}", verdict.text);
+    }
+
+    #[test]
+    fn a_queue_before_the_data_is_the_paths() {
+        let mut evidence = slow_way_back();
+        evidence.rtt.out_rise_s = Some(0.050);
+        assert_ne!(diagnose(&evidence).primary.cause, Cause::ReturnPath);
+        (evidence.rtt.out_rise_s, evidence.rtt.back_rise_s) = (Some(0.147), Some(0.0));
+        assert_ne!(diagnose(&evidence).primary.cause, Cause::ReturnPath);
+        let mut small = slow_way_back();
+        small.rtt.back_rise_s = Some(0.002);
+        assert_ne!(diagnose(&small).primary.cause, Cause::ReturnPath, "two milliseconds of ten");
+    }
+
+    #[test]
+    fn a_full_link_of_ones_own_and_a_rate_that_was_asked_for_come_first() {
+        let mut full = full_gigabit();
+        (full.rtt.out_rise_s, full.rtt.back_rise_s) = (Some(0.0), Some(0.010));
+        assert_eq!(diagnose(&full).primary.cause, Cause::Link);
+        let mut asked = slow_way_back();
+        asked.asked.offered_bps = asked.outcome.goodput_bps;
+        assert_ne!(diagnose(&asked).primary.cause, Cause::ReturnPath);
+    }
+
+    #[test]
+    fn lost_acknowledgements_are_no_lost_data() {
+        let mut evidence = lossy_path(1e-4);
+        evidence.outcome.goodput_bps = Some(20e6);
+        evidence.tcp.return_lost_share = Some(0.8);
+        assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::ReturnPath));
+        evidence.tcp.return_lost_share = Some(0.01);
+        assert!(rule(&evidence).is_none());
+    }
+}
