@@ -2,8 +2,8 @@
 
 use linerate_model::metrics::{Metric, Quantity, host, port, queue, tcp};
 use linerate_model::{
-    CaveatKind, Direction, FlowRecord, HostInfo, LatencyReport, LinkInfo, LinkKind, PortRecord, RunRecord, Sample, Side,
-    Tally, Transport,
+    CaveatKind, Direction, FlowRecord, HostInfo, LatencyReport, LinkInfo, LinkKind, PortRecord, RunRecord,
+    Sample, Side, Tally, Transport,
 };
 use linerate_proto::native::DATAGRAM_BYTES;
 use linerate_theory::evidence::{

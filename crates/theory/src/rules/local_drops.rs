@@ -12,13 +12,20 @@ const EXPLAINED: f64 = 0.5;
 const ROOMY: f64 = 4.0;
 /// Loss that matters where no law is known: datagrams, BBR.
 const SOME_LOSS: f64 = 1e-3;
+/// Share of all segments from which the host's own drops matter although none is counted as lost.
+const MANY: f64 = 1e-3;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !holds(evidence) {
         return None;
     }
     let drops = evidence.sender.local_drops?;
-    let text = format!("The sending host's own queue dropped {drops:.0} packets: the loss happens there.");
+    let place = evidence.own_queue.as_ref().filter(|queue| queue.dropped.is_some_and(|count| count > 0.0));
+    let place = place.map_or_else(
+        || "queue".to_owned(),
+        |queue| format!("{} on {} of {}", queue.kind, queue.interface, queue.host),
+    );
+    let text = format!("The sending host's own {place} dropped {drops:.0} packets: the loss happens there.");
     Draft::new(Cause::LocalDrops, "V25", Confidence::Probable, text)
         .with("local_drops", Some(drops))
         .with("retransmits", evidence.tcp.retransmits)
@@ -34,7 +41,10 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
 
 /// Whether the loss law comes near the rate: bursts of drops are answered once, so that the rate may be well above it.
 fn matters(evidence: &Evidence) -> bool {
-    let Some(loss) = evidence.loss() else { return true };
+    let Some(lost) = evidence.loss() else { return true };
+    let dropped =
+        evidence.sender.local_drops.zip(evidence.tcp.segments_sent).map(|(drops, sent)| drops / sent);
+    let loss = dropped.map_or(lost, |dropped| lost.max(dropped));
     match ladder::backed_off_bps(evidence, loss) {
         Some(law) => evidence.outcome.goodput_bps.is_none_or(|goodput| law <= ROOMY * goodput),
         None => loss >= SOME_LOSS || loss.is_nan(),
@@ -43,23 +53,26 @@ fn matters(evidence: &Evidence) -> bool {
 
 fn explain_the_loss(evidence: &Evidence) -> bool {
     let lost = evidence.tcp.retransmits.or(evidence.udp.lost);
-    evidence
-        .sender
-        .local_drops
-        .zip(lost)
-        .is_some_and(|(drops, lost)| drops > 0.0 && lost > 0.0 && drops >= EXPLAINED * lost)
+    let drops = evidence.sender.local_drops.filter(|drops| *drops > 0.0);
+    let explains = drops.zip(lost).is_some_and(|(drops, lost)| lost > 0.0 && drops >= EXPLAINED * lost);
+    // TCP learns at once of what its own host drops, backs off, and sends it again without counting it as lost.
+    let many = drops.zip(evidence.tcp.segments_sent).is_some_and(|(drops, sent)| {
+        drops >= MANY * sent && lost.is_none_or(|lost| drops >= EXPLAINED * lost)
+    });
+    explains || many
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::OwnQueue;
     use crate::rules::examples::full_gigabit;
 
     #[test]
     fn drops_that_explain_the_loss_are_the_hosts() {
         let mut evidence = full_gigabit();
         evidence.sender.local_drops = Some(80.0);
-        assert_eq!(rule(&evidence), None, "nothing was lost");
+        assert_eq!(rule(&evidence), None, "nothing was lost, and 80 of 730,000 are few");
         evidence.tcp.retransmits = Some(100.0);
         assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::LocalDrops));
         evidence.tcp.retransmits = Some(1000.0);
@@ -78,5 +91,25 @@ mod tests {
         evidence.tcp.retransmits = Some(15e3);
         evidence.sender.local_drops = Some(15e3);
         assert!(rule(&evidence).is_some());
+    }
+
+    #[test]
+    fn drops_of_the_hosts_own_queue_count_although_tcp_calls_none_of_them_lost() {
+        let mut evidence = full_gigabit();
+        evidence.outcome.goodput_bps = Some(48e6);
+        evidence.tcp.segments_sent = Some(16_288.0);
+        evidence.tcp.retransmits = Some(0.0);
+        evidence.sender.local_drops = Some(110.0);
+        evidence.own_queue = Some(OwnQueue {
+            kind: "tbf".to_owned(),
+            interface: "eth0".to_owned(),
+            host: "alpha".to_owned(),
+            rate_bps: Some(100e6),
+            dropped: Some(110.0),
+        });
+        let finding = rule(&evidence).unwrap();
+        assert!(finding.text.contains("own tbf on eth0 of alpha dropped 110"), "{}", finding.text);
+        evidence.sender.local_drops = Some(10.0);
+        assert!(rule(&evidence).is_none());
     }
 }

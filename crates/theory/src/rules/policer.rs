@@ -5,6 +5,7 @@ use linerate_model::{Cause, Confidence, Finding};
 use super::{Draft, congestion, link_full, local_drops, rate_was_asked_for, windows_are_open};
 use crate::evidence::{Evidence, Host, Transport};
 use crate::phrase;
+use crate::stats::{order, series};
 
 /// Loss from which packets are dropped on purpose.
 const SOME_LOSS: f64 = 1e-3;
@@ -22,12 +23,16 @@ const SWAY: f64 = 0.25;
 const EXCESS: f64 = 0.05;
 /// How far the start must lie above the rest: the bucket was full.
 const EARLY_BURST: f64 = 1.2;
+/// How many times the median the first interval is when a bucket was full; a burst has at most a third of all.
+const FULL_BUCKET: f64 = 1.5;
 /// Share of all cores from which a probe may wait for a processor.
 const CROWDED: f64 = 0.9;
 /// Share of a committed rate that a sender should shape to.
 const CONFORMING: f64 = 0.98;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
+    let settled = without_burst(evidence);
+    let evidence = settled.as_ref().unwrap_or(evidence);
     let goodput = evidence.outcome.goodput_bps?;
     let signs = after_a_burst(evidence) || against_the_law(evidence) || datagrams_beyond(evidence);
     let explained = link_full::own_link_is_full(evidence)
@@ -58,11 +63,31 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
+/// What is left when the bucket is empty: intervals at the start that are far above the median are a burst, and the
+/// rate is that of the others. `None` without such a burst.
+fn without_burst(evidence: &Evidence) -> Option<Evidence> {
+    let intervals = &evidence.outcome.intervals_bps;
+    let centre = order::median(intervals).filter(|median| *median > 0.0)?;
+    let first = *intervals.first()?;
+    let burst = intervals.iter().take_while(|rate| **rate > EARLY_BURST * centre).count();
+    // One interval may hold a read more than others do.
+    if first < FULL_BUCKET * centre || burst > intervals.len() / 3 {
+        return None;
+    }
+    let mut settled = evidence.clone();
+    settled.outcome.intervals_bps.drain(..burst);
+    let rate = series::mean(&settled.outcome.intervals_bps)?;
+    settled.outcome.goodput_bps = Some(rate);
+    settled.outcome.early_over_steady = Some(first / rate);
+    Some(settled)
+}
+
 /// A full bucket lets a burst through, and then a constant rate.
 fn after_a_burst(evidence: &Evidence) -> bool {
     evidence.loss().is_some_and(|loss| loss > SOME_LOSS)
         && evidence.outcome.early_over_steady.is_some_and(|ratio| ratio > EARLY_BURST)
-        && evidence.is_surely_constant(CONSTANT) == Some(true)
+        && (evidence.is_surely_constant(CONSTANT) == Some(true)
+            || (beyond_any_law(evidence) && evidence.is_steady(CONSTANT) == Some(true)))
 }
 
 /// Far more arrives than congestion control makes of losses that come one by one: they come in bursts, whenever the
@@ -130,6 +155,34 @@ mod tests {
         bbr.outcome.early_over_steady = Some(0.8);
         bbr.tcp.congestion = Some("bbr".to_owned());
         assert_eq!(rule(&bbr), None, "no law holds for it");
+    }
+
+    /// A policer of 20 Mb/s with a bucket of a few hundred kilobytes, as the receiver read it: slow start empties the
+    /// bucket at once, and a fifth of everything is lost.
+    fn emptied_at_once() -> Evidence {
+        let mut evidence = policed();
+        evidence.outcome.intervals_bps = [
+            169.4, 65.4, 22.2, 20.8, 17.5, 21.0, 19.4, 16.5, 19.6, 21.7, 20.5, 16.8, 17.7, 23.5, 21.6, 14.0,
+            11.3, 16.2, 26.8, 29.9, 20.8, 20.2, 18.6, 20.8, 18.0, 20.2, 19.1, 21.6, 16.6, 14.7,
+        ]
+        .map(|mbps| mbps * 1e6)
+        .to_vec();
+        evidence.outcome.goodput_bps = Some(26.1e6);
+        evidence.outcome.early_over_steady = Some(6.5);
+        (evidence.tcp.segments_sent, evidence.tcp.retransmits) = (Some(8528.0), Some(1771.0));
+        evidence
+    }
+
+    #[test]
+    fn a_burst_at_the_start_is_no_part_of_the_rate() {
+        let finding = rule(&emptied_at_once()).unwrap();
+        assert!((finding.evidence["goodput_bps"] - 19.5e6).abs() < 0.5e6, "{finding:?}");
+        let mut half = emptied_at_once();
+        half.outcome.intervals_bps = [[40e6; 15], [20e6; 15]].concat();
+        assert_eq!(rule(&half), None, "no bucket lasts for half of a test");
+        let mut one_by_one = emptied_at_once();
+        one_by_one.tcp.retransmits = Some(20.0);
+        assert_eq!(rule(&one_by_one), None, "few losses, and what the law makes of them");
     }
 
     #[test]

@@ -36,14 +36,22 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
+/// Whether of datagrams what was offered arrives, but for a few.
+pub(super) fn datagrams_arrive(evidence: &Evidence) -> bool {
+    let arrives = |loss: f64| {
+        let left = evidence.asked.offered_bps.map(|offered| offered * (1.0 - loss));
+        loss <= FEW && evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, left, ARRIVES))
+    };
+    evidence.transport == Transport::Udp && evidence.loss().is_some_and(arrives)
+}
+
 /// Datagrams vanish although what was offered arrives and none waits.
 fn datagrams(evidence: &Evidence) -> Option<Finding> {
     let (loss, goodput) = (evidence.loss()?, evidence.outcome.goodput_bps?);
     let offered = evidence.asked.offered_bps?;
-    let arrives = near(goodput, Some(offered * (1.0 - loss)), ARRIVES);
     let own = local_drops::holds(evidence)
         || evidence.udp.buffer_drops.zip(evidence.udp.lost).is_some_and(|(drops, lost)| drops >= 0.5 * lost);
-    if !(SOME_LOSS..=FEW).contains(&loss) || !arrives || own || !policer::rtt_is_flat(evidence)? {
+    if loss < SOME_LOSS || !datagrams_arrive(evidence) || own || !policer::rtt_is_flat(evidence)? {
         return None;
     }
     let text = format!(
@@ -89,6 +97,10 @@ mod tests {
         evidence.outcome.goodput_bps = Some(19.8e6);
         evidence.asked.offered_bps = Some(20e6);
         (evidence.udp.packets, evidence.udp.lost) = (Some(5000.0), Some(50.0));
+        assert_eq!(crate::diagnose(&evidence).primary.cause, Cause::RandomLoss);
+        // As constant as what was offered, which is no shaper's doing.
+        evidence.outcome.intervals_bps = vec![20.2e6; 30];
+        evidence.outcome.goodput_bps = Some(20.2e6);
         assert_eq!(crate::diagnose(&evidence).primary.cause, Cause::RandomLoss);
         evidence.udp.buffer_drops = Some(50.0);
         assert_eq!(rule(&evidence), None, "the receiver's own socket");

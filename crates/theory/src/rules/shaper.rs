@@ -4,7 +4,8 @@ use linerate_model::{Cause, Confidence, Finding};
 
 use super::standard_rates::{self, Kind};
 use super::{
-    Draft, any_core_is_full, congestion, hosts_have_room, link_full, rate_was_asked_for, windows_are_open,
+    Draft, any_core_is_full, congestion, hosts_have_room, link_full, random_loss, rate_was_asked_for,
+    windows_are_open,
 };
 use crate::ethernet::StandardRate;
 use crate::evidence::{Evidence, LinkSource};
@@ -66,6 +67,7 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
     let free = windows_are_open(evidence)
         && !any_core_is_full(evidence)
         && !rate_was_asked_for(evidence)
+        && !random_loss::datagrams_arrive(evidence)
         && (!link_full::own_link_is_full(evidence) || is_the_stated_rate(evidence));
     // Behind a standing queue nothing but its own rate brings a mean to that of a standard.
     let certain = standard(evidence).is_some() && evidence.queue_stands();
