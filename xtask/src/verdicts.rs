@@ -304,11 +304,25 @@ mod tests {
     #[test]
     #[ignore = "needs root and network namespaces"]
     fn planted_causes_are_named_and_their_controls_are_not_blamed() {
-        // `make test` has built the program that the other tests with root use.
-        let built = std::env::current_exe().unwrap();
-        let program = built.parent().unwrap().parent().unwrap().join("linerate");
-        let program = program.display().to_string();
+        let program = built_program();
         run(&["--only", "V02,V03,V09,V15", "--seeds", "1", "--program", &program].map(str::to_owned))
             .unwrap();
+    }
+
+    /// The quick form of the other world: causes that both ends' counters show whatever else the machine does.
+    #[test]
+    #[ignore = "needs root and network namespaces"]
+    fn causes_planted_with_the_kernels_own_means_are_named_and_controls_are_not_accused() {
+        let program = built_program();
+        let only = "own-tbf-50m,own-htb-20m,rmem-64k,wmem-64k,unscaled-window,offered-5m,slow-reader-20m,\
+                    control-healthy,control-udp-below";
+        let words = ["--world", "kernel", "--only", only, "--seeds", "1", "--program", &program];
+        run(&words.map(str::to_owned)).unwrap();
+    }
+
+    /// `make test` has built the program that the other tests with root use.
+    fn built_program() -> String {
+        let built = std::env::current_exe().unwrap();
+        built.parent().unwrap().parent().unwrap().join("linerate").display().to_string()
     }
 }

@@ -317,7 +317,13 @@ fn what_the_senders_own_queue_threw_away_opens_no_books() {
         socket.data_segments_out = SEGMENTS + refused / 1448;
         socket.segments_out = socket.data_segments_out;
         let left = PAYLOAD + SEGMENTS * HEADER - missing;
-        let qdisc = QdiscCounts { kind: "tbf".into(), bytes: Bytes::new(left), packets: SEGMENTS, dropped };
+        let qdisc = QdiscCounts {
+            kind: "tbf".into(),
+            bytes: Bytes::new(left),
+            packets: SEGMENTS,
+            dropped,
+            rate_bps: None,
+        };
         let interface = eth0(&mut run.sender);
         interface.qdisc = Some(qdisc);
         interface.sent.bytes = Bytes::new(interface.sent.bytes.get() - missing);
@@ -346,7 +352,7 @@ fn datagrams_that_the_senders_own_queue_threw_away_open_no_books() {
         (eth0(&mut run.receiver).received, eth0(&mut run.receiver).sent) = (frames, passed(0, 0));
         let bytes = Bytes::new(frames.bytes.get());
         eth0(&mut run.sender).qdisc =
-            Some(QdiscCounts { kind: "tbf".into(), bytes, packets: segments, dropped });
+            Some(QdiscCounts { kind: "tbf".into(), bytes, packets: segments, dropped, rate_bps: None });
         (run.sender.udp, run.receiver.udp) = (udp(SEGMENTS, 0), udp(segments, SEGMENTS - segments));
         run.receiver.total_bytes = Bytes::new(payload);
         for tally in [&mut run.sender, &mut run.receiver] {
