@@ -64,7 +64,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "honest-files",
         arguments: "",
-        help: "make some 250 files with the real programs, as root, and let check judge them: none is impossible",
+        help: "make some 320 files with the real programs, as root, and let check judge them: none is impossible",
         run: honest_files::run,
     },
 ];

@@ -205,7 +205,7 @@ fn files(folder: &Folder, all: bool) -> Vec<File> {
                 let name = format!("{}-{}-{}-{end}.txt", link.name, form.program, form.name);
                 let path = kept.as_ref().map_or_else(|| folder.path().join(&name), |kept| kept.join(&name));
                 // NetPIPE writes to stderr.
-                let text = if done.stdout.trim().is_empty() { &done.stderr } else { &done.stdout };
+                let text = if form.program == "NPtcp" { &done.stderr } else { &done.stdout };
                 std::fs::write(&path, text).unwrap();
                 files.push(File { path: path.to_str().unwrap().to_owned(), link });
             }
