@@ -66,6 +66,8 @@ pub(super) struct Half {
     /// Connections that have come to their end: closed, or the last datagram answered.
     done: Vec<bool>,
     answers: Vec<Vec<u8>>,
+    /// Bytes that came from each sender of datagrams, less those that it was answered.
+    unanswered: Vec<u64>,
 }
 
 impl Half {
@@ -91,6 +93,7 @@ impl Half {
         Self {
             done: vec![false; track.streams.len()],
             answers: vec![Vec::new(); track.streams.len()],
+            unanswered: vec![0; track.streams.len()],
             due: None,
             until: now,
             alive: (now, 0),
@@ -349,15 +352,30 @@ impl Half {
             return;
         }
         for ((row, mark), at) in rows.iter().zip(&marks).zip(0..) {
-            let answer = server_report(row).encode(generation, mark);
-            if let (Some(stream), Some(kept)) = (self.track.streams.get(at), self.answers.get_mut(at)) {
-                desk.put(Output::Send { link: stream.link, bytes: answer.clone() });
-                *kept = answer;
+            let report = server_report(row);
+            let link = self.track.streams.get(at).map(|stream| stream.link);
+            if let (Some(kept), Some(room)) = (self.answers.get_mut(at), self.unanswered.get_mut(at)) {
+                (*kept, *room) = (report.encode(generation, mark), report.bytes);
+            }
+            if let Some(link) = link {
+                self.answer(desk, at, link);
             }
         }
         self.phase = Phase::Answering;
         self.until = now + ANSWER_FOR;
         self.due = Some(now + SILENCE);
+    }
+
+    /// Answers a last datagram. Among strangers nobody is sent more than came from there, whose address may be forged: a
+    /// report that is cut off still says that the last datagram has come.
+    fn answer(&mut self, desk: &mut Desk, at: usize, link: Link) {
+        let (Some(answer), Some(room)) = (self.answers.get(at), self.unanswered.get_mut(at)) else { return };
+        let room_for = if desk.settings.among_strangers { *room } else { u64::MAX };
+        let most = usize::try_from(room_for).unwrap_or(usize::MAX).min(answer.len());
+        if let Some(bytes) = answer.get(..most).filter(|bytes| !bytes.is_empty()) {
+            *room = room.saturating_sub(bytes.len() as u64);
+            desk.put(Output::Send { link, bytes: bytes.to_vec() });
+        }
     }
 
     /// A datagram that went to the listener before its socket was there.
@@ -377,8 +395,11 @@ impl Half {
         match self.phase {
             Phase::Asking => self.answered(desk, at, bytes),
             Phase::Answering => {
-                if let Some(answer) = self.answers.get(at).filter(|answer| !answer.is_empty()) {
-                    desk.put(Output::Send { link, bytes: answer.clone() });
+                if self.answers.get(at).is_some_and(|answer| !answer.is_empty()) {
+                    if let Some(room) = self.unanswered.get_mut(at) {
+                        *room = room.saturating_add(bytes.len() as u64);
+                    }
+                    self.answer(desk, at, link);
                     self.due = Some((now + SILENCE).min(self.until));
                 }
             }

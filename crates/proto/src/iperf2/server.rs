@@ -423,6 +423,7 @@ mod tests {
     use linerate_units::Span;
 
     use super::*;
+    use crate::stand_in::{FlowCounts, StreamCounts};
 
     /// The first datagram of a client: number 1, and a header of 76 bytes with these flags.
     fn datagram(flags: u32, upper: u16) -> Vec<u8> {
@@ -439,6 +440,60 @@ mod tests {
         server.input(Timestamp::START, Input::Begin);
         server.input(Timestamp::START, Input::Datagram { link: UDP, from, bytes });
         std::iter::from_fn(|| server.output()).any(|output| matches!(output, Output::Adopt { .. }))
+    }
+
+    /// What a client gets of which `received` bytes came, the last datagram of 16 bytes among them, when that comes thrice.
+    fn bytes_answered(received: u64) -> usize {
+        let config = ServantConfig { port: 5001, shared: false, seed: 0, wall: Span::ZERO };
+        let mut server = Server::servant(&config);
+        let (from, own) = (Link(100_000), SocketAddr::from(([192, 0, 2, 2], 5001)));
+        let remote = SocketAddr::from(([192, 0, 2, 1], 40_000));
+        let now = |ms| Timestamp::START + Span::from_ms(ms);
+        let mut first = [0; 16];
+        first[3] = 1;
+        let last: Vec<u8> = (-2_i32).to_be_bytes().into_iter().chain([0; 8]).chain([0xff; 4]).collect();
+        let opened = Opened {
+            local: own,
+            remote: Some(remote),
+            mss: None,
+            handshake: None,
+            snd_buf: 0,
+            rcv_buf: 0,
+            congestion: None,
+            descriptor: 5,
+        };
+        server.input(now(0), Input::Begin);
+        server.input(now(0), Input::Datagram { link: UDP, from: remote, bytes: &first });
+        server.input(now(1), Input::Accepted { listener: UDP, link: from, opened });
+        server.input(now(600), Input::Tick);
+        server.input(now(600), Input::Admitted { run: 0 });
+        let started = std::iter::from_fn(|| server.output());
+        let flow = started.filter_map(|output| match output {
+            Output::Start(task) => Some(task.flow),
+            _ => None,
+        });
+        let flow = flow.last().unwrap();
+        let streams = vec![StreamCounts { bytes: received - 32, packets: 1, ..StreamCounts::default() }];
+        let counts = FlowCounts { flow, streams, marks: vec![Some(last.clone())], ..FlowCounts::default() };
+        server.input(now(700), Input::Ended { counts: &counts });
+        for _ in 0..2 {
+            server.input(now(701), Input::Datagram { link: from, from: remote, bytes: &last });
+        }
+        let sent = std::iter::from_fn(|| server.output()).map(|output| match output {
+            Output::Send { bytes, .. } => bytes.len(),
+            _ => 0,
+        });
+        sent.sum()
+    }
+
+    #[test]
+    fn an_address_that_may_be_forged_is_never_sent_more_than_came_from_it() {
+        for received in [32, 64, 200, 1_000_000] {
+            let answered = bytes_answered(received);
+            assert!(answered > 0, "it is told that its last datagram has come");
+            assert!(answered as u64 <= received + 32, "{answered} bytes for {received}");
+        }
+        assert_eq!(bytes_answered(1_000_000), 3 * 128, "an honest one has the whole report each time");
     }
 
     #[test]
