@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use linerate_proto::native::{Connection, Preface};
+use linerate_proto::native::{Connection, Datagram, DatagramKind, Preface};
 use linerate_sock::clock;
 use serde_json::{Value, json};
 use support::{Lot, PATIENCE, Peer, Process, Server, eventually, framed, hello, prepare, test};
@@ -173,13 +173,17 @@ fn running(port: u16) -> Option<(Peer, TcpStream)> {
 /// One session. What becomes of it is the server's business; errors are its answers.
 fn session(port: u16, seed: u64) {
     let lot = &mut Lot::new(seed);
-    let _ = match lot.below(7) {
+    let _ = match lot.below(11) {
         0 => mutated_greeting(port, lot),
         1 => mutated_orders(port, lot),
         2 => flood(port, lot),
         3 => half_a_message(port, lot),
         4 => out_of_order(port, lot),
         5 => stray_connections(port, lot),
+        6 => slow_greeting(port, lot),
+        7 => many_connections(port, lot),
+        8 => many_probes(port, lot),
+        9 => many_places(port, lot),
         _ => silent(port, lot),
     };
 }
@@ -248,6 +252,57 @@ fn stray_connections(port: u16, lot: &mut Lot) -> Option<()> {
     peer.say(&prepare(0, "upload", 1)).ok()
 }
 
+/// Says a greeting a few bytes at a time, and not to its end.
+fn slow_greeting(port: u16, lot: &mut Lot) -> Option<()> {
+    let mut peer = Peer::connect(port).ok()?;
+    let greeting = framed(hello(&upload()).to_string().as_bytes());
+    for piece in greeting.chunks(1 + lot.below(40)).take(lot.below(10)) {
+        peer.raw(piece).ok()?;
+        support::pause(lot.time(Duration::from_millis(100)));
+    }
+    Some(())
+}
+
+/// Connections that say nothing but their preface.
+fn many_connections(port: u16, lot: &mut Lot) -> Option<()> {
+    let held: Vec<_> = (0..lot.below(60)).map_while(|_| Peer::connect(port).ok()).collect();
+    support::pause(lot.time(Duration::from_millis(200)));
+    drop(held);
+    Some(())
+}
+
+/// More connections for probes than a run may have, and nobody who reads the answers.
+fn many_probes(port: u16, lot: &mut Lot) -> Option<()> {
+    let peer = Peer::welcomed(port, &upload())?;
+    let cookie = peer.cookie;
+    let probe = Datagram { kind: DatagramKind::Probe, flow: 0, stream: 0, cookie, number: 1, times: [0; 3] };
+    let many = probe.encode().repeat(1 + lot.below(2_000));
+    let mut held = Vec::new();
+    for _ in 0..lot.below(30) {
+        held.push(peer.side(Connection::Probe, 0, 0).ok()?);
+    }
+    // The server closes those that are too many.
+    let _ = held.iter_mut().map(|line| line.write(&many)).filter(Result::is_ok).count();
+    // Some end with their run, some before it.
+    if lot.percent(50) {
+        drop(held);
+        support::pause(lot.time(Duration::from_millis(100)));
+    }
+    Some(())
+}
+
+/// Many places in the queue at once.
+fn many_places(port: u16, lot: &mut Lot) -> Option<()> {
+    let mut held = Vec::new();
+    for _ in 0..lot.below(12) {
+        let mut peer = Peer::connect(port).ok()?;
+        peer.say(&hello(&upload())).ok()?;
+        held.push(peer);
+    }
+    support::pause(lot.time(Duration::from_millis(300)));
+    Some(())
+}
+
 /// Says hello and nothing more, or not even that.
 fn silent(port: u16, lot: &mut Lot) -> Option<()> {
     let mut peer = Peer::connect(port).ok()?;
@@ -275,11 +330,13 @@ fn served(port: u16) -> Duration {
 #[test]
 fn hostile_sessions_leave_a_server_as_it_was_and_honest_clients_are_served_meanwhile() {
     let (seeds, asked) = wish();
+    linerate_sock::limits::raise_open_files(4_000).unwrap();
     let mut server = Server::start(&["--policy", "shared"]);
     let port = server.port;
     // What the first run leaves for all others is no leak.
     drop(running(port));
-    eventually("the first run is over", || (threads(&server) <= 4).then_some(()));
+    // The main thread, and one each for signals, datagrams, probes and iperf3's clients.
+    eventually("the first run is over", || (threads(&server) <= 5).then_some(()));
     let (idle, memory) = (threads(&server), server.resident_bytes());
     let (next, over) = (AtomicU64::new(seeds.start), AtomicBool::new(false));
     let longest = std::thread::scope(|scope| {
