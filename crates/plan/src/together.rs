@@ -30,8 +30,8 @@ enum Seen {
     Flow(Vec<Reading>),
     /// A number of bytes at once, none of which was lost.
     Burst(f64),
-    /// A steady load above the line's rate, and the round trip of its probes without a queue.
-    Step(Vec<Look>, f64),
+    /// A steady load above the line's rate, the round trip of its probes without a queue, and what the hosts add to it.
+    Step(Vec<Look>, f64, f64),
 }
 
 /// What is known of the buffer that a flow went through.
@@ -65,7 +65,7 @@ impl Passage {
             udp.filter(|udp| udp.lost == 0).and(sent).map(Seen::Burst)
         } else {
             let base = run.idle.as_ref().map(|idle| idle.rtt.p50_ns as f64 / 1e9);
-            base.map(|base| Seen::Step(buffer::looks(flow), base))
+            base.map(|base| Seen::Step(buffer::looks(flow), base, buffer::hosts_delay_s(run, flow)))
         };
         Some(Self { seen, line, path: buffer::path(run, flow, 0.0), share, offered })
     }
@@ -103,11 +103,12 @@ impl Passage {
                 let finding = Finding::LowerBound { bytes: held, other_losses: 0 };
                 Some(Known::of("B: longest burst", &finding))
             }
-            Seen::Step(looks, base) => {
+            Seen::Step(looks, base, hosts) => {
                 let step = Step {
                     offered_bps: (self.offered + offered) * drain,
                     drain_bps: drain,
                     base_rtt_s: *base,
+                    hosts_s: *hosts,
                 };
                 let stepped = buffer::step(looks, &step)?;
                 let slope = stepped.slope.map(|slope| slope / stepped.expected_slope);
@@ -126,6 +127,7 @@ impl Known {
                 Self { kind: "estimate", bytes: Some(*bytes), interval: *interval, load: Some(*load), ..none }
             }
             Finding::LowerBound { bytes, .. } => Self { kind: "lower_bound", bytes: Some(*bytes), ..none },
+            Finding::OutOfReach { .. } => Self { kind: "out_of_reach", ..none },
             Finding::NotAFullQueue { load, .. } => Self { load: Some(*load), ..none },
         }
     }

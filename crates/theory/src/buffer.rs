@@ -17,7 +17,7 @@ use crate::queueing::{buffer_for_backoff_bytes, buffer_for_flows_bytes, implied_
 use crate::stats::{Interval, order};
 
 pub use burst::burst_buffer_bytes;
-pub use record::{line, line_share, looks, path, series};
+pub use record::{hosts_delay_s, line, line_share, looks, path, series};
 pub use step::{Look, Step, Stepped, step};
 
 /// Least load of the link in the interval before a drop at which the drop may be that of a full queue.
@@ -107,6 +107,13 @@ pub enum Finding {
         bytes: f64,
         /// Times that packets were lost all the same, at an idle line or without a queue.
         other_losses: usize,
+    },
+    /// Packets were dropped at a full queue, of which the probes do not tell the length to a tenth.
+    OutOfReach {
+        /// What they make of it, bytes.
+        bytes: f64,
+        /// What they vary by, bytes.
+        noise_bytes: f64,
     },
     /// Packets were lost while the line had room or no queue stood: their loss says nothing of a buffer of this size.
     NotAFullQueue {

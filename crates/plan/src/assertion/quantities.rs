@@ -120,7 +120,7 @@ pub(crate) const BUFFER_KIND: &str = "buffer_kind";
 pub(crate) const BUFFER_LOAD: &str = "buffer_load";
 
 /// What is known of a buffer.
-const BUFFER_KINDS: [&str; 3] = ["estimate", "lower_bound", "other_loss"];
+const BUFFER_KINDS: [&str; 4] = ["estimate", "lower_bound", "out_of_reach", "other_loss"];
 
 /// All of them.
 pub const QUANTITIES: &[Quantity] = &[
@@ -333,8 +333,8 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity(
         BUFFER_KIND,
         Dimension::Word,
-        "What is known of it: an estimate, a lower bound where nothing was dropped at the full line, or that packets were \
-         lost in another way.",
+        "What is known of it: an estimate, a lower bound where nothing was dropped at the full line, out of reach where the \
+         probes vary by more than a tenth of it, or that packets were lost in another way.",
         |_, _| None,
     ),
     quantity(

@@ -245,6 +245,7 @@ fn kinds(view: &View<'_>, searched: bool) -> String {
         let told = match word.as_str() {
             "lower_bound" if searched => "estimate",
             "lower_bound" => "lower bound: nothing was dropped at a full queue",
+            "out_of_reach" => "out of reach: the probes vary by more than a tenth of it",
             "other_loss" => "loss not caused by a full queue",
             other => other,
         };

@@ -1,7 +1,7 @@
 //! The series of a flow as it was recorded.
 
 use linerate_model::metrics::{Sample, Side, loss, tcp};
-use linerate_model::{FlowRecord, LatencyInterval, RunRecord};
+use linerate_model::{Direction, FlowRecord, LatencyInterval, LatencyReport, RunRecord};
 use linerate_units::{Bitrate, Span};
 
 use super::{Line, Look, Path, Reading};
@@ -63,6 +63,20 @@ pub fn looks(flow: &FlowRecord) -> Vec<Look> {
     samples[..end].iter().map(look).collect()
 }
 
+/// What a load adds to the delay of the way back, which it does not fill: what the hosts take longer for. 0 where one-way delays are not
+/// known. Units: s.
+#[must_use]
+pub fn hosts_delay_s(run: &RunRecord, flow: &FlowRecord) -> f64 {
+    let back = |report: &LatencyReport| match flow.plan.direction {
+        Direction::Upload => report.download,
+        Direction::Download => report.upload,
+    };
+    let loaded = flow.loaded.as_ref().and_then(back);
+    let idle = run.idle.as_ref().and_then(back);
+    let more = loaded.zip(idle).map(|(loaded, idle)| loaded.p50_ns.saturating_sub(idle.p50_ns));
+    more.map_or(0.0, |ns| ns as f64 / 1e9)
+}
+
 /// The line of a flow, as stated or as the slower interface has it. Absent where no line has a rate.
 #[must_use]
 pub fn line(run: &RunRecord, flow: &FlowRecord) -> Option<Line> {
@@ -98,8 +112,8 @@ pub fn line_share(flow: &FlowRecord) -> Option<f64> {
 mod tests {
     use super::*;
     use linerate_model::{
-        Body, Ceiling, Digest, Direction, Event, FlowPlan, HostInfo, LatencyReport, LinkInfo, LinkKind,
-        ProbePhase, ProbeTransport, Readings, Transport,
+        Body, Ceiling, Digest, Event, FlowPlan, HostInfo, LinkInfo, LinkKind, ProbePhase, ProbeTransport,
+        Readings, Transport,
     };
     use linerate_units::{Bytes, Timestamp};
 

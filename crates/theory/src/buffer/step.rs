@@ -8,6 +8,9 @@ use crate::stats::{Interval, order};
 /// The delay of a step is taken as risen from this share of the plateau on, and as not yet there up to its complement.
 const FOOT: f64 = 0.1;
 
+/// A plateau is an estimate if it is this many times longer than what the probes vary by: it is then known to a tenth.
+const KNOWN: f64 = 10.0;
+
 /// A plateau is believed if as many intervals as this lie on it.
 const PLATEAU: usize = 3;
 
@@ -31,6 +34,9 @@ pub struct Step {
     pub drain_bps: f64,
     /// Round trip of the probes without a queue, s.
     pub base_rtt_s: f64,
+    /// What the load adds to the delay of the way that has no queue, s: the hosts' part of it. The way through the queue may have as much,
+    /// and nobody can tell that from the queue.
+    pub hosts_s: f64,
 }
 
 /// What a step amounts to.
@@ -47,7 +53,8 @@ pub struct Stepped {
 /// The buffer by a step of load; absent where the probes saw nothing, or the line drains no faster than nothing.
 ///
 /// The plateau is the median of the round trips from the first loss on, to the last one. Without a loss the largest round
-/// trip is a lower bound; losses at a line that has room, or beside a flat round trip, are not those of a full queue.
+/// trip is a lower bound; losses at a line that has room, or beside a flat round trip, are not those of a full queue. A
+/// plateau of which the probes' own delays, or their spread, are more than a tenth is out of reach.
 ///
 /// Source: B = C · plateau / 8, with d(delay)/dt = (offered − C)/C as the check (RFC 8238 section 3 measures buffers by bursts
 /// in the same way).
@@ -55,7 +62,8 @@ pub struct Stepped {
 pub fn step(looks: &[Look], step: &Step) -> Option<Stepped> {
     let drain = positive(step.drain_bps)?;
     let load = not_negative(step.offered_bps)? / drain;
-    let queue = |rtt: f64| queue_bytes(rtt, step.base_rtt_s, drain).map(|bytes| bytes.max(0.0));
+    let hosts = not_negative(step.hosts_s)?;
+    let queue = |rtt: f64| queue_bytes(rtt, step.base_rtt_s + hosts, drain).map(|bytes| bytes.max(0.0));
     let largest = looks.iter().filter_map(|look| queue(look.rtt_s?)).max_by(f64::total_cmp)?;
     let lossy: Vec<usize> = (0..looks.len()).filter(|at| looks[*at].lost > 0).collect();
     let expected_slope = load - 1.0;
@@ -72,9 +80,21 @@ pub fn step(looks: &[Look], step: &Step) -> Option<Stepped> {
         let losses = lossy.len();
         return told(Finding::NotAFullQueue { losses, load, queue_bytes: bytes }, None);
     }
+    let noise_bytes = half_spread(&queues).max(hosts * drain / 8.0);
+    if bytes < KNOWN * noise_bytes {
+        return told(Finding::OutOfReach { bytes, noise_bytes }, None);
+    }
     let interval: Option<Interval> = order::median_interval(&queues, 0.95);
     let slope = slope(&looks[..=*first], bytes, &queue);
     told(Finding::Estimate { bytes, interval, drops: queues.len(), load }, slope)
+}
+
+/// Half the distance between the quartiles: what a value of the middle half differs from the median by.
+fn half_spread(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |share: usize| sorted.get(sorted.len() * share / 4).copied().unwrap_or(0.0);
+    (at(3) - at(1)) / 2.0
 }
 
 /// Seconds of delay gained in a second between the foot of the rise and its shoulder, by least squares.
@@ -108,7 +128,7 @@ mod tests {
         (0..intervals).map(look).collect()
     }
 
-    const STEP: Step = Step { offered_bps: 1.25e9, drain_bps: 1e9, base_rtt_s: 0.002 };
+    const STEP: Step = Step { offered_bps: 1.25e9, drain_bps: 1e9, base_rtt_s: 0.002, hosts_s: 0.0 };
 
     #[test]
     fn the_plateau_is_the_buffer_and_the_slope_is_that_of_the_surplus() {
@@ -144,5 +164,33 @@ mod tests {
         assert!(matches!(found, Finding::NotAFullQueue { queue_bytes: 0.0, .. }), "{found:?}");
         assert_eq!(step(&[], &STEP), None);
         assert_eq!(step(&looks(8.0, 60), &Step { drain_bps: 0.0, ..STEP }), None);
+    }
+
+    /// 200 kB at 1 Gb/s are 1.6 ms. Hosts that are late under the load by as much would double them.
+    #[test]
+    fn a_buffer_that_the_hosts_own_delays_hide_is_out_of_reach() {
+        let late = |ms: f64| {
+            let shifted = looks(1.6, 60)
+                .into_iter()
+                .map(|look| Look { rtt_s: look.rtt_s.map(|rtt| rtt + ms / 1e3), ..look });
+            shifted.collect::<Vec<Look>>()
+        };
+        let with = |looks: &[Look], hosts_s: f64| step(looks, &Step { hosts_s, ..STEP }).unwrap().finding;
+        let Finding::Estimate { bytes, .. } = with(&late(0.0), 0.0) else { panic!("quiet hosts") };
+        assert!((bytes - 200e3).abs() < 1.0, "{bytes}");
+        // 1.55 ms more, half of it on the way back: what is left is 200 kB and 97 kB that nobody can tell from it.
+        let found = with(&late(1.55), 0.775e-3);
+        let Finding::OutOfReach { bytes, noise_bytes } = found else { panic!("{found:?}") };
+        assert!((bytes - 296_875.0).abs() < 1.0 && (noise_bytes - 96_875.0).abs() < 1.0, "{found:?}");
+        // A twentieth on the way back is taken off, and is within the tenth.
+        let Finding::Estimate { bytes, .. } = with(&late(0.08), 0.08e-3) else { panic!("a little late") };
+        assert!((bytes - 200e3).abs() < 1.0, "{bytes}");
+        // Probes that are late by anything between 0 and 2 ms have no plateau.
+        let mut uneven = late(0.0);
+        for (at, look) in uneven.iter_mut().enumerate() {
+            look.rtt_s = look.rtt_s.map(|rtt| rtt + 0.0005 * (at % 5) as f64);
+        }
+        let found = with(&uneven, 0.0);
+        assert!(!matches!(found, Finding::Estimate { .. } | Finding::LowerBound { .. }), "{found:?}");
     }
 }
