@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_model::{HostKnobs, SocketKnobs, Sweep, TestSpec};
-use linerate_units::Span;
+use linerate_units::{Bytes, Span};
 
 /// How fast a network really is, how fast it could be, and what holds it back
 #[derive(Debug, Parser)]
@@ -142,6 +142,9 @@ pub(crate) struct ServeArgs {
     /// Refuse clients when so many are here already, at work or waiting
     #[arg(long, value_name = "CLIENTS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit_clients: Option<u32>,
+    /// Refuse runs that need more memory, all together (K, M, G are binary) [default: a quarter of this host's, at least 128M]
+    #[arg(long, value_name = "SIZE", value_parser = crate::cmd::above_zero::<Bytes>)]
+    pub(crate) limit_memory: Option<Bytes>,
     /// Be an agent too: whoever has the token in this file may have tests run from here
     #[arg(long, value_name = "FILE")]
     pub(crate) agent_token_file: Option<PathBuf>,

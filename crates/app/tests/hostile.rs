@@ -317,6 +317,14 @@ fn threads(server: &Server) -> usize {
     std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap().count()
 }
 
+/// Threads of runs.
+fn at_work(server: &Server) -> usize {
+    const NAMES: [&str; 6] = ["run", "pump", "sampler", "exchange", "agent", "job"];
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|name| NAMES.iter().any(|of_run| name.starts_with(of_run))).count()
+}
+
 /// How long an honest client waits until it is let in.
 fn served(port: u16) -> Duration {
     let began = clock::now();
@@ -335,8 +343,7 @@ fn hostile_sessions_leave_a_server_as_it_was_and_honest_clients_are_served_meanw
     let port = server.port;
     // What the first run leaves for all others is no leak.
     drop(running(port));
-    // The main thread, and one each for signals, datagrams, probes and iperf3's clients.
-    eventually("the first run is over", || (threads(&server) <= 5).then_some(()));
+    eventually("the first run is over", || (at_work(&server) == 0).then_some(()));
     let (idle, memory) = (threads(&server), server.resident_bytes());
     let (next, over) = (AtomicU64::new(seeds.start), AtomicBool::new(false));
     let longest = std::thread::scope(|scope| {
@@ -441,4 +448,44 @@ fn a_server_that_floods_its_client_is_named() {
         assert_eq!(done.code, Some(1), "{done:?}");
         assert!(done.stderr.contains("says more than a measurement has to say"), "{done:?}");
     }
+}
+
+#[test]
+fn a_run_that_needs_more_memory_than_the_server_gives_is_refused_by_name() {
+    let server = Server::start(&["--limit-memory", "64M"]);
+    let large = ["-P", "8", "-l", "64M", "-t", "0.2"];
+    let done = Process::start(test("127.0.0.1", server.port, &large)).finish(PATIENCE);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    for words in
+        ["the server refused", "this server gives 64 MiB (--limit-memory)", "fewer streams", "shorter -l"]
+    {
+        assert!(done.stderr.contains(words), "{words}: {done:?}");
+    }
+    let small = ["-P", "2", "-t", "0.2", "-b", "20M"];
+    let done = Process::start(test("127.0.0.1", server.port, &small)).finish(PATIENCE);
+    assert_eq!(done.code, Some(0), "{done:?}");
+}
+
+fn descriptors(server: &Server) -> usize {
+    std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count()
+}
+
+#[test]
+fn data_connections_that_nobody_awaits_are_closed() {
+    let server = Server::start(&[]);
+    let mut peer = Peer::welcomed(server.port, &upload()).unwrap();
+    let before = descriptors(&server);
+    // Of streams that there are not, of flows that there are not, and twice the same.
+    let mut held = Vec::new();
+    for k in 0..300 {
+        for (flow, stream) in [(0, k + 1), (60_000, k), (9, 0), (0, u32::MAX - k)] {
+            held.push(peer.side(Connection::Data, flow, stream).unwrap());
+        }
+    }
+    // The run goes on, and may hold what its own streams could be.
+    eventually("strays are closed", || {
+        peer.say(&json!({"type": "heartbeat"})).unwrap();
+        (descriptors(&server) <= before).then_some(())
+    });
+    peer.say(&json!({"type": "bye"})).unwrap();
 }

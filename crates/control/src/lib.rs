@@ -18,6 +18,7 @@ mod inquiry;
 mod interface_watch;
 mod judge;
 mod log;
+mod memory;
 mod plan_log;
 mod probe;
 mod server;

@@ -26,11 +26,12 @@ use linerate_proto::agent::{SettingInForce, Token};
 use linerate_sock::open::{bind_udp, listen_tcp};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{SocketOptions, limits};
-use linerate_units::Span;
+use linerate_units::{Bytes, Span};
 
 use crate::error::ControlError;
 use crate::host::{get_ready, host_info};
 use crate::host_settings::Restored;
+use crate::memory::Budget;
 use crate::stand_in::Keeper;
 use crate::witness::Witness;
 use passes::Passes;
@@ -73,6 +74,8 @@ pub struct ServerConfig {
     pub longest: Option<Span>,
     /// Most clients in the queue or at work; absent for no limit but memory.
     pub most_clients: Option<u32>,
+    /// Memory that runs may take together; absent for a quarter of what this process may have.
+    pub memory: Option<Bytes>,
     /// Stop after the first run.
     pub one_off: bool,
     /// What this host measured of itself; absent when it never did.
@@ -224,6 +227,7 @@ struct Shared {
     registry: Registry,
     queue: Queue,
     passes: Passes,
+    memory: Arc<Budget>,
     probes: Probes,
     /// Places of clients and coordinators.
     clients: Arc<Shares>,
@@ -308,6 +312,7 @@ impl Server {
             registry: Registry::new()?,
             queue: Queue::new(self.config.policy, self.config.most_clients),
             passes: Passes::default(),
+            memory: Budget::new(self.config.memory),
             probes: Probes::new()?,
             clients: Shares::new(MOST_CLIENTS),
             identity: identity()?,

@@ -48,10 +48,10 @@ const PUMP_BYTES: u64 = 1 << 20;
 const STREAM_BYTES: u64 = 4 << 10;
 
 /// Memory of a sample: its readings, and the text in which they are told.
-const SAMPLE_BYTES: u64 = 4 << 10;
+const SAMPLE_BYTES: u64 = 2 << 10;
 
-/// Samples that a flow without a known end is taken to have: an hour of them.
-const UNKNOWN_SAMPLES: u64 = 36_000;
+/// Samples that a flow without a known end is taken to have: ten minutes of them.
+const UNKNOWN_SAMPLES: u64 = 6_000;
 
 /// The most memory that [`crate::arm`] and the flow after it take on this host, for whoever lends it.
 ///
@@ -164,14 +164,14 @@ mod tests {
             needed(&setup, streams, 2).unwrap().get()
         };
         let (block, mib) = (64 << 20, 1 << 20);
-        // Eight blocks of 64 MiB, beside them a MiB for each pump, 4 KiB for each stream, and 100 samples of 4 KiB.
-        assert_eq!(of(Side::Sender, 8, block), 8 * (block + mib) + 8 * 4096 + 100 * 4096);
+        // Eight blocks of 64 MiB, beside them a MiB for each pump, 4 KiB for each stream, and 100 samples of 2 KiB.
+        assert_eq!(of(Side::Sender, 8, block), 8 * (block + mib) + 8 * 4096 + 100 * 2048);
         // Who reads needs no more than a kernel hands out, and a thousand streams share two pumps.
-        assert_eq!(of(Side::Receiver, 8, block), 8 * (4 * mib + mib) + 8 * 4096 + 100 * 4096);
-        assert_eq!(of(Side::Sender, 1000, mib), 2 * 2 * mib + 1000 * 4096 + 100 * 4096);
+        assert_eq!(of(Side::Receiver, 8, block), 8 * (4 * mib + mib) + 8 * 4096 + 100 * 2048);
+        assert_eq!(of(Side::Sender, 1000, mib), 2 * 2 * mib + 1000 * 4096 + 100 * 2048);
         let mut forever = FlowSetup::new(0, Side::Sender, Span::from_secs(86_400));
         (forever.tick, forever.limit) = (Span::from_ms(10), Limit::TimeNs(Span::from_secs(86_400)));
-        assert!(needed(&forever, 1, 2).unwrap().get() > 8_640_000 * 4096, "a day of samples");
+        assert!(needed(&forever, 1, 2).unwrap().get() > 8_640_000 * 2048, "a day of samples");
         assert!(needed(&FlowSetup { unwatched: true, ..forever }, 1, 2).unwrap().get() < 4 * mib);
     }
 

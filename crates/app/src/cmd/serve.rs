@@ -83,6 +83,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         },
         longest: args.limit_time,
         most_clients: args.limit_clients,
+        memory: args.limit_memory,
         one_off: args.one_off,
         calibration: calibration::stored(),
         agent_token: None,

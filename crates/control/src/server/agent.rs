@@ -25,6 +25,7 @@ use super::{News, Shared};
 use crate::client::Gate;
 use crate::error::ControlError;
 use crate::host_settings::Restored;
+use crate::memory::{self, Loan};
 use crate::setup::expected_time;
 use crate::talk::Talk;
 use job::{Letter, Letters};
@@ -302,6 +303,10 @@ impl<'scope, 'env> Service<'scope, 'env> {
             let why = format!("the run would take {length}, the agent allows {longest}; give a shorter -t");
             return self.talk.input(Input::Ended(failed(number, why)));
         }
+        let loan = match lend(&job, self.shared) {
+            Ok(loan) => loan,
+            Err(why) => return self.talk.input(Input::Ended(failed(number, why))),
+        };
         let letters = Arc::clone(&self.letters);
         let ready = move || letters.put(Letter::Ready { job: number });
         let running = Running {
@@ -312,7 +317,10 @@ impl<'scope, 'env> Service<'scope, 'env> {
         let (gate, stop) = (Arc::clone(&running.gate), Arc::clone(&running.stop));
         let (letters, config) = (Arc::clone(&self.letters), self.shared.config.clone());
         (self.shared.news)(News::Asked { client: self.peer, target: job.host.clone() });
-        let work = move || job::carry_out(job, &gate, &stop, &letters, &config);
+        let work = move || {
+            job::carry_out(job, &gate, &stop, &letters, &config);
+            drop(loan);
+        };
         match thread::spawn_scoped(self.scope, "job", work) {
             Ok(_) => {
                 self.jobs.insert(number, running);
@@ -346,6 +354,13 @@ impl<'scope, 'env> Service<'scope, 'env> {
     fn stop_jobs(&self) {
         self.jobs.values().for_each(Running::stop);
     }
+}
+
+/// The memory that a job takes here.
+fn lend(job: &Job, shared: &Shared) -> Result<Loan, String> {
+    let spec = job.spec.clone().checked().map_err(|error| error.to_string())?;
+    let needed = memory::needed(&spec, true).map_err(|error| error.to_string())?;
+    shared.memory.lend(needed)
 }
 
 fn failed(job: u32, why: String) -> JobEnd {

@@ -8,9 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use linerate_sock::SockError;
 use linerate_sock::poll::EventFd;
 
-/// Most data sockets that may wait for one run: both directions at the largest number of streams.
-const MOST_WAITING: usize = 20_000;
-
 /// A data socket that has arrived for a run.
 #[derive(Debug)]
 pub(super) enum Arrival {
@@ -24,6 +21,8 @@ pub(super) enum Arrival {
 #[derive(Debug)]
 pub(super) struct Inbox {
     arrivals: Mutex<Vec<Arrival>>,
+    /// Most that may wait: those of both directions.
+    most: usize,
     over: AtomicBool,
     /// Where its client is: nobody at another address gets datagrams of this run, because an address is easily forged.
     client: IpAddr,
@@ -44,7 +43,7 @@ impl Inbox {
 
     pub(super) fn put(&self, arrival: Arrival) {
         let mut arrivals = locked(&self.arrivals);
-        if arrivals.len() < MOST_WAITING {
+        if arrivals.len() < self.most {
             arrivals.push(arrival);
             self.bell.ring();
         }
@@ -69,10 +68,16 @@ impl Registry {
         Ok(Self { runs: Mutex::default(), bell: EventFd::new()? })
     }
 
-    /// Opens an inbox for a run of a client at this host.
-    pub(super) fn open(&self, cookie: [u8; 16], client: IpAddr) -> Result<Arc<Inbox>, SockError> {
+    /// Opens an inbox for a run of a client at this host, with so many streams in a direction.
+    pub(super) fn open(
+        &self,
+        cookie: [u8; 16],
+        client: IpAddr,
+        streams: u32,
+    ) -> Result<Arc<Inbox>, SockError> {
         let inbox = Arc::new(Inbox {
             arrivals: Mutex::new(Vec::new()),
+            most: 2 * streams as usize,
             over: AtomicBool::new(false),
             client: client.to_canonical(),
             bell: EventFd::new()?,

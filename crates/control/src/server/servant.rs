@@ -11,12 +11,13 @@ use linerate_proto::ServantConfig;
 use linerate_proto::stand_in::{Planned, RunId, StandIn, Transport};
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, clock};
-use linerate_units::Span;
+use linerate_units::{Bytes, Span};
 
 use super::queue::Turn;
 use super::tray::Tray;
 use super::{News, Policy, ServerConfig, Shared};
 use crate::error::ControlError;
+use crate::memory::Loan;
 use crate::stand_in::{Desk, Door, Leave, Parcel, serve_at};
 use crate::witness::Witness;
 
@@ -184,6 +185,10 @@ impl Desk for ServantDesk<'_> {
             self.shared.switch.turn_off();
         }
         beside
+    }
+
+    fn lend(&mut self, needed: Bytes) -> Result<Loan, String> {
+        self.shared.memory.lend(needed)
     }
 
     fn end_by(&self) -> Mono {

@@ -13,17 +13,22 @@ use linerate_engine::Sockets;
 use linerate_model::{Caveat, CaveatKind, CheckedSpec, TestSpec};
 use linerate_proto::native::ServerSession;
 use linerate_proto::{Admission, FlowOrder, Hello, Input, Output, Place, Ticket};
-use linerate_sock::{clock, limits};
+use linerate_sock::{Mono, clock, limits};
+use linerate_units::Bytes;
 
 use super::queue::Turn;
 use super::registry::{Arrival, Inbox};
 use super::{News, Shared};
 use crate::dialogue::{Dialogue, Happening, is_gone};
 use crate::error::ControlError;
+use crate::memory::{self, Loan};
 use crate::setup::{expected_time, flow_setup, idle_time, socket_options};
 
 /// How often a waiting client's place and the stop flag are looked at.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// How long data sockets wait for their phase. They come right behind the word that names it.
+const STRAY: Duration = Duration::from_secs(5);
 
 /// Open files that a server needs for a run beside its streams.
 const SPARE_FILES: u64 = 16;
@@ -62,7 +67,7 @@ const TOO_LONG: &str = "the run took longer than this server allows (--limit-tim
 const OVERSTAYED: &str = "others wait, and the run measured nothing for 5 s, or took 5 s more than expected";
 
 /// When a run that begins now ends as far as it is known: what is limited by bytes takes as long as it takes.
-fn expected_end(spec: &TestSpec, now: linerate_sock::Mono) -> Option<linerate_sock::Mono> {
+fn expected_end(spec: &TestSpec, now: Mono) -> Option<Mono> {
     let timed = spec.traffic.bytes.is_none() && spec.traffic.blocks.is_none();
     timed.then(|| now + expected_time(spec).as_duration())
 }
@@ -84,12 +89,14 @@ struct Run<'a> {
     told: Option<Place>,
     arrived: BTreeMap<(u16, u32), Arrival>,
     awaited: Vec<FlowOrder>,
+    /// When data sockets that no phase awaits are closed.
+    strays_until: Option<Mono>,
     refused: Option<String>,
-    deadline: Option<linerate_sock::Mono>,
+    deadline: Option<Mono>,
     /// When the time that the client has said is over.
-    expected_end: Option<linerate_sock::Mono>,
+    expected_end: Option<Mono>,
     /// Since when it was let in, or has measured its last phase, and has begun no other.
-    idle_since: Option<linerate_sock::Mono>,
+    idle_since: Option<Mono>,
     warned: bool,
     series: series::Series,
 }
@@ -104,6 +111,9 @@ struct Client {
     guest: Option<Ticket>,
     cookie: [u8; 16],
     inbox: Arc<Inbox>,
+    /// Memory that its run takes.
+    needed: Bytes,
+    loan: Option<Loan>,
 }
 
 impl<'a> Run<'a> {
@@ -120,6 +130,7 @@ impl<'a> Run<'a> {
             told: None,
             arrived: BTreeMap::new(),
             awaited: Vec::new(),
+            strays_until: None,
             refused: None,
             deadline: None,
             expected_end: None,
@@ -173,7 +184,7 @@ impl<'a> Run<'a> {
                 self.dialogue.flush_at_end();
                 stopped?;
             }
-            let late = self.deadline.is_some_and(linerate_sock::Mono::has_passed);
+            let late = self.deadline.is_some_and(Mono::has_passed);
             if late || self.overstays() {
                 let why = if late { TOO_LONG } else { OVERSTAYED }.to_owned();
                 let _ = self.dialogue.input(Input::FlowsFailed(why.clone()));
@@ -189,13 +200,33 @@ impl<'a> Run<'a> {
         let bells: Vec<_> = inbox.iter().map(|inbox| inbox.bell.as_fd()).chain(self.series.bell()).collect();
         let happenings = self.dialogue.turn(until, &bells)?;
         for arrival in inbox.iter().flat_map(|inbox| inbox.take()) {
-            let key = match &arrival {
-                Arrival::Tcp { flow, stream, .. } | Arrival::Udp { flow, stream, .. } => (*flow, *stream),
-            };
-            // A second one for the same stream is a mistake or an attack: the first stays.
-            self.arrived.entry(key).or_insert(arrival);
+            self.keep(arrival);
         }
+        self.close_strays();
         Ok(happenings)
+    }
+
+    /// Keeps a data socket that may be one of a phase; others are closed.
+    fn keep(&mut self, arrival: Arrival) {
+        let (flow, stream) = match &arrival {
+            Arrival::Tcp { flow, stream, .. } | Arrival::Udp { flow, stream, .. } => (*flow, *stream),
+        };
+        let streams = self.client.as_ref().map_or(0, |client| client.spec.traffic.streams);
+        // What comes before its phase waits for it a moment.
+        let awaited = self.awaited.is_empty() || self.awaited.iter().any(|order| order.flow() == flow);
+        if awaited && stream < streams && self.arrived.len() < 2 * streams as usize {
+            // A second one for the same stream is a mistake or an attack: the first stays.
+            self.arrived.entry((flow, stream)).or_insert(arrival);
+        }
+    }
+
+    /// Data sockets for which no phase has begun in time are nobody's.
+    fn close_strays(&mut self) {
+        if self.arrived.is_empty() || !self.awaited.is_empty() {
+            self.strays_until = None;
+        } else if self.strays_until.get_or_insert_with(|| clock::now() + STRAY).has_passed() {
+            self.arrived.clear();
+        }
     }
 
     fn asked(&mut self, hello: Hello) -> Result<(), ControlError> {
@@ -210,6 +241,10 @@ impl<'a> Run<'a> {
                 "the run would take {length}, this server allows {longest}; give a shorter -t"
             ));
         }
+        let needed = memory::needed(&hello.spec, false)?;
+        if let Err(why) = self.shared.memory.check(needed) {
+            return self.refuse(why);
+        }
         let traffic = &hello.spec.traffic;
         let flows_at_once = traffic.phases().iter().map(Vec::len).max().unwrap_or(1) as u64;
         let in_use = limits::files_in_use().unwrap_or(SPARE_FILES);
@@ -220,7 +255,7 @@ impl<'a> Run<'a> {
         let mut cookie = [0; 16];
         getrandom::fill(&mut cookie)
             .map_err(|error| ControlError::Local(format!("no random numbers: {error}")))?;
-        let inbox = self.shared.registry.open(cookie, self.peer.ip())?;
+        let inbox = self.shared.registry.open(cookie, self.peer.ip(), traffic.streams)?;
         let ticket = match place.flatten().map_or_else(|| self.shared.queue.join(self.peer.ip(), length), Ok)
         {
             Ok(ticket) => ticket,
@@ -230,7 +265,7 @@ impl<'a> Run<'a> {
             }
         };
         let (name, spec, guest) = (hello.host.name, hello.spec, hello.ticket);
-        self.client = Some(Client { name, spec, ticket, guest, cookie, inbox });
+        self.client = Some(Client { name, spec, ticket, guest, cookie, inbox, needed, loan: None });
         Ok(())
     }
 
@@ -241,9 +276,14 @@ impl<'a> Run<'a> {
     }
 
     fn admit_in_turn(&mut self) -> Result<(), ControlError> {
-        let Some(client) = self.client.as_ref().filter(|_| !self.begun) else { return Ok(()) };
+        let waits = !self.begun && self.refused.is_none();
+        let Some(client) = self.client.as_mut().filter(|_| waits) else { return Ok(()) };
         match self.shared.queue.turn(client.ticket) {
             Turn::Now { beside } => {
+                match self.shared.memory.lend(client.needed) {
+                    Ok(loan) => client.loan = Some(loan),
+                    Err(why) => return self.refuse(why),
+                }
                 self.begun = true;
                 let now = clock::now();
                 (self.expected_end, self.idle_since) = (expected_end(&client.spec, now), Some(now));
@@ -298,6 +338,8 @@ impl<'a> Run<'a> {
                 Err(error) => return Err(error),
             }
         }
+        // Those of other flows came too late or for nothing.
+        self.arrived.clear();
         self.dialogue.arm(flows)?;
         self.dialogue.begin(None)
     }

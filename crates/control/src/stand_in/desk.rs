@@ -5,8 +5,10 @@ use std::os::fd::BorrowedFd;
 
 use linerate_proto::stand_in::{Planned, RunId, Transport};
 use linerate_sock::Mono;
+use linerate_units::Bytes;
 
 use super::links::Door;
+use crate::memory::Loan;
 use crate::server::Permit;
 
 /// What a stand-in needs of the server that it is a part of.
@@ -21,6 +23,8 @@ pub(crate) trait Desk {
     fn ask(&mut self, planned: &Planned, peer: Option<SocketAddr>) -> Result<Leave, String>;
     /// A run is over; how many others there were at the same time.
     fn over(&mut self, run: RunId, trouble: Option<&str>) -> u32;
+    /// Memory for a flow; else why there is none.
+    fn lend(&mut self, needed: Bytes) -> Result<Loan, String>;
     /// When the stand-in has to end, having been told.
     fn end_by(&self) -> Mono;
 }

@@ -10,6 +10,7 @@ use linerate_sock::poll::{Interest, Poller};
 
 use super::links::Links;
 use super::news::{own_reason, reason_of};
+use crate::memory::Loan;
 
 /// Tokens of the flows' bells, above those of links.
 const BELLS: u64 = 1 << 40;
@@ -29,6 +30,8 @@ struct Running {
     side: Side,
     links: Vec<Link>,
     told_written: bool,
+    /// Memory that it takes, where that is lent.
+    _loan: Option<Loan>,
 }
 
 /// What is new of a running flow.
@@ -82,6 +85,7 @@ impl Flows {
         &mut self,
         task: &FlowTask,
         setup: FlowSetup,
+        loan: Option<Loan>,
         links: &mut Links,
         epoch: Mono,
     ) -> Result<SideSettings, Reason> {
@@ -99,7 +103,8 @@ impl Flows {
         let settings = handle.settings().clone();
         let (run, side, links) = (task.run, task.side, task.links.clone());
         self.over.remove(&task.flow);
-        self.running.insert(task.flow, Running { handle, run, side, links, told_written: false });
+        self.running
+            .insert(task.flow, Running { handle, run, side, links, told_written: false, _loan: loan });
         Ok(settings)
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::text;
@@ -135,6 +136,17 @@ pub fn resident_bytes() -> Option<u64> {
 #[must_use]
 pub fn memory_bytes() -> Option<u64> {
     parse_kib(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal")
+}
+
+/// Memory that this process may have, bytes: that of the host, or less where a control group says so.
+#[must_use]
+pub fn memory_allowed_bytes() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    // The limits of all groups above hold too.
+    let folders = Path::new(group).ancestors().map(|folder| Path::new("/sys/fs/cgroup").join(folder));
+    let limit = |folder: PathBuf| fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse().ok();
+    folders.filter_map(limit).chain(memory_bytes()).min()
 }
 
 /// Memory of this host that programs could still get, bytes.

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use linerate_engine::{FlowSetup, Sockets};
+use linerate_engine::{FlowSetup, Sockets, memory_needed};
 use linerate_proto::stand_in::{
-    Cpu, Exchange, FlowTask, Link, LinkOptions, Output, Planned, RunId, Transport, Usage,
+    Cpu, Exchange, FlowTask, Link, LinkOptions, Output, Planned, Reason, RunId, Transport, Usage,
 };
 use linerate_sock::{Mono, clock};
 
@@ -12,6 +12,7 @@ use super::super::desk::Leave;
 use super::super::host_counts;
 use super::super::news::{News, own_reason, reason_of};
 use super::{Driver, INTERIM};
+use crate::memory::Loan;
 use crate::setup::sample_tick;
 
 impl Driver<'_> {
@@ -119,16 +120,30 @@ impl Driver<'_> {
             self.next_interim = clock::now() + INTERIM;
         }
         let flow = task.flow;
-        match self.flows.start(&task, setup, &mut self.links, self.epoch) {
+        let loan = match self.lend(&task, &setup) {
+            Ok(loan) => loan,
+            Err(reason) => return self.not_started(&task, reason),
+        };
+        match self.flows.start(&task, setup, loan, &mut self.links, self.epoch) {
             Ok(settings) => {
                 self.runs.started(task.run, flow, task.side, settings.clone());
                 self.news.push_back(News::Started { flow, settings: Box::new(settings) });
             }
-            Err(reason) => {
-                task.links.iter().for_each(|link| self.links.close(*link));
-                self.news.push_back(News::NotStarted { flow, reason });
-            }
+            Err(reason) => self.not_started(&task, reason),
         }
+    }
+
+    /// The memory of a flow, of the server behind whose ports the stand-in serves.
+    fn lend(&mut self, task: &FlowTask, setup: &FlowSetup) -> Result<Option<Loan>, Reason> {
+        let Some(desk) = &mut self.desk else { return Ok(None) };
+        let needed = memory_needed(setup, task.links.len());
+        let loan = needed.map_err(|error| error.to_string()).and_then(|needed| desk.lend(needed));
+        loan.map(Some).map_err(own_reason)
+    }
+
+    fn not_started(&mut self, task: &FlowTask, reason: Reason) {
+        task.links.iter().for_each(|link| self.links.close(*link));
+        self.news.push_back(News::NotStarted { flow: task.flow, reason });
     }
 
     /// The answer comes before everything that waits to be told.

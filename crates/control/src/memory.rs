@@ -1,0 +1,156 @@
+//! The memory that a server gives to the runs of others: what each needs is known before it begins, and lent until it ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use linerate_engine::{EngineError, memory_needed};
+use linerate_model::{CheckedSpec, Direction};
+use linerate_proto::FlowOrder;
+use linerate_sock::proc;
+use linerate_units::Bytes;
+
+use crate::setup::flow_setup;
+
+/// Of the memory that this process may have, the part that is lent when nobody says how much.
+const PART: u64 = 4;
+
+/// The least that is lent when nobody says how much: the tests of a small host.
+const LEAST: u64 = 128 << 20;
+
+/// What a run takes beside its flows: its dialogue with all that waits to be read and sent, and its threads.
+const RUN_BYTES: u64 = 4 << 20;
+
+/// The memory that runs may take together.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    whole: u64,
+    lent: AtomicU64,
+}
+
+/// A part of it, given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Loan {
+    budget: Arc<Budget>,
+    bytes: u64,
+}
+
+impl Budget {
+    /// So much; where nobody says how much, a quarter of what this process may have.
+    pub(crate) fn new(whole: Option<Bytes>) -> Arc<Self> {
+        let chosen = || proc::host::memory_allowed_bytes().map_or(LEAST, |all| (all / PART).max(LEAST));
+        Arc::new(Self { whole: whole.map_or_else(chosen, Bytes::get), lent: AtomicU64::new(0) })
+    }
+
+    /// Refuses what is more than all of it, whoever else is there.
+    pub(crate) fn check(&self, needed: Bytes) -> Result<(), String> {
+        if needed.get() <= self.whole {
+            return Ok(());
+        }
+        Err(format!(
+            "the run needs {} of memory here, this server gives {} (--limit-memory): use fewer streams (-P), a shorter -l or a longer -i",
+            rounded(needed.get()),
+            rounded(self.whole)
+        ))
+    }
+
+    /// Lends so much, unless it is more than there is or than others have left.
+    pub(crate) fn lend(self: &Arc<Self>, needed: Bytes) -> Result<Loan, String> {
+        self.check(needed)?;
+        let bytes = needed.get();
+        let with = |lent: u64| lent.checked_add(bytes).filter(|lent| *lent <= self.whole);
+        match self.lent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with) {
+            Ok(_) => Ok(Loan { budget: Arc::clone(self), bytes }),
+            Err(lent) => Err(format!(
+                "the run needs {} of memory here, and other runs have {} of the {} that this server gives (--limit-memory): try again later, or use fewer streams (-P) or a shorter -l",
+                rounded(bytes),
+                rounded(lent),
+                rounded(self.whole)
+            )),
+        }
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        self.budget.lent.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// For people: whole MiB, rounded up.
+fn rounded(bytes: u64) -> Bytes {
+    Bytes::new(bytes.div_ceil(1 << 20).saturating_mul(1 << 20))
+}
+
+/// The most memory that a run takes at one end.
+///
+/// # Errors
+/// A flow of it is beyond the engine's bounds.
+pub(crate) fn needed(spec: &CheckedSpec, client: bool) -> Result<Bytes, EngineError> {
+    if let Some(sweep) = &spec.sweep {
+        // A message on its way out and one on its way in.
+        return Ok(Bytes::new(RUN_BYTES.saturating_add(sweep.longest_message().get().saturating_mul(2))));
+    }
+    let flow = |direction: &Direction| {
+        let length = spec.traffic.longest_block();
+        // Blocks as long as the test allows are allowed.
+        let Ok(order) = FlowOrder::new(spec, 0, *direction, length) else { return Ok(0) };
+        let setup = flow_setup(spec, &order, client, &[0; 16]);
+        memory_needed(&setup, spec.traffic.streams as usize).map(Bytes::get)
+    };
+    let mut most = 0;
+    for phase in spec.traffic.phases() {
+        let mut phase_bytes: u64 = 0;
+        for direction in &phase {
+            phase_bytes = phase_bytes.saturating_add(flow(direction)?);
+        }
+        most = most.max(phase_bytes);
+    }
+    Ok(Bytes::new(most.saturating_add(RUN_BYTES)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::{Sweep, TestSpec};
+
+    const MIB: u64 = 1 << 20;
+
+    fn spec(change: impl FnOnce(&mut TestSpec)) -> CheckedSpec {
+        let mut spec = TestSpec::default();
+        change(&mut spec);
+        spec.checked().unwrap()
+    }
+
+    #[test]
+    fn what_is_lent_comes_back_and_nobody_gets_what_others_have() {
+        let budget = Budget::new(Some(Bytes::new(100 * MIB)));
+        let first = budget.lend(Bytes::new(60 * MIB)).unwrap();
+        let why = budget.lend(Bytes::new(41 * MIB)).unwrap_err();
+        assert!(why.contains("needs 41 MiB") && why.contains("have 60 MiB of the 100 MiB"), "{why}");
+        let second = budget.lend(Bytes::new(40 * MIB)).unwrap();
+        drop((first, second));
+        assert!(budget.lend(Bytes::new(100 * MIB)).is_ok());
+        for absurd in [100 * MIB + 1, u64::MAX] {
+            let why = budget.lend(Bytes::new(absurd)).unwrap_err();
+            assert!(why.contains("this server gives 100 MiB") && why.contains("-P"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_run_needs_the_buffers_of_its_busiest_phase() {
+        let of = |change: fn(&mut TestSpec)| needed(&spec(change), false).unwrap().get() / MIB;
+        let large = |spec: &mut TestSpec| {
+            (spec.traffic.streams, spec.traffic.length) = (2, Some(Bytes::new(64 * MIB)));
+        };
+        // Two senders with blocks of 64 MiB; who only receives reads 4 MiB at a time.
+        assert!((128..=140).contains(&of(large)));
+        assert!((8..=20).contains(&of(|spec| {
+            (spec.traffic.streams, spec.traffic.length) = (2, Some(Bytes::new(64 * MIB)));
+            spec.traffic.upload = true;
+        })));
+        assert!(of(|_| {}) < 16, "an ordinary test");
+        let series =
+            |spec: &mut TestSpec| spec.sweep = Some(Sweep { to: Bytes::new(64 * MIB), ..Sweep::default() });
+        assert!((128..=140).contains(&of(series)));
+    }
+}
