@@ -4,7 +4,8 @@
 mod tests;
 
 use linerate_model::{
-    Direction, FlowRecord, HostInfo, LatencyReport, LinkInfo, Outcome, ProbeTransport, RunRecord, World,
+    Confidence, Direction, FlowRecord, HostInfo, LatencyReport, LinkInfo, Outcome, ProbeTransport, RunRecord,
+    World,
 };
 use linerate_units::{Ratio, Span};
 
@@ -35,19 +36,31 @@ pub fn text(record: &RunRecord, view: &View) -> String {
             lines.push(String::new());
             lines.extend(ports.lines(view));
         }
-        lines.push(String::new());
-        lines.push(view.ink(Ink::Faint, "Verdict"));
-        for flow in &record.flows {
-            lines.extend(text_flow::verdict(flow, view));
-        }
     }
-    lines.extend(caveat_lines(record, view));
+    let caveats = caveat_lines(record, view);
+    let verdicts = verdict_lines(record, view);
+    // What weakens the figures is read before a verdict that is only a guess.
+    lines.extend(if is_guess(record) { [caveats, verdicts] } else { [verdicts, caveats] }.concat());
     let ending = ending(record, view);
     if !ending.is_empty() {
         lines.push(String::new());
         lines.extend(ending);
     }
     lines.join("\n") + "\n"
+}
+
+fn verdict_lines(record: &RunRecord, view: &View) -> Vec<String> {
+    if sizes::is_series(record) || record.flows.is_empty() {
+        return Vec::new();
+    }
+    let verdicts = record.flows.iter().flat_map(|flow| text_flow::verdict(flow, view));
+    [String::new(), view.ink(Ink::Faint, "Verdict")].into_iter().chain(verdicts).collect()
+}
+
+/// Whether a verdict is not confirmed.
+fn is_guess(record: &RunRecord) -> bool {
+    let mut verdicts = record.flows.iter().filter_map(|flow| flow.verdict.as_ref());
+    verdicts.any(|verdict| verdict.confidence != Confidence::Confirmed)
 }
 
 /// The pieces of the first line: who measured with whom, over what.

@@ -26,6 +26,9 @@ fn both_directions_over_a_full_link() {
             download    941.4 Mb/s      100.0 %     1.10 GiB     17           900 us / 1.80 ms         12 % / 8 %
             upload      600.0 Mb/s       63.7 %   715.26 MiB     17           900 us / 1.80 ms         8 % / 12 %
 
+            Caveats
+              upload      bbr was asked for and the kernel has only cubic; load the module tcp_bbr
+
             Verdict
               download    The link is full: this is the maximum of 1000BASE-T at MTU 1500.
                           cause     link, rule V02, confirmed, 98 % of the time
@@ -43,9 +46,6 @@ fn both_directions_over_a_full_link() {
                           also      Latency rises under load. (congestion, rule V22, confirmed, 98 % of the time)
                           settings  1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion
                                     control cubic (asked bbr)
-
-            Caveats
-              upload      bbr was asked for and the kernel has only cubic; load the module tcp_bbr
 
             kept as 7f3a (linerate show 7f3a)
         "#]],
