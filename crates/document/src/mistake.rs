@@ -31,40 +31,83 @@ pub struct Mistake {
 }
 
 /// The mistakes found so far.
+///
+/// A file can be wrong in every line. The first [`Mistakes::MOST_KEPT`] are kept as texts, all are counted.
 #[derive(Debug, Default)]
-pub struct Mistakes(Vec<Mistake>);
+pub struct Mistakes {
+    kept: Vec<Mistake>,
+    count: usize,
+}
 
 impl Mistakes {
+    /// More mistakes than this nobody reads at once: the others are only counted.
+    pub const MOST_KEPT: usize = 50;
+
     /// Notes a mistake.
     pub fn add(&mut self, place: &Place, text: impl Into<String>) {
-        self.0.push(Mistake { place: place.clone(), text: text.into() });
+        self.add_with(place, || text.into());
+    }
+
+    /// Notes a mistake whose text takes work to find, as a name that was probably meant does.
+    pub fn add_with(&mut self, place: &Place, text: impl FnOnce() -> String) {
+        self.count += 1;
+        if !self.is_full() {
+            self.kept.push(Mistake { place: place.clone(), text: text() });
+        }
     }
 
     /// Adds those found elsewhere.
     pub fn append(&mut self, others: Self) {
-        self.0.extend(others.0);
+        self.count += others.count;
+        let room = Self::MOST_KEPT.saturating_sub(self.kept.len());
+        self.kept.extend(others.kept.into_iter().take(room));
     }
 
     /// True as long as nothing is wrong.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.count == 0
     }
 
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.count
     }
 
-    /// All of them once, in the order of the files, those of the command line last.
+    /// Whether further ones are only counted.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.kept.len() >= Self::MOST_KEPT
+    }
+
+    /// Those that are kept, each once, in the order of the files, those of the command line last. One more says how
+    /// many there are besides, at the place of the last.
     #[must_use]
     pub fn in_order(self) -> Vec<Mistake> {
-        let mut mistakes = self.0;
+        let left_out = self.count - self.kept.len();
+        let mut mistakes = self.kept;
         mistakes.sort();
         mistakes.dedup();
+        if let Some(last) = mistakes.last().filter(|_| left_out > 0) {
+            let text = format!("and {} more mistakes; correct these first", grouped(left_out));
+            mistakes.push(Mistake { place: last.place.clone(), text });
+        }
         mistakes
     }
+}
+
+/// `29,980`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// Finds line and column of a byte in a text.
@@ -74,14 +117,25 @@ pub struct Lines<'t> {
     file: usize,
     /// Where each line starts.
     starts: Vec<usize>,
+    /// Characters before every [`STRIDE`]th byte, so that no column is counted from the start of a long line.
+    counts: Vec<usize>,
 }
+
+/// Bytes between two counts.
+const STRIDE: usize = 256;
 
 impl<'t> Lines<'t> {
     /// The lines of the text of file number `file`.
     #[must_use]
     pub fn new(text: &'t str, file: usize) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Self { text, file, starts }
+        let mut counts = Vec::with_capacity(text.len() / STRIDE + 1);
+        let mut count = 0;
+        for block in text.as_bytes().chunks(STRIDE) {
+            counts.push(count);
+            count += characters(block);
+        }
+        Self { text, file, starts, counts }
     }
 
     /// The place of byte `offset`.
@@ -89,9 +143,27 @@ impl<'t> Lines<'t> {
     pub fn place(&self, offset: usize) -> Place {
         let line = self.starts.partition_point(|start| *start <= offset).max(1);
         let start = self.starts[line - 1];
-        let before = self.text.get(start..offset).unwrap_or_default();
-        Place::File { file: self.file, line, column: before.chars().count() + 1 }
+        let column = self.characters_before(offset).saturating_sub(self.characters_before(start)) + 1;
+        Place::File { file: self.file, line, column }
     }
+
+    /// Characters that begin before byte `offset`; counts [`STRIDE`] bytes at most.
+    fn characters_before(&self, offset: usize) -> usize {
+        let offset = offset.min(self.text.len());
+        let block = offset / STRIDE;
+        let (Some(before), Some(rest)) =
+            (self.counts.get(block), self.text.as_bytes().get(block * STRIDE..offset))
+        else {
+            // The end of a text that fills its last block.
+            return self.text.chars().count();
+        };
+        before + characters(rest)
+    }
+}
+
+/// Characters that begin in some bytes of UTF-8.
+fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }
 
 #[cfg(test)]
@@ -110,6 +182,39 @@ mod tests {
         assert_eq!(lines.place(3), place(2, 1));
         assert_eq!(lines.place(6), place(2, 3), "after a letter of two bytes");
         assert_eq!(lines.place(10), place(3, 1), "the end of the file");
+    }
+
+    #[test]
+    fn a_column_of_a_long_line_is_the_same_as_when_it_is_counted_from_its_start() {
+        let text = format!("first\n{}end", "aü€🙂".repeat(400));
+        let lines = Lines::new(&text, 0);
+        for (offset, _) in text.char_indices().chain([(text.len(), ' ')]) {
+            let before = &text[..offset];
+            let start = before.rfind('\n').map_or(0, |at| at + 1);
+            let expected = place(before.matches('\n').count() + 1, before[start..].chars().count() + 1);
+            assert_eq!(lines.place(offset), expected, "byte {offset}");
+        }
+        let full = "x".repeat(2 * STRIDE);
+        assert_eq!(Lines::new(&full, 0).place(full.len()), place(1, 2 * STRIDE + 1));
+    }
+
+    #[test]
+    fn of_thirty_thousand_mistakes_the_first_are_told_and_the_others_counted() {
+        let mut mistakes = Mistakes::default();
+        let mut texts = 0;
+        for line in 1..=30_000 {
+            mistakes.add_with(&place(line, 1), || {
+                texts += 1;
+                "unknown key".to_owned()
+            });
+        }
+        assert_eq!((texts, mistakes.len()), (Mistakes::MOST_KEPT, 30_000));
+        let mut more = Mistakes::default();
+        more.add(&place(1, 1), "another");
+        more.append(mistakes);
+        let told = more.in_order();
+        assert_eq!(told.len(), Mistakes::MOST_KEPT + 1);
+        assert_eq!(told.last().unwrap().text, "and 29,951 more mistakes; correct these first");
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! The known name that somebody probably meant.
 
+/// Nobody mistypes a name as long as this; comparing one takes time that grows with its length.
+const LONGEST_TYPED: usize = 64;
+
 /// `; did you mean 'delay'?`, or `; known are …` when nothing is near; empty when nothing is known.
 #[must_use]
 pub fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
@@ -9,6 +12,8 @@ pub fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String
     let allowed = (letters / 3).max(1).min(letters.saturating_sub(1));
     let near = known
         .iter()
+        // Each letter that one has more is a slip.
+        .filter(|name| letters <= LONGEST_TYPED && name.chars().count().abs_diff(letters) <= allowed)
         .map(|name| (strsim::damerau_levenshtein(typed, name), *name))
         .filter(|(distance, _)| *distance <= allowed)
         .min();

@@ -141,10 +141,22 @@ impl Table {
     }
 }
 
+/// The largest file that is read.
+pub const MOST_BYTES: usize = 1 << 20;
+
 /// Parses TOML; absent if it is none, and then every fault of it is among the mistakes.
 ///
 /// `file` is the number of the file that places name.
 pub fn parse(text: &str, file: usize, mistakes: &mut Mistakes) -> Option<Table> {
+    if text.len() > MOST_BYTES {
+        let text = format!(
+            "{} bytes; a plan or topology has at most {MOST_BYTES}, so this is another file, or parts of it belong \
+             into files of their own",
+            text.len()
+        );
+        mistakes.add(&Place::File { file, line: 1, column: 1 }, text);
+        return None;
+    }
     let lines = Lines::new(text, file);
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -210,6 +222,19 @@ mod tests {
 
     fn parsed(text: &str) -> Table {
         parse(text, 0, &mut Mistakes::default()).unwrap()
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_refused_by_its_size() {
+        let mut mistakes = Mistakes::default();
+        assert!(parse(&"a".repeat(MOST_BYTES + 1), 3, &mut mistakes).is_none());
+        let told = mistakes.in_order();
+        assert_eq!(told.len(), 1);
+        assert!(
+            told[0].text.starts_with("1048577 bytes; a plan or topology has at most 1048576"),
+            "{told:?}"
+        );
+        assert_eq!(told[0].place, Place::File { file: 3, line: 1, column: 1 });
     }
 
     #[test]

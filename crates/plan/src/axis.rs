@@ -8,6 +8,7 @@ use crate::keys::{AXIS, Fields, SETTINGS};
 use crate::kind::{Kind, Setting, texts};
 use crate::knobs::knob;
 use crate::range;
+use crate::sweep::MOST_POINTS;
 
 /// One axis of a sweep.
 #[derive(Debug, Clone, PartialEq)]
@@ -159,6 +160,16 @@ impl<'t> Draft<'t> {
     }
 
     fn list(&self, list: &Value, mistakes: &mut Mistakes) -> Vec<AxisValue> {
+        let count = match &list.content {
+            Content::List(items) => items.len(),
+            Content::Typed(typed) => typed.split(',').count(),
+            _ => 0,
+        };
+        if count > MOST_POINTS {
+            let text = format!("axis.{}: {count} values; a plan has at most {MOST_POINTS} points", self.name);
+            mistakes.add(&list.at, text);
+            return Vec::new();
+        }
         let mut values = Vec::new();
         let mut take = |item: &Value| match self.kind.read_or_default(item) {
             Ok(setting) => {
@@ -168,7 +179,9 @@ impl<'t> Draft<'t> {
             Err(text) => mistakes.add(&item.at, format!("axis.{}: {text}", self.name)),
         };
         match &list.content {
-            Content::List(items) => items.iter().for_each(|item| take(&as_text(item, &self.kind))),
+            Content::List(items) => {
+                items.iter().for_each(|item| take(&as_text(item, &self.kind)));
+            }
             Content::Typed(typed) => {
                 for item in typed.split(',') {
                     take(&Value { at: list.at.clone(), content: Content::Typed(item.trim().to_owned()) });
@@ -305,8 +318,9 @@ impl Part {
         for entry in &table.0 {
             let Some(number) = axes.iter().position(|axis| axis.name == entry.key) else {
                 let known = axes.iter().map(|axis| axis.name.as_str());
-                let hint = hint(&entry.key, known);
-                mistakes.add(&entry.at, format!("there is no axis '{}'{hint}", entry.key));
+                mistakes.add_with(&entry.at, || {
+                    format!("there is no axis '{}'{}", entry.key, hint(&entry.key, known))
+                });
                 continue;
             };
             let one = std::slice::from_ref(&entry.value);

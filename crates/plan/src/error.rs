@@ -44,13 +44,14 @@ const LONGEST_QUOTE: usize = 160;
 
 impl PlanError {
     pub(crate) fn new(mistakes: Vec<Mistake>, sources: &[Source]) -> Self {
+        let lines: Vec<Vec<&str>> = sources.iter().map(|source| source.text.lines().collect()).collect();
         let locate = |mistake: Mistake| match mistake.place {
             Place::Override(typed) => {
                 PlanMistake { file: None, line: None, column: None, quoted: typed, text: mistake.text }
             }
             Place::File { file, line, column } => {
                 let source = sources.get(file);
-                let quoted = source.and_then(|source| source.text.lines().nth(line.saturating_sub(1)));
+                let quoted = lines.get(file).and_then(|lines| lines.get(line.saturating_sub(1)).copied());
                 PlanMistake {
                     file: source.map(|source| source.name.clone()),
                     line: Some(line),

@@ -1,6 +1,6 @@
 //! The files of a plan: itself, what it includes, and what the command line sets.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use linerate_document::{Content, Entry, Mistakes, Place, Table, Value, hint, parse};
 
@@ -87,8 +87,10 @@ fn add(
 
 /// Adds what the upper table does not say itself.
 fn underlay(upper: &mut Table, lower: Table) {
+    let places: HashMap<String, usize> =
+        upper.0.iter().enumerate().map(|(at, own)| (own.key.clone(), at)).collect();
     for entry in lower.0 {
-        match upper.0.iter_mut().find(|own| own.key == entry.key) {
+        match places.get(&entry.key).and_then(|at| upper.0.get_mut(*at)) {
             None => upper.0.push(entry),
             Some(own) => {
                 if let (Content::Table(own), Content::Table(below)) =

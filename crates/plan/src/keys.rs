@@ -276,8 +276,9 @@ impl<'t> Fields<'t> {
             let Some(key) = keys().find(|key| key.name == entry.key) else {
                 if !also.contains(&entry.key.as_str()) {
                     let known = keys().map(|key| key.name).chain(also.iter().copied());
-                    let hint = hint(&entry.key, known);
-                    mistakes.add(&entry.at, format!("unknown key {path}{}{hint}", entry.key));
+                    mistakes.add_with(&entry.at, || {
+                        format!("unknown key {path}{}{}", entry.key, hint(&entry.key, known))
+                    });
                     fields.sound = false;
                 }
                 continue;

@@ -78,6 +78,11 @@ pub(crate) fn series<'s>(
     Sweep::deserialize(&json).map_err(|error| error.to_string())
 }
 
+/// Whether there is a knob of that name.
+pub(crate) fn is_knob(name: &str) -> bool {
+    knobs().iter().any(|knob| knob.name == name)
+}
+
 /// The knob of that name.
 ///
 /// # Errors

@@ -15,12 +15,12 @@ use crate::error::{PlanError, Source};
 use crate::include::{self, Surroundings};
 use crate::keys::{Fields, HEAD, HOST, LAB, SETTINGS, TABLES};
 use crate::kind::Setting;
-use crate::knobs::knob;
+use crate::knobs::{is_knob, knob};
 use crate::method::Method;
 use crate::plan::{Host, Lab, Order, Plan};
 use crate::sweep::Grid;
 
-/// The most hosts or flows of a plan.
+/// The most hosts, flows or axes of a plan.
 const MOST_OF_A_KIND: usize = 256;
 
 /// Reads a plan.
@@ -272,6 +272,11 @@ impl<'r> Reader<'r> {
     fn knobs(&mut self, table: &Table, path: &str) -> BTreeMap<String, Setting> {
         let mut settings = BTreeMap::new();
         for entry in &table.0 {
+            if self.mistakes.is_full() && !is_knob(&entry.key) {
+                // It is counted only: what was probably meant takes work to find.
+                self.mistakes.add(&entry.at, String::new());
+                continue;
+            }
             match knob(&entry.key).map(|knob| knob.kind.read_or_default(&entry.value)) {
                 Ok(Ok(setting)) => drop(settings.insert(entry.key.clone(), setting)),
                 Ok(Err(text)) => self.mistakes.add(&entry.value.at, format!("{path}{}: {text}", entry.key)),
@@ -284,7 +289,12 @@ impl<'r> Reader<'r> {
     }
 
     fn axes(&mut self, plan: &mut Plan) {
-        let Some((_, table)) = self.table("axis") else { return };
+        let Some((at, table)) = self.table("axis") else { return };
+        if table.0.len() > MOST_OF_A_KIND {
+            let text = format!("axis: {} of them; a plan has at most {MOST_OF_A_KIND}", table.0.len());
+            self.mistakes.add(&at.at, text);
+            return;
+        }
         let names = Names {
             hosts: plan.hosts.iter().map(|host| host.name.clone()).collect(),
             flows: plan.flows.iter().map(|flow| flow.name.clone()).collect(),

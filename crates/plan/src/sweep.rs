@@ -10,6 +10,9 @@ use crate::kind::texts;
 /// The most points that a plan may have, before any is left out.
 pub const MOST_POINTS: usize = 20_000;
 
+/// The most tables of `exclude`: each is held against every point.
+const MOST_EXCLUDED: usize = 1000;
+
 /// The combinations of a plan's axes: all of them, less those left out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Grid {
@@ -71,6 +74,11 @@ impl Grid {
             );
             return;
         };
+        if tables.len() > MOST_EXCLUDED {
+            let text = format!("exclude: {} tables; at most are {MOST_EXCLUDED}", tables.len());
+            mistakes.add(&entry.value.at, format!("{text}; a value may be a list of values"));
+            return;
+        }
         let before = mistakes.len();
         for value in tables {
             let Content::Table(table) = &value.content else {

@@ -333,9 +333,10 @@ fn refuse_unknown(table: &Table, path: &str, known: &[&str], mistakes: &mut Mist
         let inner: Vec<&str> = known.iter().filter_map(|name| name.strip_prefix(&prefix)).collect();
         let path_here = format!("{path}{}", entry.key);
         if inner.is_empty() {
-            let firsts: BTreeSet<&str> = known.iter().filter_map(|name| name.split('.').next()).collect();
-            let hint = hint(&entry.key, firsts);
-            mistakes.add(&entry.at, format!("unknown key {path_here}{hint}"));
+            mistakes.add_with(&entry.at, || {
+                let firsts: BTreeSet<&str> = known.iter().filter_map(|name| name.split('.').next()).collect();
+                format!("unknown key {path_here}{}", hint(&entry.key, firsts))
+            });
         } else if let Content::Table(table) = &entry.value.content {
             refuse_unknown(table, &format!("{path_here}."), &inner, mistakes);
         } else {

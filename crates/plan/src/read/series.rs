@@ -24,8 +24,10 @@ impl Reader<'_> {
         let mut set: Vec<(&Knob, Setting)> = Vec::new();
         for entry in &table.0 {
             let Some(knob) = series_knobs().iter().find(|knob| knob.name == entry.key) else {
-                let hint = hint(&entry.key, series_knobs().iter().map(|knob| knob.name.as_str()));
-                self.mistakes.add(&entry.at, format!("there is no knob {path}series.{}{hint}", entry.key));
+                self.mistakes.add_with(&entry.at, || {
+                    let hint = hint(&entry.key, series_knobs().iter().map(|knob| knob.name.as_str()));
+                    format!("there is no knob {path}series.{}{hint}", entry.key)
+                });
                 continue;
             };
             let read = knob.kind.read_or_default(&entry.value);

@@ -437,3 +437,36 @@ fn a_descent_in_steps_that_are_none() {
                           ^"#]],
     );
 }
+
+/// Counts the texts of a plan that is wrong in every line, and shows the last.
+fn last_of_many(text: &str) -> (usize, String) {
+    let mistakes = try_plan(text, &[]).unwrap_err().mistakes;
+    (mistakes.len(), mistakes.last().unwrap().text.clone())
+}
+
+#[test]
+fn of_thirty_thousand_unknown_keys_fifty_are_told_and_the_others_counted() {
+    let lines =
+        |head: &str| head.to_owned() + &(0..30_000).map(|n| format!("k{n} = 1\n")).collect::<String>();
+    for head in ["", "[test]\n"] {
+        let (count, last) = last_of_many(&lines(head));
+        assert_eq!((count, last.as_str()), (51, "and 29,950 more mistakes; correct these first"), "{head}");
+    }
+}
+
+#[test]
+fn an_axis_of_too_many_values_and_a_plan_of_too_many_bytes_are_refused_by_number() {
+    let values = |count| format!("axis.streams = [{}]", "1,".repeat(count));
+    let (count, text) = last_of_many(&values(20_001));
+    assert_eq!((count, text.as_str()), (1, "axis.streams: 20001 values; a plan has at most 20000 points"));
+    let (count, text) = last_of_many(&values(1_000_000));
+    assert_eq!(count, 1);
+    assert!(text.contains(" bytes; a plan or topology has at most 1048576"), "{text}");
+}
+
+#[test]
+fn a_list_of_a_hundred_thousand_exclusions_is_refused_by_number() {
+    let plan = format!("axis.streams = [1, 2]\nexclude = [{}]", "{},".repeat(100_000));
+    let (_, text) = last_of_many(&plan);
+    assert_eq!(text, "exclude: 100000 tables; at most are 1000; a value may be a list of values");
+}
