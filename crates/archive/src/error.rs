@@ -14,6 +14,15 @@ pub enum ArchiveError {
         "no home directory is known, so there is no place for the archive; name a file with --archive or set HOME"
     )]
     NoHome,
+    /// The home directory is not named from the root.
+    #[error(
+        "HOME is '{}', which is no absolute path, so the place of the archive would depend on the current folder; set HOME to your home directory or name a file with --archive",
+        home.display()
+    )]
+    RelativeHome {
+        /// As the environment has it.
+        home: PathBuf,
+    },
     /// A kind of archive that this build cannot use.
     #[error("an archive at {url} is not in this build yet; give the path of an SQLite file")]
     Unsupported {

@@ -18,4 +18,4 @@ pub use error::ArchiveError;
 pub use place::{default_path, open};
 pub use recorder::Recorder;
 pub use sqlite::SqliteArchive;
-pub use store::{Filter, FlowHead, RunHead, Store};
+pub use store::{Filter, FlowHead, RunHead, Store, StrangerLimits};

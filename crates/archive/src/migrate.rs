@@ -7,8 +7,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::ArchiveError;
 
 /// Steps from one format of the file to the next; the number of steps taken is `PRAGMA user_version`.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../schema/0001_runs.sql"), include_str!("../schema/0002_plans.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../schema/0001_runs.sql"),
+    include_str!("../schema/0002_plans.sql"),
+    include_str!("../schema/0003_strangers.sql"),
+];
 /// Marks the file as ours (`PRAGMA application_id`): the letters `lnrt`.
 const APPLICATION: i32 = 0x6c6e_7274;
 

@@ -10,10 +10,15 @@ use crate::{ArchiveError, SqliteArchive};
 /// `~/.local/share`).
 ///
 /// # Errors
-/// When the user has no home directory.
+/// When the user has no home directory, or one that is not named from the root: runs would then be kept wherever the
+/// program happens to be started.
 pub fn default_path() -> Result<PathBuf, ArchiveError> {
     let strategy = etcetera::choose_base_strategy().map_err(|_| ArchiveError::NoHome)?;
-    Ok(strategy.data_dir().join("linerate").join("archive.sqlite"))
+    let folder = strategy.data_dir();
+    if folder.is_relative() {
+        return Err(ArchiveError::RelativeHome { home: strategy.home_dir().to_owned() });
+    }
+    Ok(folder.join("linerate").join("archive.sqlite"))
 }
 
 /// Opens the archive at `location`: the path of an SQLite file, which is made when it is missing.

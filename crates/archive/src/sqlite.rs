@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::ArchiveError;
 use crate::derive::{self, serialised_name};
 use crate::migrate::{migrate, prepare};
-use crate::store::{Filter, FlowHead, RunHead, Store};
+use crate::store::{Filter, FlowHead, RunHead, Store, StrangerLimits};
 
 /// How long a statement waits for another process. Its transactions last milliseconds, and while this one waits,
 /// events queue up.
@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Whose turn it is to write. The waiting above is a poll without order: of hundreds of runs that end in one program at
 /// one moment, some would never get theirs.
 static TURN: Mutex<()> = Mutex::new(());
+/// What an event takes in the file beside its text, about.
+const ROW_BYTES: usize = 24;
 /// Fewest letters of a short name.
 const SHORTEST: usize = 4;
 
@@ -77,6 +79,41 @@ impl SqliteArchive {
             .map(|other| run.chars().zip(other.chars()).take_while(|(a, b)| a == b).count());
         let letters = shared.max().map_or(0, |shared| shared + 1).max(SHORTEST);
         Ok(run.chars().take(letters).collect())
+    }
+
+    /// Whether there is a run of this whole name.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub fn contains(&self, run: &str) -> Result<bool, ArchiveError> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached("SELECT 1 FROM run WHERE id = ?1")?;
+            statement.exists([run])
+        })
+    }
+
+    /// Makes room for the run of a stranger, and notes that `run` is one: whoever runs a server did not ask for it. The
+    /// oldest runs of strangers that exceed `limits` go; runs of one's own never do, nor those that are under way.
+    ///
+    /// # Errors
+    /// When the archive cannot be written.
+    pub fn admit_stranger(&mut self, run: &str, limits: &StrangerLimits) -> Result<(), ArchiveError> {
+        self.write(|transaction| {
+            transaction.execute(
+                "DELETE FROM run WHERE number IN (
+                   SELECT number FROM (
+                     SELECT number, started_at, outcome, row_number() OVER newest AS place, sum(bytes) OVER newest AS total
+                     FROM run WHERE stranger = 1 WINDOW newest AS (ORDER BY number DESC))
+                   WHERE (place >= :runs OR total > :bytes OR started_at < :oldest)
+                     AND (outcome IS NOT NULL OR coalesce(started_at, '') < :under_way))",
+                named_params! {
+                    ":runs": limits.runs, ":bytes": limits.bytes as i64, ":oldest": limits.oldest,
+                    ":under_way": limits.under_way,
+                },
+            )?;
+            transaction.execute("INSERT OR IGNORE INTO run (id, stranger) VALUES (?1, 1)", [run])
+        })?;
+        Ok(())
     }
 
     fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, ArchiveError> {
@@ -259,8 +296,8 @@ fn insert(transaction: &Transaction<'_>, event: &Event, body: &str) -> rusqlite:
         .prepare_cached("INSERT OR IGNORE INTO event SELECT number, ?2, ?3, ?4, ?5 FROM run WHERE id = ?1")?
         .execute(params![event.run, event.seq as i64, event.at.as_ns() as i64, event.host, body])?;
     transaction
-        .prepare_cached("UPDATE run SET event_count = event_count + ?2 WHERE id = ?1")?
-        .execute(params![event.run, added as i64])?;
+        .prepare_cached("UPDATE run SET event_count = event_count + ?2, bytes = bytes + ?3 WHERE id = ?1")?
+        .execute(params![event.run, added as i64, (added * (body.len() + ROW_BYTES)) as i64])?;
     match &event.body {
         Body::RunStarted(start) => {
             transaction

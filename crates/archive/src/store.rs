@@ -67,6 +67,19 @@ pub struct Filter {
     pub limit: Option<u32>,
 }
 
+/// How many runs of strangers an archive keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StrangerLimits {
+    /// Most runs, the new one among them.
+    pub runs: u32,
+    /// Most bytes of their logs.
+    pub bytes: u64,
+    /// Older ones go: an RFC 3339 time in UTC.
+    pub oldest: String,
+    /// A run without an end that started later than this may be under way, and stays.
+    pub under_way: String,
+}
+
 /// A run as a list shows it.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]

@@ -6,7 +6,7 @@ mod folder;
 use std::path::Path;
 
 use folder::Folder;
-use linerate_archive::{ArchiveError, Filter, Recorder, SqliteArchive, Store, open};
+use linerate_archive::{ArchiveError, Filter, Recorder, SqliteArchive, Store, StrangerLimits, open};
 use linerate_model::metrics::{flow, host, port};
 use linerate_model::{
     Body, Cause, Confidence, Direction, Event, Finding, FlowPlan, Outcome, PortSample, Readings, RunRecord,
@@ -361,7 +361,7 @@ fn what_cannot_be_opened_says_why_and_what_to_do() {
     let newer = folder.file("newer.sqlite");
     drop(SqliteArchive::open(&newer).unwrap());
     Connection::open(&newer).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
-    assert!(matches!(fail(&newer), ArchiveError::Newer { found: 99, known: 2, .. }));
+    assert!(matches!(fail(&newer), ArchiveError::Newer { found: 99, known: 3, .. }));
 
     assert!(matches!(fail(&text.join("below/archive.sqlite")), ArchiveError::Folder { .. }));
     assert!(matches!(fail(&folder.file("")), ArchiveError::Open { .. }));
@@ -495,4 +495,58 @@ fn of_hundreds_of_runs_that_write_at_one_moment_each_gets_its_turn() {
     for run in (0..RUNS).map(|run| format!("{run:08x}")) {
         assert_eq!(archive.events(&run).unwrap().len(), 20, "{run}");
     }
+}
+
+fn limits(runs: u32, bytes: u64, oldest: &str) -> StrangerLimits {
+    StrangerLimits { runs, bytes, oldest: oldest.into(), under_way: "2026-11-21T09:00:00Z".into() }
+}
+
+/// A whole run with a log of some length; `of_stranger` where the server was asked for it.
+fn keep(archive: &mut SqliteArchive, run: &str, of_stranger: Option<&StrangerLimits>, padding: usize) {
+    if let Some(limits) = of_stranger {
+        archive.admit_stranger(run, limits).unwrap();
+    }
+    let end = Body::RunEnded { outcome: Outcome::Completed, reason: Some("x".repeat(padding)) };
+    archive.append(&[started(run, "server"), event(run, 1, 1, end)]).unwrap();
+}
+
+fn names(archive: &SqliteArchive) -> Vec<String> {
+    archive.runs(&Filter::default()).unwrap().into_iter().map(|run| run.id).collect()
+}
+
+#[test]
+fn the_oldest_runs_of_strangers_make_room_and_those_of_ones_own_stay() {
+    let mut archive = open(":memory:").unwrap();
+    keep(&mut archive, "own-1", None, 10);
+    let all = limits(3, u64::MAX / 2, "2026-01-01T00:00:00Z");
+    for run in ["a", "b", "c", "d", "e"] {
+        keep(&mut archive, run, Some(&all), 10);
+    }
+    keep(&mut archive, "own-2", None, 100_000);
+    assert_eq!(names(&archive), ["own-2", "e", "d", "c", "own-1"]);
+    assert!(archive.events("a").is_err() && archive.events("c").unwrap().len() == 2);
+}
+
+#[test]
+fn strangers_are_held_to_bytes_and_days_too_and_a_run_under_way_is_left_alone() {
+    let mut archive = open(":memory:").unwrap();
+    let bytes = limits(1000, 25_000, "2026-01-01T00:00:00Z");
+    for run in ["a", "b", "c", "d"] {
+        keep(&mut archive, run, Some(&bytes), 10_000);
+    }
+    keep(&mut archive, "e", Some(&bytes), 0);
+    // The two newest fit, each of some 10,000 bytes; the third does not.
+    assert_eq!(names(&archive), ["e", "d", "c"]);
+    archive.admit_stranger("f", &bytes).unwrap();
+    archive.append(&[started("f", "server")]).unwrap();
+    // Every one of them began earlier than this.
+    archive.admit_stranger("g", &limits(1000, 25_000, "2026-12-01T00:00:00Z")).unwrap();
+    assert_eq!(names(&archive), ["g", "f"], "f has no end yet");
+    let late = StrangerLimits {
+        under_way: "2026-11-30T00:00:00Z".into(),
+        ..limits(1000, 25_000, "2026-12-01T00:00:00Z")
+    };
+    archive.admit_stranger("h", &late).unwrap();
+    assert_eq!(names(&archive), ["h", "g"], "f was killed long ago, and g has not begun");
+    assert!(archive.contains("h").unwrap() && !archive.contains("f").unwrap());
 }
