@@ -11,6 +11,7 @@ mod calibration;
 mod caveat;
 mod event;
 mod finding;
+pub mod foreign_text;
 mod host;
 mod inquiry;
 mod kernel_counts;
@@ -31,6 +32,7 @@ pub use calibration::{CALIBRATION_SCHEMA, Calibration, CopyRate, LoopbackRate, P
 pub use caveat::{Caveat, CaveatKind};
 pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart, World};
 pub use finding::{Cause, Ceiling, Confidence, Finding};
+pub use foreign_text::ForeignText;
 pub use host::{HostInfo, LinkInfo, LinkKind};
 pub use inquiry::Inquiry;
 pub use kernel_counts::{IdleCounts, InterfaceCounts, KernelCounts, PassedCounts, QdiscCounts, SocketCounts};

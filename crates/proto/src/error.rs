@@ -1,5 +1,6 @@
 //! Errors assign blame: the other end misbehaved, is another program, is of another version, or gave up.
 
+use linerate_model::ForeignText;
 use thiserror::Error;
 
 /// Why a dialogue failed, and whose doing it was.
@@ -12,7 +13,7 @@ pub enum PeerError {
     )]
     NotOurs {
         /// What it looks like.
-        what: String,
+        what: ForeignText,
     },
     /// The peer speaks another version of the protocol.
     #[error(
@@ -20,7 +21,7 @@ pub enum PeerError {
     )]
     Version {
         /// As the peer says.
-        theirs: String,
+        theirs: ForeignText,
         /// As we speak.
         ours: String,
     },
@@ -30,25 +31,25 @@ pub enum PeerError {
         /// What the test needs.
         what: &'static str,
         /// What the peer says it can do.
-        can: String,
+        can: ForeignText,
     },
     /// The peer broke the protocol.
     #[error("the peer broke the protocol: {what}")]
     Misbehaved {
         /// How.
-        what: String,
+        what: ForeignText,
     },
     /// The peer refused.
     #[error("the server refused: {why}")]
     Refused {
         /// In its own words.
-        why: String,
+        why: ForeignText,
     },
     /// The peer gave up, in its own words.
     #[error("the peer gave up: {why}")]
     GaveUp {
         /// In its own words.
-        why: String,
+        why: ForeignText,
     },
     /// The control connection ended in the middle.
     #[error("the control connection was closed while {during}")]

@@ -23,7 +23,7 @@ use std::fmt;
 
 use linerate_model::reading::Reading;
 
-pub use log::{Imported, bodies, name};
+pub use log::{Imported, bodies, name, run_name};
 pub use prose::prose;
 
 /// A text that no reader knows.

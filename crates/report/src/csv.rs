@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::figure::{Figure, datagrams};
 use crate::intervals;
+use crate::layout::harmless;
 use crate::ports::during;
 
 /// A table that could not be written.
@@ -51,6 +52,13 @@ pub fn samples(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
     Ok(table.flush()?)
 }
 
+/// Words that others may have written, as a cell: in one line, and no spreadsheet takes them for a formula.
+pub(crate) fn words(text: &str) -> String {
+    let text = harmless(text);
+    let formula = text.trim_start().starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err();
+    if formula { format!("'{text}") } else { text }
+}
+
 /// Heads of the table of [`sizes`], in the order of its cells.
 const SIZES: [&str; 12] = [
     "run",
@@ -83,8 +91,8 @@ pub fn sizes(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
     for flow in &record.flows {
         for point in &flow.sizes {
             table.write_record([
-                record.run.clone(),
-                flow.plan.name.clone(),
+                words(&record.run),
+                words(&flow.plan.name),
                 point.message_bytes.get().to_string(),
                 cell(point.trials),
                 cell(point.repeats),
@@ -114,14 +122,15 @@ fn sample_row(record: &RunRecord, flow: &FlowRecord, sample: &Sample) -> Vec<Str
         Side::Sender => "sender",
         Side::Receiver => "receiver",
     };
-    let mut row = [&record.run, &flow.plan.name, side, ""].map(str::to_owned).to_vec();
+    let mut row = vec![words(&record.run), words(&flow.plan.name), side.to_owned(), String::new()];
     row.extend(bounds(sample.start_ns, sample.end_ns, sample.outside));
     row.extend(values(&sample.readings));
     row
 }
 
 fn port_row(record: &RunRecord, ports: &PortRecord, sample: &PortSample) -> Vec<String> {
-    let mut row = vec![record.run.clone(), during(record, &ports.flows), String::new(), ports.port.clone()];
+    let mut row =
+        vec![words(&record.run), words(&during(record, &ports.flows)), String::new(), words(&ports.port)];
     row.extend(bounds(sample.start_ns, sample.end_ns, sample.outside));
     row.extend(values(&sample.readings));
     row
@@ -195,11 +204,11 @@ fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 23] {
     let plan = &flow.plan;
     let transport = serde_json::to_value(plan.transport).ok();
     [
-        record.run.clone(),
-        cell(record.start.as_ref().map(|start| &start.started_at)),
-        plan.name.clone(),
-        plan.from.clone(),
-        plan.to.clone(),
+        words(&record.run),
+        record.start.as_ref().map(|start| words(&start.started_at)).unwrap_or_default(),
+        words(&plan.name),
+        words(&plan.from),
+        words(&plan.to),
         cell(transport.as_ref().and_then(|name| name.as_str())),
         plan.streams.to_string(),
         cell(figure.and_then(|f| f.bitrate).map(linerate_units::Bitrate::bps)),
@@ -216,7 +225,7 @@ fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 23] {
         cell(record.idle.as_ref().filter(|idle| idle.rtt.count > 0).map(|idle| idle.rtt.p50_ns)),
         cell(flow.loaded.as_ref().filter(|loaded| loaded.rtt.count > 0).map(|loaded| loaded.rtt.p50_ns)),
         cell(verdict.map(|verdict| verdict.cause)),
-        cell(verdict.map(|verdict| &verdict.rule)),
+        verdict.map(|verdict| words(&verdict.rule)).unwrap_or_default(),
         cell(flow.uncertainty.as_ref().map(|known| known.expanded_bps.bps())),
     ]
 }
@@ -284,6 +293,22 @@ mod tests {
         let mut out = Vec::new();
         summary(&RunRecord::fold(&runs::impossible_run()), &mut out).unwrap();
         assert_eq!(read(&out)[0]["impossible"], "true");
+    }
+
+    #[test]
+    fn no_cell_of_others_is_a_formula() {
+        for (name, cell) in [
+            ("=HYPERLINK(\"http://x\")", "'=HYPERLINK(\"http://x\")"),
+            ("+1+cmd|' /C calc'!A0", "'+1+cmd|' /C calc'!A0"),
+            ("-2+3", "'-2+3"),
+            ("@SUM(1)", "'@SUM(1)"),
+            ("\t=1+1", "' =1+1"),
+            ("\r=1+1", "' =1+1"),
+            ("a=1", "a=1"),
+            ("-3", "-3"),
+        ] {
+            assert_eq!(words(name), cell);
+        }
     }
 
     #[test]

@@ -73,16 +73,7 @@ impl View {
 
 /// `text` without control characters: line ends become spaces, everything else that a terminal obeys a question mark.
 pub(crate) fn harmless(text: &str) -> String {
-    let replaced = text.chars().map(|c| match c {
-        '\n' | '\r' | '\t' => ' ',
-        // Direction marks reorder what stands beside them.
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '?',
-        // No document may hold them (XML 1.0, section 2.2).
-        '\u{fffe}' | '\u{ffff}' => '?',
-        c if c.is_control() => '?',
-        c => c,
-    });
-    replaced.collect()
+    linerate_model::foreign_text::one_line(text)
 }
 
 /// Columns that `text` takes, one per character.

@@ -38,6 +38,8 @@ pub use json::result_schema;
 #[cfg(test)]
 mod every_format;
 #[cfg(test)]
+mod hostile_words;
+#[cfg(test)]
 mod samples_of_plans;
 #[cfg(test)]
 mod samples_of_runs;

@@ -99,7 +99,7 @@ pub(crate) fn cause(finding: &Finding) -> String {
     };
     let share =
         finding.share_of_time.and_then(Ratio::new).map(|share| format!(", {} of the time", percent(share)));
-    format!("{}, rule {}, {confidence}{}", finding.cause, finding.rule, share.unwrap_or_default())
+    format!("{}, rule {}, {confidence}{}", finding.cause, harmless(&finding.rule), share.unwrap_or_default())
 }
 
 fn evidence(finding: &Finding) -> Option<String> {

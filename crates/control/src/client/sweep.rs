@@ -130,7 +130,7 @@ impl Client<'_> {
         while let Step::Trial(trial) = schedule.next(spent()) {
             let Answer::Here((own, peer)) = self.trial(trial, runner, stop)? else { return Ok(()) };
             let counted = schedule.counted(spent(), &own, &peer);
-            let point = counted.map_err(|what| PeerError::Misbehaved { what })?;
+            let point = counted.map_err(|what| PeerError::Misbehaved { what: what.into() })?;
             if let Some(point) = point {
                 log.note(Body::Size { flow: FLOW, point });
             }

@@ -136,7 +136,7 @@ impl AgentEnd {
         self.nonces.coordinator =
             from_hex(nonce).ok_or_else(|| misbehaved("its number is unreadable".to_owned()))?;
         // It is shown to the server's owner.
-        self.name = name.chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME).collect();
+        self.name = name.chars().take(LONGEST_NAME).collect();
         self.link.send(now, &Message::Challenge { version: VERSION, nonce: to_hex(&self.nonces.agent) })?;
         self.link.step(now, "waiting for the coordinator's proof", INTRODUCTION);
         self.state = State::Challenged;
@@ -158,7 +158,7 @@ impl AgentEnd {
     fn message(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
         match (message, self.state) {
             (_, State::Over) | (Message::Heartbeat, _) => {}
-            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
+            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why: why.into() }),
             (Message::Bye, _) => self.over(),
             (Message::Hello { versions, name, nonce }, State::New) => {
                 self.hello(now, versions, &name, &nonce)?

@@ -111,7 +111,7 @@ impl CoordinatorEnd {
 
     fn challenge(&mut self, now: Timestamp, version: u8, nonce: &str) -> Result<(), PeerError> {
         if version != VERSION {
-            return Err(PeerError::Version { theirs: version.to_string(), ours: VERSION.to_string() });
+            return Err(PeerError::Version { theirs: version.to_string().into(), ours: VERSION.to_string() });
         }
         self.nonces.agent =
             from_hex(nonce).ok_or_else(|| misbehaved("its number is unreadable".to_owned()))?;
@@ -130,9 +130,9 @@ impl CoordinatorEnd {
         match (message, self.state) {
             (Message::Heartbeat, _) => {}
             (Message::Refused { why }, State::Greeted | State::Proved) => {
-                return Err(PeerError::Refused { why });
+                return Err(PeerError::Refused { why: why.into() });
             }
-            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
+            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why: why.into() }),
             (Message::Challenge { version, nonce }, State::Greeted) => {
                 self.challenge(now, version, &nonce)?
             }

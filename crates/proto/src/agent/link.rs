@@ -89,7 +89,7 @@ impl Link {
         held.extend_from_slice(bytes);
         let known = held.len().min(MAGIC.len());
         if held[..known] != MAGIC[..known] {
-            return Err(PeerError::NotOurs { what: looks_like(held) });
+            return Err(PeerError::NotOurs { what: looks_like(held).into() });
         }
         if held.len() >= MAGIC.len() {
             let rest = held.split_off(MAGIC.len());
@@ -113,10 +113,9 @@ impl Link {
     /// What to say when the other end closed the connection.
     pub(super) fn closed(&self) -> PeerError {
         match &self.start {
-            Some(held) if !held.is_empty() => PeerError::NotOurs { what: looks_like(held) },
+            Some(held) if !held.is_empty() => PeerError::NotOurs { what: looks_like(held).into() },
             Some(_) => PeerError::NotOurs {
-                what: "a service that closes without a word, as a linerate server without agents does"
-                    .to_owned(),
+                what: "a service that closes without a word, as a linerate server without agents does".into(),
             },
             None => self.watch.closed(),
         }
@@ -136,5 +135,5 @@ impl Link {
 }
 
 pub(super) fn misbehaved(what: String) -> PeerError {
-    PeerError::Misbehaved { what }
+    PeerError::Misbehaved { what: what.into() }
 }

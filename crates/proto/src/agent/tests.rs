@@ -151,7 +151,7 @@ fn a_job_from_the_greeting_to_the_farewell() {
     let mut pair = Pair::new(Some(secret()), secret());
     pair.settle().unwrap();
     let [Output::Known { name }] = &pair.asked[..] else { panic!("{:?}", pair.asked) };
-    assert_eq!(name, "c[2Jd", "what a terminal would obey is left out");
+    assert_eq!(name, "c?[2Jd", "what a terminal would obey is replaced");
     assert!(pair.heard.is_empty(), "nothing is told before both have proved themselves");
     let host = HostInfo { name: "agent's host".to_owned(), ..HostInfo::default() };
     let about = About { host, congestion: vec!["bbr".to_owned()], ..About::default() };

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use linerate_model::foreign_text::{lines, one_line};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// A value of a message.
@@ -55,8 +56,13 @@ impl Node {
         }
     }
 
-    /// The text under a key.
-    pub(super) fn text(&self, key: &str) -> Option<&str> {
+    /// The text under a key, in one line.
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        if let Self::Text(text) = self.get(key)? { Some(one_line(text)) } else { None }
+    }
+
+    /// The text of several lines under a key.
+    pub(super) fn page(&self, key: &str) -> Option<&str> {
         if let Self::Text(text) = self.get(key)? { Some(text) } else { None }
     }
 
@@ -76,7 +82,7 @@ impl Node {
             Self::Text(text) => text.as_str().into(),
             Self::List(list) => list.iter().map(Self::to_value).collect(),
             Self::Object(entries) => {
-                entries.iter().map(|(key, value)| (key.clone(), value.to_value())).collect()
+                entries.iter().map(|(key, value)| (one_line(key), value.to_value())).collect()
             }
         }
     }
@@ -120,7 +126,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Node, E> {
-        Ok(Node::Text(text.to_owned()))
+        Ok(Node::Text(lines(text)))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {

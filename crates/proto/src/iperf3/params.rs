@@ -209,7 +209,7 @@ impl Params {
             return None;
         }
         let number = |key, default| node.integer(key).unwrap_or(default);
-        let text = |key| node.text(key).map(ToOwned::to_owned);
+        let text = |key| node.text(key);
         // iperf3 looks for tcp, udp and sctp in this order, and the last one that is there counts.
         let sctp = node.has("sctp");
         let udp = node.has("udp") && !sctp;

@@ -230,6 +230,6 @@ fn rate(bps: i64) -> Option<Bitrate> {
 
 /// The client's version as it says it: `3.12`, or the name and version of another program.
 fn peer_name(version: &str) -> String {
-    let short: String = version.chars().filter(|letter| !letter.is_control()).take(64).collect();
+    let short: String = linerate_model::foreign_text::one_line(version).chars().take(64).collect();
     if short.starts_with(|letter: char| letter.is_ascii_digit()) { format!("iperf {short}") } else { short }
 }

@@ -125,7 +125,7 @@ impl Results {
             system: node.float("cpu_util_system")?,
         };
         let knows = node.integer("sender_has_retransmits")?;
-        let output = match (node.text("server_output_text"), node.get("server_output_json")) {
+        let output = match (node.page("server_output_text"), node.get("server_output_json")) {
             (Some(text), _) => Some(ServerOutput::Text(text.to_owned())),
             (None, Some(json)) => Some(ServerOutput::Json(json.to_value())),
             (None, None) => None,
@@ -134,7 +134,7 @@ impl Results {
         Some(Self {
             cpu,
             knows_retransmits: (knows >= 0).then_some(knows > 0),
-            congestion: node.text("congestion_used").map(ToOwned::to_owned),
+            congestion: node.text("congestion_used"),
             output,
             streams: streams.collect::<Option<_>>()?,
         })

@@ -61,7 +61,7 @@ impl Cookie {
     /// As it is shown.
     #[must_use]
     pub fn text(&self) -> String {
-        String::from_utf8_lossy(self.significant()).into_owned()
+        linerate_model::foreign_text::one_line(&String::from_utf8_lossy(self.significant()))
     }
 
     fn significant(&self) -> &[u8] {

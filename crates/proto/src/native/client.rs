@@ -158,7 +158,7 @@ impl ClientSession {
         match (message, self.state) {
             (Message::Heartbeat, _) | (Message::Progress(_), State::Ready) => {}
             (Message::Refused { why }, State::Asking) => return Err(refusal(why)),
-            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
+            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why: why.into() }),
             (Message::Busy(place), State::Asking) => {
                 self.link.trust(now);
                 self.link.rest("waiting in the server's queue");
@@ -167,7 +167,7 @@ impl ClientSession {
             (Message::Welcome { version, host, cookie, neighbours, capabilities: theirs }, State::Asking) => {
                 if version != VERSION {
                     return Err(PeerError::Version {
-                        theirs: version.to_string(),
+                        theirs: version.to_string().into(),
                         ours: VERSION.to_string(),
                     });
                 }
@@ -178,7 +178,7 @@ impl ClientSession {
                 for needed in [Some(self.hello.spec.traffic.transport().name()), sweep].into_iter().flatten()
                 {
                     if !capabilities.iter().any(|name| name == needed) {
-                        return Err(PeerError::Lacks { what: needed, can: theirs.join(", ") });
+                        return Err(PeerError::Lacks { what: needed, can: theirs.join(", ").into() });
                     }
                 }
                 self.link.trust(now);
@@ -270,13 +270,13 @@ pub(super) fn measure(link: &mut Link, now: Timestamp, spec: &CheckedSpec) {
 const OPENING: Span = Span::from_secs(30);
 
 pub(super) fn misbehaved(what: &str) -> PeerError {
-    PeerError::Misbehaved { what: what.to_owned() }
+    PeerError::Misbehaved { what: what.into() }
 }
 
 fn refusal(why: String) -> PeerError {
     match why.strip_prefix("version ") {
-        Some(theirs) => PeerError::Version { theirs: theirs.to_owned(), ours: VERSION.to_string() },
-        None => PeerError::Refused { why },
+        Some(theirs) => PeerError::Version { theirs: theirs.into(), ours: VERSION.to_string() },
+        None => PeerError::Refused { why: why.into() },
     }
 }
 

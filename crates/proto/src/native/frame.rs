@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::PeerError;
+use crate::{PeerError, foreign_json};
 
 /// Largest message between ends that know each other.
 pub const FRAME_LIMIT: usize = 1 << 20;
@@ -44,12 +44,13 @@ impl Framer {
         let length = u32::from_be_bytes(*head) as usize;
         if length > self.limit {
             return Err(PeerError::Misbehaved {
-                what: format!("a message of {length} bytes, {} allowed", self.limit),
+                what: format!("a message of {length} bytes, {} allowed", self.limit).into(),
             });
         }
         let Some(body) = self.held.get(4..4 + length) else { return Ok(None) };
-        let message = serde_json::from_slice(body)
-            .map_err(|error| PeerError::Misbehaved { what: format!("an unreadable message: {error}") })?;
+        let message = foreign_json::from_slice(body).map_err(|error| PeerError::Misbehaved {
+            what: format!("an unreadable message: {error}").into(),
+        })?;
         self.held.drain(..4 + length);
         Ok(Some(message))
     }
@@ -63,7 +64,7 @@ impl Framer {
         let length = u32::from_be_bytes(*head) as usize;
         if length > HELLO_LIMIT {
             return Err(PeerError::Misbehaved {
-                what: format!("a message of {length} bytes, {HELLO_LIMIT} allowed"),
+                what: format!("a message of {length} bytes, {HELLO_LIMIT} allowed").into(),
             });
         }
         Ok((4 + length).saturating_sub(bytes.len()))

@@ -106,7 +106,7 @@ impl Link {
         let Some(preface) = Preface::decode(held)? else { return Ok(()) };
         if preface.connection != Connection::Control {
             return Err(PeerError::Misbehaved {
-                what: "the control connection began as another kind".to_owned(),
+                what: "the control connection began as another kind".into(),
             });
         }
         let rest = held.split_off(PREFACE_BYTES);
@@ -139,8 +139,8 @@ impl Link {
     pub(super) fn closed(&self) -> PeerError {
         match &self.preface {
             // A few bytes and an end: some services answer garbage so.
-            Some(held) if !held.is_empty() => PeerError::NotOurs { what: looks_like(held) },
-            Some(_) => PeerError::NotOurs { what: "a service that closes without a word".to_owned() },
+            Some(held) if !held.is_empty() => PeerError::NotOurs { what: looks_like(held).into() },
+            Some(_) => PeerError::NotOurs { what: "a service that closes without a word".into() },
             None => self.watch.closed(),
         }
     }

@@ -27,7 +27,7 @@ impl Phases {
 
     /// The flows of the next phase, where they are those of the specification.
     pub(super) fn next(&mut self, asked: &[AskedFlow]) -> Result<Vec<FlowOrder>, PeerError> {
-        let misbehaved = |what: String| PeerError::Misbehaved { what };
+        let misbehaved = |what: String| PeerError::Misbehaved { what: what.into() };
         let phases = match &self.spec.sweep {
             Some(_) => vec![vec![Direction::Upload]],
             None => self.spec.traffic.phases(),
@@ -96,7 +96,7 @@ impl Phase {
         if self.flows.iter().any(|order| order.flow() == flow) {
             return Ok(());
         }
-        Err(PeerError::Misbehaved { what: format!("it spoke of flow {flow}, which there is not") })
+        Err(PeerError::Misbehaved { what: format!("it spoke of flow {flow}, which there is not").into() })
     }
 
     /// Whether the peer's word that its sender of a flow has written everything is the first.
@@ -147,7 +147,7 @@ impl Phase {
         if self.peer_running.remove(&flow) {
             Ok(())
         } else {
-            Err(PeerError::Misbehaved { what: format!("it ended flow {flow}, which does not run") })
+            Err(PeerError::Misbehaved { what: format!("it ended flow {flow}, which does not run").into() })
         }
     }
 

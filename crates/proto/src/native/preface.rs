@@ -61,18 +61,23 @@ impl Preface {
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>, PeerError> {
         let known = bytes.len().min(MAGIC.len());
         if bytes[..known] != MAGIC[..known] {
-            return Err(PeerError::NotOurs { what: looks_like(bytes) });
+            return Err(PeerError::NotOurs { what: looks_like(bytes).into() });
         }
         let Some(bytes) = bytes.first_chunk::<PREFACE_BYTES>() else { return Ok(None) };
         if bytes[8] != VERSION {
-            return Err(PeerError::Version { theirs: bytes[8].to_string(), ours: VERSION.to_string() });
+            return Err(PeerError::Version {
+                theirs: bytes[8].to_string().into(),
+                ours: VERSION.to_string(),
+            });
         }
         let connection = match bytes[9] {
             1 => Connection::Control,
             2 => Connection::Data,
             3 => Connection::Probe,
             other => {
-                return Err(PeerError::Misbehaved { what: format!("unknown kind of connection {other}") });
+                return Err(PeerError::Misbehaved {
+                    what: format!("unknown kind of connection {other}").into(),
+                });
             }
         };
         let mut cookie = [0; 16];

@@ -101,7 +101,7 @@ impl ServerSession {
         if !(versions[0]..=versions[1]).contains(&VERSION) {
             self.link.send(now, &Message::Refused { why: format!("version {VERSION}") })?;
             let theirs = format!("{} to {}", versions[0], versions[1]);
-            return Err(PeerError::Version { theirs, ours: VERSION.to_string() });
+            return Err(PeerError::Version { theirs: theirs.into(), ours: VERSION.to_string() });
         }
         let spec = match spec.checked() {
             Ok(spec) => spec,
@@ -143,7 +143,7 @@ impl ServerSession {
                 self.state = State::Over;
                 self.link.put(Output::Done);
             }
-            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
+            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why: why.into() }),
             (Message::Prepare { flows }, State::Ready) => self.prepare(now, &flows)?,
             (Message::Start, State::Opened) => {
                 self.link.measuring(now, true);

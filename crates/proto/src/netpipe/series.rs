@@ -293,8 +293,7 @@ impl Series {
     }
 
     fn wrong_sync(&mut self, got: &[u8]) {
-        let text = String::from_utf8_lossy(got);
-        let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
+        let text = linerate_model::foreign_text::one_line(&String::from_utf8_lossy(got));
         let incorrect = format!("NetPIPE: Synchronization string incorrect! |{text}|\n");
         self.outputs.push_back(Output::Complain(incorrect));
         self.give_up(OTHER_MODE, 3);

@@ -172,7 +172,7 @@ impl NuttcpClient {
                 }
                 None if line == "KO" => self.phase = Phase::Refused,
                 None => {
-                    let line: String = line.chars().filter(|c| !c.is_control()).take(80).collect();
+                    let line: String = line.chars().take(80).collect();
                     self.refused(&format!("server is no nuttcp server: it said \"{line}\""));
                 }
             },

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use linerate_model::foreign_text::one_line;
 use linerate_units::Span;
 
 /// Longest line that is taken, bytes without the line feed. A request of 8.2.2 has 490.
@@ -329,7 +330,7 @@ impl Lines {
                 return None;
             }
         };
-        let line = String::from_utf8_lossy(self.held.get(..length)?).trim_end_matches('\r').to_owned();
+        let line = one_line(String::from_utf8_lossy(self.held.get(..length)?).trim_end_matches('\r'));
         self.held.drain(..used);
         self.seen = 0;
         Some(line)
@@ -338,6 +339,6 @@ impl Lines {
     /// What came after the last line feed.
     #[must_use]
     pub fn rest(&self) -> String {
-        String::from_utf8_lossy(&self.held).into_owned()
+        one_line(&String::from_utf8_lossy(&self.held))
     }
 }

@@ -1,6 +1,6 @@
 //! A reading while it is written down, test by test.
 
-use linerate_model::reading::{Claim, Figure, ForeignTest, Quantity, Reading, Unread};
+use linerate_model::reading::{Claim, Figure, ForeignTest, Quantity, Reading, Scope, Unread};
 
 use super::line::Line;
 use super::number::Printed;
@@ -8,16 +8,25 @@ use super::number::Printed;
 /// Most remarks about what could not be read; the last one says that there are more.
 const MOST_REMARKS: usize = 200;
 
+/// Most intervals that are kept of one file: a day at one a second. Its totals are kept all the same.
+pub(crate) const MOST_INTERVALS: usize = 100_000;
+
+/// Most tests of one file.
+pub(crate) const MOST_TESTS: usize = 10_000;
+
 /// What a reader has understood so far.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     reading: Reading,
     open: Option<ForeignTest>,
+    /// Interval claims so far.
+    intervals: usize,
+    tests_left_out: bool,
 }
 
 impl Book {
     pub(crate) fn new(tool: &str) -> Self {
-        Self { reading: Reading { tool: tool.to_owned(), ..Reading::default() }, open: None }
+        Self { reading: Reading { tool: tool.to_owned(), ..Reading::default() }, ..Self::default() }
     }
 
     /// The test that is being read; the first figure of a file may come without a beginning.
@@ -38,7 +47,16 @@ impl Book {
     /// The open test is over; without a claim or an error it was none.
     pub(crate) fn close(&mut self) {
         if let Some(test) = self.open.take().filter(|test| !test.claims.is_empty() || test.error.is_some()) {
-            self.reading.tests.push(test);
+            if self.reading.tests.len() < MOST_TESTS {
+                self.reading.tests.push(test);
+            } else {
+                if !std::mem::replace(&mut self.tests_left_out, true) {
+                    let line = test.claims.first().map_or(0, |claim| claim.line);
+                    let why =
+                        format!("at most {MOST_TESTS} tests of a file are read, not those from here on");
+                    self.unread(line, None, format!("{why}; cut it into pieces"));
+                }
+            }
         }
     }
 
@@ -56,9 +74,22 @@ impl Book {
 
     /// Notes what a line says; a line without a figure says nothing.
     pub(crate) fn claim(&mut self, claim: Claim) {
-        if !claim.figures.is_empty() {
-            self.test().claims.push(claim);
+        if claim.figures.is_empty() {
+            return;
         }
+        if claim.scope == Scope::Interval {
+            self.intervals += 1;
+            if self.intervals > MOST_INTERVALS {
+                if self.intervals == MOST_INTERVALS + 1 {
+                    let why = format!(
+                        "at most {MOST_INTERVALS} intervals of a file are read, not those from here on"
+                    );
+                    self.unread(claim.line, None, format!("{why}; cut it into pieces"));
+                }
+                return;
+            }
+        }
+        self.test().claims.push(claim);
     }
 
     pub(crate) fn unread(&mut self, line: u32, column: Option<u32>, why: impl Into<String>) {
@@ -98,4 +129,39 @@ pub(crate) fn figure(quantity: Quantity, printed: Printed, words: impl Into<Stri
 /// A claim about a line.
 pub(crate) fn of_line(line: Line<'_>) -> Claim {
     Claim { line: line.number, quote: line.quote(), ..Claim::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(line: u32, scope: Scope) -> Claim {
+        let figures =
+            vec![Figure { quantity: Quantity::Bytes, value: 1.0, step: 0.0, printed: "1".to_owned() }];
+        Claim { line, scope, figures, ..Claim::default() }
+    }
+
+    #[test]
+    fn of_too_many_intervals_the_first_are_kept_and_every_total() {
+        let mut book = Book::new("iperf3");
+        for line in 0..MOST_INTERVALS as u32 + 3 {
+            book.claim(claim(line, Scope::Interval));
+        }
+        book.claim(claim(7, Scope::Total));
+        let reading = book.finish().unwrap();
+        assert_eq!(reading.tests[0].claims.len(), MOST_INTERVALS + 1);
+        assert_eq!(reading.tests[0].claims.last().unwrap().scope, Scope::Total);
+        assert_eq!(reading.unread.len(), 1);
+        assert!(reading.unread[0].why.contains("at most 100000 intervals"), "{:?}", reading.unread[0]);
+    }
+
+    #[test]
+    fn of_too_many_tests_the_first_are_kept() {
+        let mut book = Book::new("linerate");
+        for line in 0..MOST_TESTS as u32 + 3 {
+            book.add(ForeignTest { claims: vec![claim(line, Scope::Total)], ..ForeignTest::default() });
+        }
+        let reading = book.finish().unwrap();
+        assert_eq!((reading.tests.len(), reading.unread.len()), (MOST_TESTS, 1));
+    }
 }

@@ -81,15 +81,19 @@ impl Node {
 /// Deepest nesting; the documents of these programs have seven levels.
 const DEEPEST: usize = 48;
 
+/// Most values of a document: one takes up to a hundred times the memory that it takes in the file.
+const MOST_VALUES: usize = 1_000_000;
+
 /// Reads the document at the start of a text; `first` is the number of its first line.
 pub(crate) fn parse(text: &str, first: u32) -> Document {
-    let mut parser = Parser { text, at: 0, line: first, line_start: 0, depth: 0 };
+    let mut parser = Parser { values: 0, text, at: 0, line: first, line_start: 0, depth: 0 };
     let mut root = Node { line: first, value: Value::Null };
     let broken = parser.value(&mut root).err();
     Document { root, broken, length: parser.at, lines: parser.line - first }
 }
 
 struct Parser<'a> {
+    values: usize,
     text: &'a str,
     at: usize,
     line: u32,
@@ -130,6 +134,10 @@ impl Parser<'_> {
     fn value(&mut self, node: &mut Node) -> Result<(), Broken> {
         self.space();
         node.line = self.line;
+        self.values += 1;
+        if self.values > MOST_VALUES {
+            return self.broken(&format!("it has more than {MOST_VALUES} values; what follows is left out"));
+        }
         match self.peek() {
             // Every program indents what is inside: a brace in the first column of a line is the next document.
             Some(b'{') if self.depth > 0 && self.at == self.line_start => {
@@ -138,7 +146,7 @@ impl Parser<'_> {
             Some(b'{') => self.object(node),
             Some(b'[') => self.list(node),
             Some(b'"') => {
-                node.value = Value::Text(self.string()?);
+                node.value = Value::Text(linerate_model::foreign_text::lines(&self.string()?));
                 Ok(())
             }
             _ => {
@@ -290,6 +298,15 @@ impl Parser<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_document_of_too_many_values_is_read_as_far_as_that() {
+        let text = format!("[{}1]", "1,".repeat(MOST_VALUES + 5));
+        let document = parse(&text, 1);
+        // The list itself is one of them.
+        assert_eq!(document.root.items().len(), MOST_VALUES - 1);
+        assert!(document.broken.unwrap().why.contains("more than 1000000 values"));
+    }
 
     #[test]
     fn a_whole_document_is_read_with_its_lines() {

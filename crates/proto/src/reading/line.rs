@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use linerate_model::foreign_text::one_line;
+
 /// A line with its number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line<'a> {
@@ -14,7 +16,7 @@ pub(crate) struct Line<'a> {
 impl<'a> Line<'a> {
     /// The line as it is quoted.
     pub(crate) fn quote(self) -> String {
-        self.text.trim().to_owned()
+        one_line(self.text.trim())
     }
 
     /// Column, from 1, at which a part of this line begins.

@@ -43,6 +43,19 @@ pub fn name(reading: &Reading, test: &ForeignTest, twin: u32) -> String {
         }
         said.push('\n');
     }
+    digits_of(&said)
+}
+
+/// The name of a run out of somebody else's log: as it is where it is one of ours, else 16 hexadecimal digits that
+/// follow from it, the same on every import.
+#[must_use]
+pub fn run_name(told: &str) -> String {
+    let ours = told.len() == 16 && told.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if ours { told.to_owned() } else { digits_of(told) }
+}
+
+/// SHA-1, cut to 64 bits, in hexadecimal digits.
+fn digits_of(said: &str) -> String {
     let digest = Sha1::digest(said.as_bytes());
     digest.iter().take(8).fold(String::new(), |mut name, byte| {
         let _ = write!(name, "{byte:02x}");

@@ -14,6 +14,9 @@ pub(crate) struct Printed {
 /// Longest text that is taken for a number; a double has at most 17 significant digits, and 309 before the point.
 const LONGEST: usize = 64;
 
+/// No figure of a network is as large, in any unit: 2^64 bytes are 1.5e20 bits.
+const OUT_OF_RANGE: f64 = 1e25;
+
 impl Printed {
     /// The same in a unit that is so many times smaller.
     pub(crate) fn times(self, factor: f64) -> Self {
@@ -67,7 +70,7 @@ pub(crate) fn number(text: &str, three: bool) -> Result<Printed, String> {
     }
     let sign = if text.starts_with('-') { "-" } else { "" };
     let value: f64 = format!("{sign}{whole}.{places}0e{power}").parse().map_err(|_| wrong())?;
-    if !value.is_finite() {
+    if !value.is_finite() || value.abs() >= OUT_OF_RANGE {
         return Err(format!("\"{text}\" is out of range"));
     }
     let last = i32::from(power) - places.len() as i32;
@@ -82,7 +85,7 @@ pub(crate) fn is_no_number(text: &str) -> bool {
 
 /// The beginning of a text, for a message.
 pub(crate) fn shown(text: &str) -> String {
-    let short: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+    let short: String = linerate_model::foreign_text::one_line(text).chars().take(40).collect();
     if short.len() < text.len() { short + "..." } else { short }
 }
 
@@ -92,6 +95,15 @@ mod tests {
 
     fn read(text: &str) -> Option<(f64, f64)> {
         number(text, false).ok().map(|printed| (printed.value, printed.step))
+    }
+
+    #[test]
+    fn a_figure_of_three_hundred_digits_is_out_of_range_however_it_is_written() {
+        for text in ["1e300", "-1E+300", "1e25", &"9".repeat(300), &"9".repeat(40)] {
+            let why = number(text, false).unwrap_err();
+            assert!(why.contains("out of range"), "{text}: {why}");
+        }
+        assert_eq!(read("18446744073709551615"), Some((18_446_744_073_709_551_615.0, 1.0)));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use linerate_units::Span;
 use super::book::{Book, figure};
 use super::json::Node;
 use super::number::{Printed, number};
+use crate::foreign_json;
 use linerate_model::{Direction, TestSpec};
 
 /// Whether a JSON object is a result document.
@@ -62,7 +63,7 @@ pub(super) fn read(root: &Node, text: &str, book: &mut Book) {
 }
 
 fn spec(text: &str) -> Option<TestSpec> {
-    let document: serde_json::Value = serde_json::from_str(text).ok()?;
+    let document: serde_json::Value = foreign_json::from_slice(text.as_bytes()).ok()?;
     serde_json::from_value(document.get("run")?.get("spec")?.clone()).ok()
 }
 
@@ -108,7 +109,7 @@ pub(super) struct Log {
 impl Log {
     /// Takes one line of the log.
     pub(super) fn take(&mut self, text: &str, line: u32, book: &mut Book) {
-        let event: Event = match serde_json::from_str(text) {
+        let event: Event = match foreign_json::lines_from_slice(text.as_bytes()) {
             Ok(event) => event,
             Err(error) => {
                 // Its own line number is that of a text of one line.

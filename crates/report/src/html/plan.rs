@@ -249,7 +249,7 @@ fn provenance(record: &PlanRecord, start: &PlanStart) -> Markup {
             summary { "The plan" }
             (pairs(&facts))
             @for file in &start.files {
-                details open[start.files.len() == 1] { summary { (harmless(&file.name)) } pre { (file.text) } }
+                details open[start.files.len() == 1] { summary { (harmless(&file.name)) } pre { (linerate_model::foreign_text::lines(&file.text)) } }
             }
         }
     }

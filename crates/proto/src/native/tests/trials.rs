@@ -204,6 +204,6 @@ fn a_server_of_an_older_version_is_named() {
         neighbours: 0,
     };
     let error = client.input(now, Input::Bytes(&Framer::encode(&welcome).unwrap())).unwrap_err();
-    assert_eq!(error, PeerError::Lacks { what: "sweep", can: "tcp, udp".to_owned() });
+    assert_eq!(error, PeerError::Lacks { what: "sweep", can: "tcp, udp".into() });
     assert!(error.to_string().contains("'sweep'"), "{error}");
 }

@@ -1,0 +1,199 @@
+//! Text that somebody else wrote: a peer, another program, a file.
+//!
+//! A terminal obeys control characters, and direction marks reorder what is printed beside them. A name, a reason or a
+//! line of another program may hold either, so that it could clear the owner's screen, retitle the window or forge a
+//! second line of a log. [`ForeignText`] cannot hold them: they are replaced when it is made, and there is no other
+//! way to make one.
+
+use std::fmt;
+use std::ops::Deref;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Text of somebody else, safe to print: one line, without a character that a terminal obeys, of bounded length.
+///
+/// Line ends and tabs are spaces in it, every other forbidden character ([`is_forbidden`]) is a question mark.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct ForeignText(String);
+
+impl ForeignText {
+    /// Longest text in characters; what follows is cut and shown as an ellipsis.
+    pub const MAX_CHARS: usize = 2000;
+
+    /// Makes `text` safe to print.
+    ///
+    /// ```
+    /// use linerate_model::ForeignText;
+    /// assert_eq!(ForeignText::new("up\x1b[2J\nlinerate: ok").as_str(), "up?[2J linerate: ok");
+    /// ```
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let mut safe: String = text.chars().take(Self::MAX_CHARS).map(in_one_line).collect();
+        if text.chars().nth(Self::MAX_CHARS).is_some() {
+            safe.push('…');
+        }
+        Self(safe)
+    }
+
+    /// The text as it may be printed; the original is not kept.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// As [`Self::as_str`].
+    #[must_use]
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for ForeignText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from).map(Self::from)
+    }
+}
+
+impl From<&str> for ForeignText {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for ForeignText {
+    fn from(text: String) -> Self {
+        // Most texts are clean and short: they stay where they are.
+        let clean = text.len() <= Self::MAX_CHARS && text.chars().all(|c| in_one_line(c) == c);
+        if clean { Self(text) } else { Self::new(&text) }
+    }
+}
+
+impl From<ForeignText> for String {
+    fn from(text: ForeignText) -> Self {
+        text.0
+    }
+}
+
+impl Deref for ForeignText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ForeignText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl PartialEq<str> for ForeignText {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
+}
+
+impl PartialEq<&str> for ForeignText {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}
+
+/// Whether a terminal, a log or a document may do something else with `c` than show it: control characters (C0, DEL,
+/// C1), line and paragraph separators, direction marks and overrides (UAX 9), invisible tag characters, and those that
+/// no document may hold (XML 1.0, section 2.2).
+#[must_use]
+pub fn is_forbidden(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{61c}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2066}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{fffe}'
+                | '\u{ffff}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// `text` in one line, without forbidden characters and as long as it is.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    text.chars().map(in_one_line).collect()
+}
+
+/// `text` without forbidden characters but line ends and tabs: what another program printed.
+///
+/// A carriage return before a line end is kept, any other becomes a line end: it would overwrite the line.
+#[must_use]
+pub fn lines(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        safe.push(match c {
+            '\n' | '\t' => c,
+            '\r' if rest.peek() == Some(&'\n') => c,
+            '\r' => '\n',
+            c => in_one_line(c),
+        });
+    }
+    safe
+}
+
+fn in_one_line(c: char) -> char {
+    match c {
+        '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
+        c if is_forbidden(c) => '?',
+        c => c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_steers_a_terminal_is_replaced() {
+        let shown = |text: &str| ForeignText::new(text).into_string();
+        assert_eq!(shown("\x1b]0;owned\x07"), "?]0;owned?");
+        assert_eq!(shown("a\u{9b}2Jb"), "a?2Jb");
+        assert_eq!(shown("exe\u{202e}gpj.a\u{2066}b\u{200f}c\u{61c}"), "exe?gpj.a?b?c?");
+        assert_eq!(shown("one\r\ntwo\u{2028}three\tfour"), "one  two three four");
+        assert_eq!(shown("Zürich 東京 🙂"), "Zürich 東京 🙂");
+        assert_eq!(shown("tag\u{e0041}\u{feff}"), "tag??");
+    }
+
+    #[test]
+    fn its_length_is_bounded() {
+        let long = "é".repeat(ForeignText::MAX_CHARS + 1);
+        let shown = ForeignText::from(long);
+        assert_eq!(shown.chars().count(), ForeignText::MAX_CHARS + 1);
+        assert!(shown.ends_with('…'));
+        let just = "é".repeat(ForeignText::MAX_CHARS);
+        assert_eq!(ForeignText::from(just.clone()), *just.as_str());
+    }
+
+    #[test]
+    fn lines_of_another_program_stay_lines() {
+        assert_eq!(lines("a\tb\r\nc\rd\x1b[1m\n"), "a\tb\r\nc\nd?[1m\n");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_forbidden_is_left(text in "(?s).{0,80}") {
+            let shown = ForeignText::new(&text);
+            prop_assert!(!shown.chars().any(is_forbidden));
+            prop_assert_eq!(ForeignText::new(&shown), shown.clone());
+            prop_assert_eq!(ForeignText::from(text.clone()), shown);
+            prop_assert!(!lines(&text).chars().any(|c| is_forbidden(c) && !matches!(c, '\n' | '\r' | '\t')));
+        }
+    }
+}
