@@ -1,6 +1,6 @@
 //! Runs on their way into the archive.
 
-use linerate_archive::{ArchiveError, Recorder, SqliteArchive, default_path, open};
+use linerate_archive::{ArchiveError, Recorder, SqliteArchive, StrangerLimits, default_path, open};
 use linerate_control::Sink;
 use linerate_model::{CaveatKind, Event};
 
@@ -15,10 +15,22 @@ pub(crate) struct ArchiveSink {
 impl ArchiveSink {
     /// Opens the archive; absent, with a warning, when that fails.
     pub(crate) fn open(location: Option<&str>) -> Option<Self> {
-        let opened = match location {
-            Some(location) => open(location),
-            None => default_path().and_then(|path| SqliteArchive::open(&path)),
-        };
+        Self::of(archive_at(location))
+    }
+
+    /// As [`Self::open`], for a run that a stranger asked a server for.
+    pub(crate) fn open_for_stranger(
+        location: Option<&str>,
+        run: &str,
+        limits: &StrangerLimits,
+    ) -> Option<Self> {
+        Self::of(archive_at(location).and_then(|mut archive| {
+            archive.admit_stranger(run, limits)?;
+            Ok(archive)
+        }))
+    }
+
+    fn of(opened: Result<SqliteArchive, ArchiveError>) -> Option<Self> {
         match opened {
             Ok(archive) => Some(Self { recorder: Recorder::new(archive), broken: false }),
             Err(error) => {
@@ -50,6 +62,13 @@ impl Sink for ArchiveSink {
 
     fn failed(&self) -> CaveatKind {
         CaveatKind::NotArchived
+    }
+}
+
+fn archive_at(location: Option<&str>) -> Result<SqliteArchive, ArchiveError> {
+    match location {
+        Some(location) => open(location),
+        None => default_path().and_then(|path| SqliteArchive::open(&path)),
     }
 }
 

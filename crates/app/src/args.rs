@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use linerate_archive::StrangerLimits;
 use linerate_model::{HostKnobs, SocketKnobs, Sweep, TestSpec};
 use linerate_units::{Bytes, Span};
 
@@ -92,6 +93,9 @@ pub(crate) enum Command {
     /// Print the reference of plan files (for the build)
     #[command(hide = true)]
     PlanReference,
+    /// Wait for the end of an agent and put settings of this host back (started by the agent)
+    #[command(hide = true)]
+    GuardSettings(crate::cmd::GuardArgs),
     /// Print the command line reference (for the build)
     #[command(hide = true)]
     CliReference,
@@ -145,6 +149,8 @@ pub(crate) struct ServeArgs {
     /// Refuse runs that need more memory, all together (K, M, G are binary) [default: a quarter of this host's, at least 128M]
     #[arg(long, value_name = "SIZE", value_parser = crate::cmd::above_zero::<Bytes>)]
     pub(crate) limit_memory: Option<Bytes>,
+    #[command(flatten)]
+    pub(crate) archive_limits: ArchiveLimits,
     /// Be an agent too: whoever has the token in this file may have tests run from here
     #[arg(long, value_name = "FILE")]
     pub(crate) agent_token_file: Option<PathBuf>,
@@ -158,6 +164,37 @@ pub(crate) struct ServeArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
+}
+
+/// How much of what clients of other programs measure here is kept. The oldest of it goes; runs of one's own never do.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ArchiveLimits {
+    /// Keep at most so many runs of clients of other programs
+    #[arg(long, value_name = "RUNS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    limit_archive_runs: u32,
+    /// Keep at most so many bytes of their logs
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = crate::cmd::above_zero::<Bytes>)]
+    limit_archive_bytes: Bytes,
+    /// Keep them for so many days
+    #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    limit_archive_days: u32,
+}
+
+impl ArchiveLimits {
+    /// The limits for a run that begins now.
+    pub(crate) fn now(&self) -> StrangerLimits {
+        let before = |hours: i64| {
+            let now = jiff::Timestamp::now();
+            let then = now.checked_sub(jiff::SignedDuration::from_hours(hours)).unwrap_or(now);
+            then.round(jiff::Unit::Second).unwrap_or(then).to_string()
+        };
+        StrangerLimits {
+            runs: self.limit_archive_runs,
+            bytes: self.limit_archive_bytes.get(),
+            oldest: before(i64::from(self.limit_archive_days) * 24),
+            under_way: before(24),
+        }
+    }
 }
 
 /// What further runs are made for.

@@ -24,7 +24,8 @@ pub(crate) fn path() -> Option<PathBuf> {
     let strategy = etcetera::choose_base_strategy().ok()?;
     // A system without a directory for state keeps it beside the data.
     let folder = strategy.state_dir().unwrap_or_else(|| strategy.data_dir());
-    Some(folder.join("linerate").join("calibration.json"))
+    // A relative HOME would put it wherever the program happens to be started; the archive says so.
+    folder.is_absolute().then(|| folder.join("linerate").join("calibration.json"))
 }
 
 /// What this host measured of itself; absent when it never did. A file that cannot be used is said to be so, and ends

@@ -6,6 +6,7 @@ mod compare;
 mod doctor;
 mod envelope;
 mod format;
+mod guardian;
 mod import;
 mod lab;
 mod measuring;
@@ -26,7 +27,9 @@ pub(crate) use check::CheckArgs;
 pub(crate) use compare::CompareArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use envelope::EnvelopeArgs;
+pub(crate) use guardian::GuardArgs;
 pub(crate) use lab::LabArgs;
+pub(crate) use page::wrap;
 pub(crate) use path_values::above_zero;
 pub(crate) use plan::PlanArgs;
 pub(crate) use run::RunArgs;
@@ -66,6 +69,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Schema { which } => reference::schema(which),
         Command::MetricsReference => reference::metrics(),
         Command::TopologyReference => reference::topology(),
+        Command::GuardSettings(args) => guardian::run(&args),
         Command::PlanReference => reference::plan(),
         Command::CliReference => reference::cli(),
     }

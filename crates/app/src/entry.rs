@@ -1,11 +1,12 @@
 //! Where a command line begins and an exit code comes out.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{args, cmd, exit};
+use crate::{args, cmd, exit, say};
 
 /// Runs a command line; what `main` calls. Under the name of a tool that we stand in for it is that tool's.
 pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -19,8 +20,17 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cmd::run(cli).into(),
         Err(error) => {
             // Help and version are no errors and go to stdout; clap knows which is which.
-            let _ = error.print();
-            if error.use_stderr() { exit::Exit::Usage.into() } else { ExitCode::SUCCESS }
+            let printed = error.print();
+            if error.use_stderr() {
+                return exit::Exit::Usage.into();
+            }
+            match printed {
+                Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                    say::error(format!("the output could not be printed: {error}"));
+                    exit::Exit::Failed.into()
+                }
+                _ => ExitCode::SUCCESS,
+            }
         }
     }
 }

@@ -1,12 +1,20 @@
-//! Ctrl-C and SIGTERM as a flag that loops look at.
+//! Ctrl-C, SIGTERM and SIGHUP as a flag that loops look at.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use linerate_sock::thread;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals as Coming;
+
+/// Those that end a measurement: a terminal that goes away, Ctrl-C, a service that is stopped.
+const ENDING: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
+
+/// Those of them that are to be heard: under nohup(1) the end of the terminal ends nothing.
+fn ending() -> impl Iterator<Item = i32> {
+    ENDING.into_iter().filter(|signal| *signal != SIGHUP || !linerate_sock::process::ignores(SIGHUP))
+}
 
 /// Which signal has come, if any. A second one ends the process at once.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +30,7 @@ impl Signals {
     /// The host refuses handlers.
     pub(crate) fn catch() -> std::io::Result<Self> {
         let signals = Self::default();
-        for signal in [SIGINT, SIGTERM] {
+        for signal in ending() {
             // The order matters: the second signal finds the flag set by the first.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&signals.stop))?;
             flag::register_usize(signal, Arc::clone(&signals.which), signal as usize)?;
@@ -36,7 +44,7 @@ impl Signals {
     /// # Errors
     /// The host refuses handlers or threads.
     pub(crate) fn on_each(act: impl Fn() + Send + 'static) -> std::io::Result<()> {
-        let mut coming = Coming::new([SIGINT, SIGTERM])?;
+        let mut coming = Coming::new(ending())?;
         thread::spawn("signals", move || coming.forever().for_each(|_| act()))
             .map(drop)
             .map_err(|error| error.source)
@@ -51,6 +59,15 @@ impl Signals {
         thread::spawn("signals", move || coming.forever().for_each(act))
             .map(drop)
             .map_err(|error| error.source)
+    }
+
+    /// Lets those that end a program pass by.
+    ///
+    /// # Errors
+    /// The host refuses handlers.
+    pub(crate) fn ignore() -> std::io::Result<()> {
+        let nobody = Arc::new(AtomicBool::new(false));
+        ENDING.into_iter().try_for_each(|signal| flag::register(signal, Arc::clone(&nobody)).map(drop))
     }
 
     /// Set as soon as one has come.

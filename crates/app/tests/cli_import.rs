@@ -123,3 +123,39 @@ fn an_example_in_prose_is_no_run() {
     // Who says that it is a result is believed.
     assert_eq!(place.run(&["import", readme, "--tool", "iperf3"], b"").status.code(), Some(0));
 }
+
+#[test]
+fn a_log_whose_run_is_named_in_another_way_gets_a_name_of_ours_the_same_every_time() {
+    let place = Place::new("renamed");
+    let log = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../fixtures/results/linerate/loopback.jsonl"
+    ));
+    let log = log.unwrap();
+    let id = serde_json::from_str::<Value>(log.lines().next().unwrap()).unwrap()["run"].to_string();
+    for hostile in [r#""../../../tmp/x\u001b[2J""#, r#""=cmd()""#, r#""D35CEC482146F2BF""#, r#""""#] {
+        let log = log.replace(&id, hostile);
+        let told = || -> Value {
+            serde_json::from_slice(&place.run(&["import", "--json", "-"], log.as_bytes()).stdout).unwrap()
+        };
+        let (first, again) = (told(), told());
+        let name = first["runs"][0]["id"].as_str().unwrap().to_owned();
+        assert!(name.len() == 16 && name.bytes().all(|c| c.is_ascii_hexdigit()), "{hostile}: {name}");
+        assert_eq!(again["runs"][0]["id"], name.as_str());
+        assert_eq!(
+            (first["runs"][0]["new"].as_bool(), again["runs"][0]["new"].as_bool()),
+            (Some(true), Some(false))
+        );
+    }
+}
+
+#[test]
+fn a_figure_of_three_hundred_digits_is_named_and_not_kept() {
+    let place = Place::new("digits");
+    let digits = "9".repeat(300);
+    let text = format!("ttcp-r: {digits} bytes in 1.00 real seconds = 4.88 KB/sec +++\n");
+    let output = place.run(&["import", "-"], text.as_bytes());
+    let words = said(&output.stderr);
+    assert!(words.contains("a number of 300 characters is out of range"), "{words}");
+    assert!(!said(&output.stdout).contains(&digits));
+}

@@ -203,6 +203,60 @@ fn a_coordinator_killed_at_any_moment_leaves_the_hosts_as_they_were() {
     assert!(seen_changed > 0, "no kill came while settings were changed");
 }
 
+/// The processes that an agent has started.
+fn guardians(agent: u32) -> Vec<u32> {
+    let parent = |pid: u32| -> Option<u32> {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+    };
+    let all = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    all.filter(|pid| parent(*pid) == Some(agent)).collect()
+}
+
+/// As when the power goes: the agent cannot start another one, and then both are gone.
+fn kill_with_guardian(agent: &Server) {
+    agent.signal("STOP");
+    support::kill(&guardians(agent.pid()));
+    agent.signal("KILL");
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn the_settings_of_an_agent_that_is_killed_are_put_back_at_once_by_its_guardian() {
+    let mut rigged = Rigged::new();
+    let before = rigged.state();
+    assert_eq!(
+        guardians(rigged.agents["a"].pid()),
+        Vec::<u32>::new(),
+        "there is none before anything is changed"
+    );
+    for signals in [&["KILL"][..], &["STOP", "KILL"]] {
+        let child = rigged.child_at_rest();
+        for agent in rigged.agents.values() {
+            agent.await_events("settings_changed", 1);
+        }
+        assert_ne!(rigged.state(), before);
+        let agent = rigged.agents.remove("a").unwrap();
+        let guardian = guardians(agent.pid());
+        assert_eq!(guardian.len(), 1, "{guardian:?}");
+        // What ends an agent in an orderly way does not end its guardian.
+        for name in ["INT", "TERM", "HUP"] {
+            signal(guardian[0], name);
+        }
+        signals.iter().for_each(|name| agent.signal(name));
+        // Its end is that of the guardian too, which has the same stderr.
+        let told = agent.finish(PATIENCE).stderr;
+        assert!(told.contains("the agent was killed: put back mtu of veth0"), "{told}");
+        drop(child);
+        eventually("all is as before", || (rigged.state() == before && rigged.is_clean()).then_some(()));
+        rigged.start("a");
+        rigged.agents.remove("b");
+        rigged.start("b");
+    }
+}
+
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn an_agent_killed_at_any_moment_puts_the_hosts_settings_back_at_its_next_start() {
@@ -215,7 +269,7 @@ fn an_agent_killed_at_any_moment_puts_the_hosts_settings_back_at_its_next_start(
         // From the first change on through several rounds of setting and putting back.
         pause(Duration::from_micros(round * 7_919 % 120_000));
         let agent = rigged.agents.remove("a").unwrap();
-        agent.signal("KILL");
+        kill_with_guardian(&agent);
         agent.finish(PATIENCE);
         drop(child);
         // The other agent lives: when its coordinator is gone it has put everything back.
@@ -247,7 +301,11 @@ fn an_agent_that_is_stopped_puts_back_first_and_what_a_killed_one_left_can_be_pu
         eventually("both are set", || (!rigged.is_clean() && rigged.state() != before).then_some(()));
         rigged.agents["a"].await_events("settings_changed", 1);
         let agent = rigged.agents.remove("a").unwrap();
-        agent.signal(name);
+        if by_hand {
+            kill_with_guardian(&agent)
+        } else {
+            agent.signal(name)
+        }
         agent.finish(PATIENCE);
         drop(child);
         if by_hand {

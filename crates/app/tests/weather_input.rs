@@ -75,6 +75,9 @@ const SERVE: &[(&str, Takes, &[&str])] = &[
     ("--policy", Word, &["exklusive"]),
     ("--limit-time", Positive, &[]),
     ("--limit-clients", Positive, &[]),
+    ("--limit-archive-runs", Positive, &["1.5"]),
+    ("--limit-archive-bytes", Positive, &["much"]),
+    ("--limit-archive-days", Positive, &["36501"]),
     ("--agent-token-file", Name, &["/no/such/file", "/", "/dev/null", ""]),
     ("--archive", Name, &[""]),
 ];
@@ -370,4 +373,61 @@ fn nobody_listening_to_stderr_ends_nothing() {
     let done = ended(test("127.0.0.1", u16::try_from(port).unwrap(), &SMALL), &[]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// What prints and measures nothing.
+const PRINTING: [&[&str]; 7] = [
+    &["history"],
+    &["history", "--json"],
+    &["--help"],
+    &["--version"],
+    &["man", "serve"],
+    &["completions", "bash"],
+    &["schema", "spec"],
+];
+
+#[test]
+fn a_full_disk_behind_stdout_fails_every_command_that_prints() {
+    for args in PRINTING {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = linerate().args(args).stdout(full).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        assert!(stderr.contains("could not be printed"), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_full_disk_behind_stdout_is_said_by_a_stand_in_which_keeps_its_own_code() {
+    for args in [&["iperf3", "--version"][..], &["iperf3", "--help"], &["nuttcp", "-V"]] {
+        let usual = linerate().args(args).output().unwrap();
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = linerate().args(args).stdout(full).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), usual.status.code(), "{args:?}: {stderr}");
+        assert!(stderr.contains("could not be printed"), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_trouble_of_any_command() {
+    for args in PRINTING.into_iter().chain([&["iperf3", "--version"][..]]) {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = linerate().args(args).stdout(writer).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), stderr.as_ref()), (Some(0), ""), "{args:?}");
+    }
+}
+
+#[test]
+fn a_home_that_is_no_absolute_path_is_refused_by_name() {
+    let folder = Folder::new();
+    let mut command = linerate();
+    command.args(["history"]).current_dir(folder.path()).env("HOME", "relative");
+    command.env_remove("LINERATE_ARCHIVE").env_remove("XDG_DATA_HOME");
+    let done = Process::start(command).finish(AT_ONCE);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stderr.contains("HOME is 'relative', which is no absolute path"), "{done:?}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is made there");
 }

@@ -169,6 +169,11 @@ fn a_terminated_client_keeps_and_prints_what_it_has() {
     interrupted_client("TERM", 143);
 }
 
+#[test]
+fn a_client_whose_terminal_goes_away_keeps_and_prints_what_it_has() {
+    interrupted_client("HUP", 129);
+}
+
 /// Interrupts a client at this message.
 fn interrupted_at(state: &'static str) {
     let folder = Folder::new();

@@ -214,3 +214,57 @@ fn a_datagram_without_the_cookie_of_a_run_gets_no_answer() {
         Process::start(test("127.0.0.1", server.port, &["-t", "1", "-u", "-b", "1M"])).finish(PATIENCE);
     assert_eq!(done.code, Some(0), "after {:?}: {done:?}", clock::now().since(begun));
 }
+
+/// What clears a screen, retitles a window, forges a line and turns the direction of what follows, in JSON.
+const STEERING: &str =
+    r"x\u001b[2J\u001b]0;t\u0007\r\n127.0.0.1:9 (forged): measuring\u009b31m\u202e\u2066\u2028\u007fy";
+
+/// What a terminal would obey in a text of several lines.
+fn steers(text: &str) -> bool {
+    let of_text = |c: char| linerate_model::foreign_text::is_forbidden(c) && c != '\n';
+    text.chars().any(of_text) || text.lines().any(|line| line.starts_with("127.0.0.1:9 (forged)"))
+}
+
+#[test]
+fn words_of_a_server_do_not_steer_the_terminal_of_its_client() {
+    for message in [
+        format!(r#"{{"type":"refused","why":"{STEERING}"}}"#),
+        format!(r#"{{"type":"failed","why":"{STEERING}"}}"#),
+        format!(r#"{{"type":"{STEERING}"}}"#),
+        format!(r#"{{"type":"refused","why":"version {STEERING}"}}"#),
+    ] {
+        let answer: &'static [u8] = [preface(1), frame(&message)].concat().leak();
+        let done = client_of(b"", answer);
+        assert_eq!(done.code, Some(1), "{done:?}");
+        assert!(!steers(&done.stderr), "{message}: {done:?}");
+        assert!(done.stderr.contains('x'), "{message}: it is said nevertheless: {done:?}");
+    }
+}
+
+#[test]
+fn words_of_a_client_do_not_steer_the_terminal_of_its_server() {
+    let mut command = support::linerate();
+    command.args(["serve", "-p", "0"]);
+    let mut server = Process::start(command);
+    let port: u16 = eventually("the server listens", || {
+        assert!(server.running(), "{}", server.stderr());
+        let line = server.stderr();
+        line.split_once("linerate test ")?.1.split_once("-p ")?.1.split_whitespace().next()?.parse().ok()
+    });
+    for message in [
+        format!(r#"{{"type":"failed","why":"{STEERING}"}}"#),
+        format!(r#"{{"type":"{STEERING}"}}"#),
+        format!(r#"{{"type":"hello","versions":[1,1],"{STEERING}":1}}"#),
+    ] {
+        let before = server.stderr().lines().count();
+        let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        connection.write_all(&[preface(1), frame(&message)].concat()).unwrap();
+        eventually("the server has said something", || {
+            let said = server.stderr();
+            (said.ends_with('\n') && said.lines().count() > before).then_some(())
+        });
+    }
+    let said = server.stderr();
+    assert!(!steers(&said), "{said:?}");
+    assert!(said.contains("(forged)"), "it is said in one line: {said:?}");
+}

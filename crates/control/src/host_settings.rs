@@ -13,6 +13,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use linerate_sock::host_setting::{HostSetting, Wish};
 use linerate_sock::{SockError, iface, routing};
@@ -76,6 +77,18 @@ pub fn restore_leftovers(folder: &Path) -> Result<Restored, ControlError> {
     }
 }
 
+/// Starts processes that put settings back when the agent is killed.
+pub trait Guardians: Send + Sync + std::fmt::Debug {
+    /// Starts one. It has to call [`restore_leftovers`] as soon as this process is gone, however it ends, and to end then.
+    ///
+    /// # Errors
+    /// Why it could not be started.
+    fn start(&self) -> Result<Box<dyn Guardian>, String>;
+}
+
+/// A process that waits for the end of this one; it ends when this is dropped.
+pub trait Guardian: Send + std::fmt::Debug {}
+
 /// The settings of this network namespace that are changed at the moment, by this process alone.
 #[derive(Debug)]
 pub(crate) struct Changes {
@@ -85,6 +98,9 @@ pub(crate) struct Changes {
     slots: Vec<Slot>,
     /// What each slot was last told to be: what is so already is left alone.
     told: Vec<(Wish, Option<Card>)>,
+    guardians: Option<Arc<dyn Guardians>>,
+    /// There from the first change on. It is let go last, when the namespace is free and there is nothing left to do.
+    guardian: Option<Box<dyn Guardian>>,
 }
 
 impl Changes {
@@ -118,7 +134,13 @@ impl Changes {
             }
             None => (None, Vec::new()),
         };
-        Ok(Self { ground, journal, slots, told: Vec::new() })
+        Ok(Self { ground, journal, slots, told: Vec::new(), guardians: None, guardian: None })
+    }
+
+    /// From now on a guardian is there before anything is changed.
+    pub(crate) fn guarded_by(mut self, guardians: Option<Arc<dyn Guardians>>) -> Self {
+        self.guardians = guardians;
+        self
     }
 
     /// Makes the host be as these wishes say, and otherwise as it was found. Where anything fails, all is put back.
@@ -186,6 +208,7 @@ impl Changes {
             self.tell(told);
             return Ok(());
         }
+        self.be_guarded().map_err(|why| format!("{what}: {why}"))?;
         let (interface, found, ours) = (card.cloned(), now.clone(), becoming.clone());
         self.note(&Entry::Change { setting: setting.name().to_owned(), interface, found, ours })?;
         match self.slots.iter_mut().find(|slot| slot.is_about(setting, card)) {
@@ -204,6 +227,15 @@ impl Changes {
             ));
         }
         self.tell(told);
+        Ok(())
+    }
+
+    /// Whoever is killed puts nothing back: another process has to be there before anything is changed.
+    fn be_guarded(&mut self) -> Result<(), String> {
+        if let (None, Some(guardians)) = (&self.guardian, &self.guardians) {
+            let none = "no process can be started that puts it back if this agent is killed";
+            self.guardian = Some(guardians.start().map_err(|why| format!("{none}: {why}"))?);
+        }
         Ok(())
     }
 

@@ -39,7 +39,7 @@ pub use coordinator::{
 };
 pub use error::ControlError;
 pub use host::host_info;
-pub use host_settings::{Leftovers, Restored, SETTINGS, leftovers, restore_leftovers};
+pub use host_settings::{Guardian, Guardians, Leftovers, Restored, SETTINGS, leftovers, restore_leftovers};
 pub use inquiry::{FollowUp, investigate};
 pub use judge::evidence;
 pub use log::{Log, Sink};

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_model::{Calibration, HostInfo};
+use linerate_model::{Calibration, ForeignText, HostInfo};
 use linerate_proto::Protocol;
 use linerate_proto::agent::{SettingInForce, Token};
 use linerate_sock::open::{bind_udp, listen_tcp};
@@ -30,7 +30,7 @@ use linerate_units::{Bytes, Span};
 
 use crate::error::ControlError;
 use crate::host::{get_ready, host_info};
-use crate::host_settings::Restored;
+use crate::host_settings::{Guardians, Restored};
 use crate::memory::Budget;
 use crate::stand_in::Keeper;
 use crate::witness::Witness;
@@ -90,6 +90,8 @@ pub struct ServerConfig {
     pub keeper: Option<Arc<dyn Keeper>>,
     /// Where an agent keeps the undo journal of settings of its host; absent for one that changes none.
     pub settings: Option<PathBuf>,
+    /// What puts the settings back when the agent is killed; absent where the next start of an agent has to do it.
+    pub guardians: Option<Arc<dyn Guardians>>,
     /// Who sees the packets of runs with others, in an emulated network; absent on a real host.
     pub witness: Option<Arc<dyn Witness + Send + Sync>>,
 }
@@ -124,7 +126,7 @@ pub enum News {
         /// Who.
         client: SocketAddr,
         /// Name of its host.
-        name: String,
+        name: ForeignText,
     },
     /// A client waits.
     Waiting {
@@ -138,14 +140,14 @@ pub enum News {
         /// Who.
         client: SocketAddr,
         /// What it calls itself.
-        name: String,
+        name: ForeignText,
     },
     /// A coordinator has a run carried out from here.
     Asked {
         /// Who.
         client: SocketAddr,
         /// The server to measure to.
-        target: String,
+        target: ForeignText,
     },
     /// Settings of this host were changed for a coordinator.
     SettingsChanged {
@@ -166,14 +168,14 @@ pub enum News {
         /// Whose.
         client: SocketAddr,
         /// Why, unless it was completed.
-        trouble: Option<String>,
+        trouble: Option<ForeignText>,
     },
     /// A connection was not ours.
     Foreign {
         /// Whose.
         client: SocketAddr,
         /// Why it was closed.
-        why: String,
+        why: ForeignText,
     },
     /// This process is out of descriptors, or the kernel of memory for sockets: who comes waits until some are free. Told
     /// every 10 s at most.

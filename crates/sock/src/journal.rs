@@ -105,7 +105,8 @@ impl Lock {
 }
 
 fn lock_soon(file: &File) -> io::Result<bool> {
-    const LOOKS: u32 = 25;
+    // One that puts back what a killed process has left has it for longer, too.
+    const LOOKS: u32 = 250;
     const PAUSE: Duration = Duration::from_millis(2);
     for _ in 0..LOOKS {
         match file.try_lock() {

@@ -134,6 +134,15 @@ fn all_ended(held: &BTreeMap<u32, Process>, deadline: Mono) -> Result<bool, Sock
     Ok(true)
 }
 
+/// Whether this process ignores a signal, as one that nohup(1) has started does SIGHUP.
+#[must_use]
+pub fn ignores(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    u32::try_from(signal - 1).is_ok_and(|bit| mask.checked_shr(bit).unwrap_or(0) & 1 == 1)
+}
+
 /// Has this process told to end when the thread that started it ends.
 ///
 /// # Errors
@@ -192,6 +201,12 @@ mod tests {
             assert_eq!(child.wait().unwrap().signal(), Some(number));
             assert_eq!(process.signal(signal).unwrap_err().raw_os_error(), Some(libc::ESRCH));
         }
+    }
+
+    #[test]
+    fn the_runtime_of_rust_ignores_sigpipe_and_nothing_that_ends_a_program() {
+        assert!(ignores(libc::SIGPIPE));
+        assert!(!ignores(libc::SIGTERM) && !ignores(0) && !ignores(-1) && !ignores(1000));
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! `linerate history`, `show` and `export`.
 
-use std::io::Write;
-
 use linerate_archive::{ArchiveError, Filter, RunHead, SqliteArchive, Store, default_path, open};
 use linerate_model::{Body, Event, Outcome, PlanPoint, PlanRecord, RunRecord};
 use linerate_report::picture::Pictures;
@@ -52,14 +50,10 @@ pub(crate) fn history(args: &HistoryArgs) -> Exit {
         Err(error) => failed(&error),
         Ok((runs, _)) if args.json => {
             let list: Vec<_> = runs.iter().map(json_row).collect();
-            let mut out = std::io::stdout().lock();
-            let _ = writeln!(out, "{}", serde_json::json!({ "schema": "linerate.history/1", "runs": list }));
-            Exit::Done
+            let list = serde_json::json!({ "schema": "linerate.history/1", "runs": list });
+            page::print(format!("{list}\n").as_bytes())
         }
-        Ok((_, rows)) => {
-            let _ = write!(std::io::stdout().lock(), "{}", history_table(&rows, &terminal::stdout_view()));
-            Exit::Done
-        }
+        Ok((_, rows)) => page::print(history_table(&rows, &terminal::stdout_view()).as_bytes()),
     }
 }
 
@@ -154,11 +148,10 @@ pub(crate) fn show(args: &ShowArgs) -> Exit {
             }
             let record = RunRecord::fold(&events);
             let format = if args.json { FormatName::Json } else { FormatName::Text };
-            let shown = format::to_stdout(&record, &[], format, &view);
-            if !args.json && terminal::printed() {
-                format::draw(&record, &view);
+            match format::to_stdout(&record, &[], format, &view) {
+                Exit::Done if !args.json && terminal::printed() => format::draw(&record, &view),
+                shown => shown,
             }
-            shown
         }
     }
 }

@@ -1,12 +1,13 @@
 //! A run in a format, to stdout or a file.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use linerate_model::{Event, RunRecord};
 use linerate_report::picture::Pictures;
 use linerate_report::{View, csv, document, html, markdown, ndjson, plot, text};
 
+use super::page;
 use crate::args::FormatName;
 use crate::exit::Exit;
 use crate::{front_end, say};
@@ -64,13 +65,13 @@ pub(super) fn write_pictures(
 
 /// Writes a run to stdout; a reader that has gone away is no error.
 pub(super) fn to_stdout(record: &RunRecord, events: &[Event], format: FormatName, view: &View) -> Exit {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = Vec::new();
     match write(record, events, format, view, &mut out) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+        Ok(()) => page::print(&out),
+        Err(error) => {
             say::error(format!("the result could not be printed: {error}"));
             Exit::Failed
         }
-        _ => Exit::Done,
     }
 }
 
@@ -103,7 +104,6 @@ pub(super) fn whole_file(
 }
 
 /// Draws the curves of a series on stdout; nothing for every other run.
-pub(super) fn draw(record: &RunRecord, view: &View) {
-    // A reader that has gone away is no error.
-    let _ = io::stdout().lock().write_all(plot::terminal(record, view).as_bytes());
+pub(super) fn draw(record: &RunRecord, view: &View) -> Exit {
+    page::print(plot::terminal(record, view).as_bytes())
 }

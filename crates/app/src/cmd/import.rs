@@ -1,19 +1,25 @@
 //! `linerate import`: results of other programs into the archive.
 
-use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Read};
 use std::path::Path;
 
 use linerate_archive::{ArchiveError, SqliteArchive, Store};
+use linerate_model::foreign_text::one_line;
 use linerate_model::reading::{Reading, Unread};
-use linerate_model::{Event, RunRecord};
-use linerate_proto::reading::{Imported, bodies, name, prose, read, text};
+use linerate_model::{Body, Event, RunRecord};
+use linerate_proto::foreign_json;
+use linerate_proto::reading::{Imported, bodies, name, prose, read, run_name, text};
 use serde_json::json;
 
 use super::archived::{archive, failed};
+use super::page;
 use crate::args::ImportArgs;
 use crate::exit::Exit;
 use crate::{naming, say};
+
+/// The largest file that is read.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// A run out of a file.
 struct Found {
@@ -47,7 +53,7 @@ pub(crate) fn run(args: &ImportArgs) -> Exit {
     }
     for (file, unread) in &remarks {
         let column = unread.column.map(|column| format!(", column {column}")).unwrap_or_default();
-        say::warning(format!("{file}: line {}{column}: {}", unread.line, unread.why));
+        say::warning(one_line(&format!("{file}: line {}{column}: {}", unread.line, unread.why)));
     }
     for found in &mut runs {
         if let Err(error) = keep(found, &mut archive) {
@@ -58,7 +64,10 @@ pub(crate) fn run(args: &ImportArgs) -> Exit {
     match printed {
         Err(error) => return failed(&error),
         Ok(text) => {
-            let _ = io::stdout().lock().write_all(text.as_bytes());
+            let printed = page::print(text.as_bytes());
+            if printed != Exit::Done {
+                return printed;
+            }
         }
     }
     if silent { Exit::Failed } else { Exit::Done }
@@ -123,39 +132,71 @@ fn of_reading(
 /// The runs of event logs, as they were measured.
 fn own_logs(text: &str, file: &str) -> Vec<Found> {
     let mut logs: Vec<Found> = Vec::new();
-    for event in text.lines().filter_map(|line| serde_json::from_str::<Event>(line.trim()).ok()) {
-        match logs.iter_mut().find(|log| log.events[0].run == event.run) {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for event in text.lines().filter_map(|line| own_event(line.trim())) {
+        match places.get(&event.run).and_then(|at| logs.get_mut(*at)) {
             Some(log) => log.events.push(event),
-            None => logs.push(Found {
-                tool: "linerate".to_owned(),
-                version: None,
-                file: file.to_owned(),
-                events: vec![event],
-                known: false,
-            }),
+            None => {
+                places.insert(event.run.clone(), logs.len());
+                logs.push(Found {
+                    tool: "linerate".to_owned(),
+                    version: None,
+                    file: file.to_owned(),
+                    events: vec![event],
+                    known: false,
+                });
+            }
         }
     }
     logs
+}
+
+/// An event of a log that was written elsewhere. A run that is named in another way than ours are gets a name: it becomes
+/// a part of file names, pages and tables.
+fn own_event(line: &str) -> Option<Event> {
+    let mut event: Event = foreign_json::lines_from_slice(line.as_bytes()).ok()?;
+    event.run = run_name(&event.run);
+    match &mut event.body {
+        Body::Grouped(place) => {
+            if let Some(plan) = &mut place.plan {
+                plan.run = run_name(&plan.run);
+            }
+        }
+        Body::TrialEnded(trial) => trial.runs.iter_mut().for_each(|run| run.run = run_name(&run.run)),
+        Body::Inquired { inquiry, .. } => inquiry.runs.iter_mut().for_each(|run| *run = run_name(run)),
+        _ => {}
+    }
+    Some(event)
 }
 
 /// What is in a file, and its time.
 fn contents(path: &Path) -> io::Result<(Vec<u8>, String)> {
     let mut bytes = Vec::new();
     if path.as_os_str() == "-" {
-        io::stdin().lock().read_to_end(&mut bytes)?;
+        read_bounded(io::stdin().lock(), &mut bytes)?;
         return Ok((bytes, naming::now()));
     }
-    let mut file = std::fs::File::open(path)?;
+    let file = std::fs::File::open(path)?;
     let changed = file.metadata()?.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
     let time = changed.and_then(|time| time.round(jiff::Unit::Second).ok()).map(|time| time.to_string());
-    file.read_to_end(&mut bytes)?;
+    read_bounded(file, &mut bytes)?;
     Ok((bytes, time.unwrap_or_else(naming::now)))
+}
+
+/// Reads to the end, which has to come before [`MOST_BYTES`].
+fn read_bounded(from: impl Read, bytes: &mut Vec<u8>) -> io::Result<()> {
+    from.take(MOST_BYTES + 1).read_to_end(bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let why = format!("it has more than {} MiB; cut it into pieces", MOST_BYTES >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(())
 }
 
 /// Writes a run, unless it is there.
 fn keep(found: &mut Found, archive: &mut SqliteArchive) -> Result<(), ArchiveError> {
     let run = &found.events[0].run;
-    found.known = archive.find(run).is_ok_and(|known| known == *run);
+    found.known = archive.contains(run)?;
     if found.known { Ok(()) } else { archive.append(&found.events) }
 }
 
@@ -167,7 +208,9 @@ fn lines(runs: &[Found], archive: &SqliteArchive) -> Result<String, ArchiveError
         let kept = archive.short_name(&found.events[0].run)?;
         let how = if found.known { "was there already as" } else { "imported as" };
         let version = found.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
-        text += &format!("{}: {}{version} {how} {kept}: {}\n", found.file, found.tool, figures(&record));
+        let line = format!("{}: {}{version} {how} {kept}: {}", found.file, found.tool, figures(&record));
+        text += &one_line(&line);
+        text.push('\n');
     }
     Ok(text)
 }

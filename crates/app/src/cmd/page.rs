@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Write};
 
 use anstyle::{AnsiColor, Style};
+use linerate_model::foreign_text::one_line;
 
 use crate::exit::Exit;
 use crate::say;
@@ -92,7 +93,7 @@ impl Page {
 
     /// A text that must stay in one line to be copied, as a command.
     pub(super) fn verbatim(&mut self, indent: usize, text: &str) {
-        self.line(&format!("{}{text}", " ".repeat(indent)));
+        self.line(&format!("{}{}", " ".repeat(indent), one_line(text)));
     }
 
     /// The finished text.
@@ -100,9 +101,11 @@ impl Page {
         self.text
     }
 
+    /// The one way by which words get onto a page: some of them are those of other hosts and files.
     fn ink(&self, ink: Ink, text: &str) -> String {
+        let text = one_line(text);
         if !self.colour || ink == Ink::Plain || text.is_empty() {
-            return text.to_owned();
+            return text;
         }
         let style = ink.style();
         format!("{style}{text}{style:#}")
@@ -135,7 +138,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// `text` in lines of at most `columns` where its words allow it; words are never cut.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in words(text) {
         let Some(line) = lines.last_mut() else { continue };
@@ -166,7 +169,7 @@ pub(super) fn print(text: &[u8]) -> Exit {
         Ok(()) => Exit::Done,
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => {
-            say::error(format!("the output could not be written: {error}"));
+            say::error(format!("the output could not be printed: {error}"));
             Exit::Failed
         }
     }

@@ -1,6 +1,6 @@
 //! `linerate report`: archived runs, or a plan with its runs, as one page.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use linerate_archive::{ArchiveError, SqliteArchive, Store};
@@ -9,6 +9,7 @@ use linerate_report::html;
 
 use super::archived::{archive, failed};
 use super::format::whole_file;
+use super::page;
 use crate::args::ReportArgs;
 use crate::exit::Exit;
 use crate::{front_end, say};
@@ -113,24 +114,22 @@ fn found(archive: &SqliteArchive, run: &str) -> Result<Option<Vec<Event>>, Archi
 /// Writes to a file, or to stdout for `-`; says where, when nobody named it.
 fn finish(path: &Path, say_where: bool, write: impl Fn(&mut dyn io::Write) -> io::Result<()>) -> Exit {
     if path.as_os_str() == "-" {
-        let mut out = io::BufWriter::new(io::stdout().lock());
-        return match write(&mut out).and_then(|()| io::Write::flush(&mut out)) {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+        let mut out = Vec::new();
+        return match write(&mut out) {
+            Ok(()) => page::print(&out),
+            Err(error) => {
                 say::error(format!("the page could not be printed: {error}"));
                 Exit::Failed
             }
-            _ => Exit::Done,
         };
     }
     match whole_file(path, write) {
         Ok(()) => {
             if say_where {
-                let _ = io::Write::write_all(
-                    &mut io::stdout().lock(),
-                    format!("written: {}\n", path.display()).as_bytes(),
-                );
+                page::print(format!("written: {}\n", path.display()).as_bytes())
+            } else {
+                Exit::Done
             }
-            Exit::Done
         }
         Err(error) => {
             say::error(format!("{} could not be written: {error}", path.display()));

@@ -10,6 +10,7 @@ use linerate_control::{
 use linerate_proto::agent::SettingInForce;
 use linerate_proto::{Protocol, iperf2, netpipe, ntttcp, nuttcp, ttcp};
 
+use super::guardian::OwnGuardians;
 use super::stand_in::ArchiveKeeper;
 use super::token::read_token;
 use crate::args::{PolicyName, ServeArgs};
@@ -41,7 +42,8 @@ pub(crate) fn run(args: &ServeArgs) -> Exit {
         }
     }
     let settings = settings.filter(|_| !args.no_settings);
-    let server = match Server::bind(ServerConfig { agent_token, settings, ..config(args) }) {
+    let guardians = settings.clone().map(|folder| Arc::new(OwnGuardians { folder }) as _);
+    let server = match Server::bind(ServerConfig { agent_token, settings, guardians, ..config(args) }) {
         Ok(server) => server,
         Err(error) => {
             say::error(error);
@@ -88,9 +90,13 @@ fn config(args: &ServeArgs) -> ServerConfig {
         calibration: calibration::stored(),
         agent_token: None,
         settings: None,
+        guardians: None,
         foreign: ServerConfig::others_at_home(),
         classic: if args.classic { classic_ports() } else { Vec::new() },
-        keeper: Some(Arc::new(ArchiveKeeper::at(args.archive.archive.clone()))),
+        keeper: Some(Arc::new(ArchiveKeeper::for_strangers(
+            args.archive.archive.clone(),
+            &args.archive_limits,
+        ))),
         witness: LabWitness::from_environment().map(|lab| Arc::new(lab) as _),
     }
 }
@@ -150,7 +156,7 @@ fn tell(news: &News, own: u16) {
     }
 }
 
-fn told_restored(restored: &Restored, head: &str) {
+pub(super) fn told_restored(restored: &Restored, head: &str) {
     restored.put_back.iter().for_each(|setting| say::note(format!("{head}put back {setting}")));
     restored.left.iter().for_each(|why| say::warning(format!("{head}{why}")));
 }

@@ -103,8 +103,7 @@ impl Tool {
         match (self.prepare)(name, arguments) {
             Ok(prepared) => perform(prepared),
             Err(refusal) => {
-                // Whoever reads may have gone; the code says the same.
-                let _ = std::io::stdout().write_all(refusal.out.as_bytes());
+                say_unwritten(std::io::stdout().write_all(refusal.out.as_bytes()));
                 let _ = std::io::stderr().write_all(refusal.err.as_bytes());
                 Exit::Code(refusal.code)
             }
@@ -154,6 +153,16 @@ fn perform(prepared: Prepared) -> Exit {
             say::error(error);
             Exit::Failed
         }
+    }
+}
+
+/// Says what became of text that could not be written. The tool's own exit code stays; a reader that has gone is no
+/// trouble.
+fn say_unwritten(written: std::io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        say::error(format!("the output could not be printed: {error}"));
     }
 }
 

@@ -56,8 +56,8 @@ fn print(args: &SweepArgs, record: &RunRecord, events: &[Event], kept: Option<St
         printed = format::to_stdout(record, &[], FormatName::Csv, &view);
     } else if measured && !args.output.json_stream {
         printed = format::to_stdout(record, &[], FormatName::Text, &view);
-        if args.output.plot || terminal::printed() {
-            format::draw(record, &view);
+        if printed == Exit::Done && (args.output.plot || terminal::printed()) {
+            printed = format::draw(record, &view);
         }
     }
     let report = args.output.report.iter().map(|path| (format_of(path).unwrap_or_default(), path));

@@ -63,7 +63,7 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared
         Ok(trouble) => trouble,
         Err(error) => Some(error.to_string()),
     };
-    (shared.news)(News::Ended { client: peer, trouble });
+    (shared.news)(News::Ended { client: peer, trouble: trouble.map(Into::into) });
     if begun && shared.config.one_off {
         shared.switch.turn_off();
     }
@@ -247,7 +247,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 }
                 self.shared.passes.give(ticket, held.place);
                 self.begun = true;
-                (self.shared.news)(News::Held { client: self.peer, name: self.name.clone() });
+                (self.shared.news)(News::Held { client: self.peer, name: self.name.as_str().into() });
                 self.talk.input(Input::Held(ticket))
             }
             Turn::Displaced => {
@@ -316,7 +316,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
         };
         let (gate, stop) = (Arc::clone(&running.gate), Arc::clone(&running.stop));
         let (letters, config) = (Arc::clone(&self.letters), self.shared.config.clone());
-        (self.shared.news)(News::Asked { client: self.peer, target: job.host.clone() });
+        (self.shared.news)(News::Asked { client: self.peer, target: job.host.as_str().into() });
         let work = move || {
             job::carry_out(job, &gate, &stop, &letters, &config);
             drop(loan);

@@ -305,7 +305,7 @@ impl Front {
     fn tell_too_many(&mut self, client: SocketAddr, why: &str) {
         if let Some(times) = self.too_many.is_due() {
             let more = if times > 1 { format!(" ({times} times)") } else { String::new() };
-            (self.shared.news)(News::Foreign { client, why: format!("{why}{more}") });
+            (self.shared.news)(News::Foreign { client, why: format!("{why}{more}").into() });
         }
     }
 
@@ -336,7 +336,7 @@ impl Front {
                 let Stranger { connection, peer, said, .. } = stranger;
                 self.hand_over(&tray, port, connection, peer, said);
             }
-            Err(why) => (self.shared.news)(News::Foreign { client: stranger.peer, why }),
+            Err(why) => (self.shared.news)(News::Foreign { client: stranger.peer, why: why.into() }),
         }
     }
 
@@ -411,7 +411,7 @@ impl Front {
             let stranger = oldest.remove();
             if stranger.greets.is_some() {
                 let why = format!("no greeting within {} s", PATIENCE.as_secs());
-                (self.shared.news)(News::Foreign { client: stranger.peer, why: why.clone() });
+                (self.shared.news)(News::Foreign { client: stranger.peer, why: why.as_str().into() });
                 stranger.turn_away(&why);
             }
         }

@@ -126,7 +126,7 @@ impl ServantDesk<'_> {
             Some(peer) => format!("{}: {peer}", planned.tool),
             None => planned.tool.to_owned(),
         };
-        (self.shared.news)(News::Begun { client: address, name });
+        (self.shared.news)(News::Begun { client: address, name: name.into() });
         self.tray.guest_came(address.ip());
         self.clients.insert(planned.run, Client { ticket, address });
         let until = config.longest.map_or(Mono::FAR, |longest| clock::now() + longest.as_duration() + GRACE);
@@ -167,7 +167,7 @@ impl Desk for ServantDesk<'_> {
         let leave = self.admit(planned, address);
         if let Err(why) = &leave {
             let why = format!("{}: {why}", planned.tool);
-            (self.shared.news)(News::Foreign { client: address, why });
+            (self.shared.news)(News::Foreign { client: address, why: why.into() });
         }
         leave
     }
@@ -180,7 +180,7 @@ impl Desk for ServantDesk<'_> {
             Turn::Later { .. } | Turn::Displaced => 0,
         };
         self.shared.queue.leave(client.ticket);
-        (self.shared.news)(News::Ended { client: client.address, trouble: trouble.map(str::to_owned) });
+        (self.shared.news)(News::Ended { client: client.address, trouble: trouble.map(Into::into) });
         if self.shared.config.one_off {
             self.shared.switch.turn_off();
         }

@@ -56,7 +56,7 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared
     {
         tracing::warn!(%peer, %error, "a run failed");
     }
-    (shared.news)(News::Ended { client: peer, trouble });
+    (shared.news)(News::Ended { client: peer, trouble: trouble.map(Into::into) });
 }
 
 /// How long a client may measure nothing, or more than it has said, while clients of other hosts wait.
@@ -294,7 +294,7 @@ impl<'a> Run<'a> {
                 let local = self.dialogue.stream().local_addr().ok().map(|address| address.ip());
                 let host = self.shared.config.host(local);
                 let admission = Admission { host, cookie: client.cookie, neighbours: beside };
-                (self.shared.news)(News::Begun { client: self.peer, name: client.name.clone() });
+                (self.shared.news)(News::Begun { client: self.peer, name: client.name.as_str().into() });
                 self.dialogue.input(Input::Admit(Box::new(admission)))?;
                 self.dialogue.idle_begins();
                 Ok(())

@@ -209,7 +209,7 @@ fn one_port_serves_natives_and_others_one_at_a_time() {
     let server = Serving::echo(ServerConfig { keeper, ..ServerConfig::default() });
     let mut first = server.say(b"echo:run");
     assert_eq!(answer(&mut first), "yes");
-    let begun = |news| if let News::Begun { name, .. } = news { Some(name) } else { None };
+    let begun = |news| if let News::Begun { name, .. } = news { Some(name.into_string()) } else { None };
     assert_eq!(server.hear(begun), "echo");
     // Another one of them is refused, and a native client waits.
     assert_eq!(answer(&mut server.say(b"echo:run")), "another run is under way");

@@ -1,7 +1,7 @@
 //! Where a stand-in prints, and what it reads.
 
 use std::fs::OpenOptions;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 
 use super::errands::Errands;
 use super::news::{News, reason};
@@ -30,11 +30,14 @@ impl<'a> Console<'a> {
     }
 
     pub(super) fn print(&mut self, bytes: &[u8]) {
-        put(&mut self.out, bytes);
+        if let Err(error) = put(&mut self.out, bytes) {
+            self.complain(&format!("linerate: the output could not be printed: {error}\n"));
+        }
     }
 
     pub(super) fn complain(&mut self, text: &str) {
-        put(&mut self.complaints, text.as_bytes());
+        // There is nobody left to tell.
+        let _ = put(&mut self.complaints, text.as_bytes());
     }
 
     /// Writes to a file that the user has named; tells when that fails. Inside a server nobody has named any.
@@ -73,12 +76,17 @@ impl<'a> Console<'a> {
     }
 }
 
-/// Somebody may have closed the other end of a pipe: whoever prints goes on without a reader.
-fn put(to: &mut Option<&mut dyn Write>, bytes: &[u8]) {
-    if let Some(writer) = to
-        && writer.write_all(bytes).and_then(|()| writer.flush()).is_err()
-    {
+/// Prints, and after a failure nothing more. Somebody may have closed the other end of a pipe: whoever prints goes on
+/// without a reader, which is no trouble. Any other failure is an error, once.
+fn put(to: &mut Option<&mut dyn Write>, bytes: &[u8]) -> io::Result<()> {
+    let Some(writer) = to else { return Ok(()) };
+    let written = writer.write_all(bytes).and_then(|()| writer.flush());
+    if written.is_err() {
         *to = None;
+    }
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
     }
 }
 
@@ -87,8 +95,38 @@ fn read_some(input: &mut dyn Read, block: &mut [u8]) -> usize {
     loop {
         match input.read(block) {
             Ok(count) => return count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device that is full, or a pipe that nobody reads.
+    struct Broken(io::ErrorKind);
+
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_once_and_a_closed_pipe_is_not() {
+        for (kind, told) in [(io::ErrorKind::StorageFull, 1), (io::ErrorKind::BrokenPipe, 0)] {
+            let (mut out, mut complaints) = (Broken(kind), Vec::new());
+            let mut console = Console::new(&mut out, &mut complaints, None);
+            console.print(b"one\n");
+            console.print(b"two\n");
+            let said = String::from_utf8(complaints).unwrap();
+            assert_eq!(said.matches("the output could not be printed").count(), told, "{said}");
         }
     }
 }

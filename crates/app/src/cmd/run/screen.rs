@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use linerate_control::Told;
+use linerate_model::foreign_text::one_line;
 use linerate_model::{Body, Direction, Outcome, PlanRecord};
 use linerate_plan::{Figures, Plan, Standing, Task, TrialFigures};
 use linerate_sock::{Mono, clock};
@@ -92,7 +93,7 @@ impl Screen {
             self.flows.iter().filter_map(|flow| Some(format!("{} {}", flow.name, flow.rate?))).collect();
         let line = format!("{}  {}  {}", self.head, self.place, rates.join(", "));
         let width = terminal::stderr_width().saturating_sub(1);
-        say::live(&line.chars().take(width).collect::<String>());
+        say::live(&one_line(&line).chars().take(width).collect::<String>());
         self.shown = true;
     }
 
@@ -128,7 +129,7 @@ impl Screen {
             (None, _) if results.is_empty() => "done".to_owned(),
             (None, _) => results.join(", "),
         };
-        say::note(format!("{}  {}: {how}", self.head, self.place));
+        say::note(one_line(&format!("{}  {}: {how}", self.head, self.place)));
     }
 
     /// Takes the moving line away.

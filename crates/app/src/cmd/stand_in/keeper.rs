@@ -5,6 +5,7 @@ use linerate_model::Calibration;
 use linerate_proto::stand_in::Planned;
 
 use crate::archive_sink::ArchiveSink;
+use crate::args::ArchiveLimits;
 use crate::naming::{now, run_name};
 use crate::{calibration, say};
 
@@ -15,13 +16,20 @@ const ARCHIVE: &str = "LINERATE_ARCHIVE";
 #[derive(Debug, Default)]
 pub(crate) struct ArchiveKeeper {
     location: Option<String>,
+    /// Absent where the runs are the user's own.
+    strangers: Option<ArchiveLimits>,
     calibration: Option<Box<Calibration>>,
 }
 
 impl ArchiveKeeper {
     /// The archive at a location; absent for the usual one.
     pub(crate) fn at(location: Option<String>) -> Self {
-        Self { location, calibration: calibration::stored() }
+        Self { location, strangers: None, calibration: calibration::stored() }
+    }
+
+    /// The archive at a location, for runs that others ask a server for.
+    pub(in crate::cmd) fn for_strangers(location: Option<String>, limits: &ArchiveLimits) -> Self {
+        Self { strangers: Some(limits.clone()), ..Self::at(location) }
     }
 
     /// The archive that the environment names, or the usual one: a tool's own command line has no option for it.
@@ -33,7 +41,11 @@ impl ArchiveKeeper {
 impl Keeper for ArchiveKeeper {
     fn open(&self, _: &Planned) -> Option<Kept> {
         let name = run_name().map_err(say::warning).ok()?;
-        let sink = ArchiveSink::open(self.location.as_deref())?;
+        let location = self.location.as_deref();
+        let sink = match &self.strangers {
+            Some(limits) => ArchiveSink::open_for_stranger(location, &name, &limits.now())?,
+            None => ArchiveSink::open(location)?,
+        };
         let sinks: Vec<Box<dyn Sink>> = vec![Box::new(sink)];
         Some(Kept { name, started_at: now(), sinks, calibration: self.calibration.clone() })
     }

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use linerate_model::foreign_text;
 
 use super::TOOLS;
 use crate::exit::Exit;
@@ -34,19 +35,22 @@ pub(crate) fn install(args: &InstallLinksArgs) -> Exit {
             return Exit::Failed;
         }
     };
-    let mut exit = Exit::Done;
+    let (mut exit, mut lines) = (Exit::Done, String::new());
     for name in known.into_iter().filter(|name| args.only.is_empty() || args.only.iter().any(|o| o == name)) {
         let link = args.folder.join(name);
         match make(&program, &link) {
-            Ok(true) => println_quietly(&format!("{} -> {}", link.display(), program.display())),
-            Ok(false) => println_quietly(&format!("{} is there already", link.display())),
+            Ok(true) => lines += &format!("{} -> {}\n", link.display(), program.display()),
+            Ok(false) => lines += &format!("{} is there already\n", link.display()),
             Err(trouble) => {
                 say::error(trouble);
                 exit = Exit::Failed;
             }
         }
     }
-    exit
+    match crate::cmd::page::print(foreign_text::lines(&lines).as_bytes()) {
+        Exit::Done => exit,
+        failed => failed,
+    }
 }
 
 /// Makes one link; false if it was there. What somebody else put there is never touched.
@@ -61,10 +65,4 @@ fn make(program: &Path, link: &Path) -> Result<bool, String> {
         }
         Err(error) => Err(format!("{} cannot be made: {error}", link.display())),
     }
-}
-
-fn println_quietly(line: &str) {
-    use std::io::Write;
-    // A reader that has gone ends nothing.
-    let _ = writeln!(std::io::stdout(), "{line}");
 }

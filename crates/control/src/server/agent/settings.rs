@@ -66,7 +66,7 @@ impl Desk {
         let folder = shared.config.settings.as_deref();
         let folder = folder.ok_or_else(|| "this agent has no folder for its undo journal".to_owned())?;
         let (begun, _) = Changes::begin(folder)?;
-        *changes = Some(begun);
+        *changes = Some(begun.guarded_by(shared.config.guardians.clone()));
         Ok(())
     }
 
