@@ -66,6 +66,10 @@ pub enum CaveatKind {
     ForeignPeer,
     /// The rate is near what a host of the run can do at most, so that it may be the host's and not the path's.
     RigLimited,
+    /// What a host was measured to do at most was exceeded, so that it is no ceiling: it was left out.
+    CeilingDisproved,
+    /// The mean is not known as well as `--until` asked.
+    UntilMissed,
     /// Counts on the way to the wire differ by more than 0.1 % of the flow: others used an interface of the run, or a
     /// count is wrong.
     BooksOpen,

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::book_step::BookStep;
 use crate::caveat::{Caveat, CaveatKind};
-use crate::finding::{Ceiling, Finding};
+use crate::ceiling::Ceiling;
+use crate::finding::Finding;
 use crate::host::HostInfo;
 use crate::inquiry::Inquiry;
 use crate::method::MethodTable;

@@ -140,18 +140,3 @@ pub struct Finding {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
-
-/// One rung of the ceiling ladder: the rate that one limit alone would allow.
-///
-/// # Units
-/// bits per second of application payload (goodput).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Ceiling {
-    /// Which limit: `link`, `link_inferred` (found in the rate itself), `receiver_window`, `send_buffer`, `loss`, `cpu_sender`, `cpu_receiver`, `pacing`, `application`, `host_memory`.
-    pub limit: String,
-    /// The rate it allows, application payload per second.
-    pub bitrate_bps: f64,
-    /// Where the figure comes from, for a person.
-    pub because: String,
-}

@@ -9,6 +9,7 @@
 mod book_step;
 mod calibration;
 mod caveat;
+mod ceiling;
 mod event;
 mod finding;
 pub mod foreign_text;
@@ -30,8 +31,9 @@ mod uncertainty;
 pub use book_step::{BookStep, Place};
 pub use calibration::{CALIBRATION_SCHEMA, Calibration, CopyRate, LoopbackRate, PacingError, WakeUp};
 pub use caveat::{Caveat, CaveatKind};
+pub use ceiling::{Ceiling, CeilingShare};
 pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart, World};
-pub use finding::{Cause, Ceiling, Confidence, Finding};
+pub use finding::{Cause, Confidence, Finding};
 pub use foreign_text::ForeignText;
 pub use host::{HostInfo, LinkInfo, LinkKind};
 pub use inquiry::Inquiry;

@@ -4,8 +4,9 @@ use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
 use crate::book_step::BookStep;
 use crate::caveat::Caveat;
+use crate::ceiling::{Ceiling, CeilingShare};
 use crate::event::{Body, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart};
-use crate::finding::{Ceiling, Finding};
+use crate::finding::{Cause, Finding};
 use crate::host::HostInfo;
 use crate::inquiry::Inquiry;
 use crate::metrics::{Sample, Side};
@@ -177,6 +178,32 @@ impl FlowRecord {
             return self.progress.and_then(|(bytes, elapsed)| Bitrate::of(bytes, elapsed));
         };
         (tally.elapsed > Span::ZERO || tally.bitrate > Bitrate::ZERO).then_some(tally.bitrate)
+    }
+
+    /// Whether more arrived than can arrive: the verdict says so, or there is none and the rate is above a link.
+    #[must_use]
+    pub fn is_impossible(&self) -> bool {
+        let above = || {
+            let wall = self.ceiling.as_ref().filter(|ceiling| ceiling.is_wall());
+            wall.zip(self.bitrate()).is_some_and(|(wall, rate)| wall.is_exceeded_by(rate))
+        };
+        match self.verdict.as_ref().map(|verdict| verdict.cause) {
+            Some(Cause::Impossible) => true,
+            // The rules know what may have waited in buffers, and what a stated rate counts.
+            Some(cause) if cause != Cause::Invalid => false,
+            _ => above(),
+        }
+    }
+
+    /// The bit rate as a share of the ceiling; absent where either is, and where the rate is above: then one of the two
+    /// is wrong.
+    #[must_use]
+    pub fn ceiling_share(&self) -> Option<CeilingShare> {
+        let (ceiling, rate) = (self.ceiling.as_ref()?, self.bitrate()?);
+        if ceiling.is_wall() && !self.is_impossible() {
+            return CeilingShare::within(rate, ceiling);
+        }
+        CeilingShare::of(rate, ceiling)
     }
 
     /// What one side's sockets were set to.

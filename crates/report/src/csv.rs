@@ -5,7 +5,9 @@
 use std::io::Write;
 
 use linerate_model::metrics::{CATALOGUE, Entry};
-use linerate_model::{FlowRecord, PortRecord, PortSample, Readings, RunRecord, Sample, Side, Value};
+use linerate_model::{
+    CeilingShare, FlowRecord, PortRecord, PortSample, Readings, RunRecord, Sample, Side, Value,
+};
 use linerate_units::Timestamp;
 use thiserror::Error;
 
@@ -216,7 +218,7 @@ fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 23] {
         cell(figure.map(|f| f.elapsed.as_secs_f64())),
         cell(figure.map(|f| f.impossible)),
         cell(flow.ceiling.as_ref().map(|ceiling| ceiling.bitrate_bps)),
-        cell(figure.and_then(|f| f.share).map(linerate_units::Ratio::get)),
+        cell(figure.and_then(|f| f.share).map(CeilingShare::get)),
         cell(flow.sender.as_ref().and_then(|tally| tally.retransmits)),
         cell(packets),
         cell(udp.map(|udp| udp.lost)),

@@ -281,4 +281,68 @@ proptest! {
         let table = history_table(&[row.clone(), row], &View { width, colour: false, kept: None, explain: false });
         check_page(&table, width)?;
     }
+
+    /// However a rate, its ceiling and the verdict lie to each other.
+    #[test]
+    fn nobody_prints_more_than_the_whole_of_a_ceiling(
+        rate in 1e3_f64..1e11,
+        factor in prop_oneof![Just(1.0), 0.9998_f64..1.0003, 0.001_f64..50.0],
+        limit in prop_oneof!["link", "link_inferred", "host_memory", "cpu_sender", "receiver_window", "loss"],
+        cause in proptest::option::of(prop_oneof![
+            Just(Cause::Link), Just(Cause::Impossible), Just(Cause::Invalid), Just(Cause::Unknown)
+        ]),
+        width in 60_usize..160,
+    ) {
+        let mut bodies = runs::opening(TestSpec::default());
+        bodies.push(runs::planned(0, Direction::Download, Transport::Tcp));
+        bodies.push(runs::ended(0, Side::Receiver, Tally { complete: true, ..runs::tally(rate) }));
+        let ceiling = Ceiling { limit, bitrate_bps: rate / factor, because: "told".to_owned() };
+        let ladder = vec![ceiling.clone()];
+        bodies.push((0, Body::Ceilings { flow: 0, ladder, ceiling: Some(ceiling.clone()) }));
+        if let Some(cause) = cause {
+            let verdict = Finding {
+                cause,
+                rule: "V02".to_owned(),
+                confidence: Confidence::Probable,
+                share_of_time: None,
+                text: "said".to_owned(),
+                evidence: std::collections::BTreeMap::new(),
+                remedy: None,
+            };
+            bodies.push((0, Body::Verdict { flow: 0, verdict, also: Vec::new() }));
+        }
+        let log = runs::log(bodies);
+        let record = RunRecord::fold(&log);
+        let flow = &record.flows[0];
+        // A share is what the rate is of the ceiling, but where the rate is above.
+        let share = flow.ceiling_share().map(linerate_model::CeilingShare::get);
+        if factor <= 1.0 {
+            prop_assert!(share.is_some_and(|share| (share - factor).abs() < 1e-9));
+        }
+        if factor > 1.0003 && (ceiling.limit != "link" || cause == Some(Cause::Impossible)) {
+            prop_assert_eq!(share, None);
+        }
+        if factor > 1.0003 && ceiling.limit == "link" && cause.is_none() {
+            prop_assert!(flow.is_impossible());
+        }
+        let view = View { width, colour: false, kept: None, explain: true };
+        let mut table = Vec::new();
+        csv::summary(&record, &mut table).unwrap();
+        let mut rows = ::csv::Reader::from_reader(&table[..]);
+        let column = rows.headers().unwrap().iter().position(|head| head == "share").unwrap();
+        let cell = rows.records().next().unwrap().unwrap()[column].to_owned();
+        prop_assert!(cell.is_empty() || cell.parse::<f64>().unwrap() <= 1.0, "{}", cell);
+        let json = serde_json::to_value(document(&record)).unwrap();
+        let printed = json.pointer("/flows/0/ceiling/share").and_then(serde_json::Value::as_f64);
+        prop_assert_eq!(printed, share);
+        let (mut page, assets) = (Vec::new(), html::Assets { script: "", style: "" });
+        html::write(None, &[html::Run { record: &record, events: &log }], &assets, &mut page).unwrap();
+        let page = String::from_utf8_lossy(&page).into_owned();
+        for text in [text(&record, &view), markdown::report(&record), page] {
+            for (at, _) in text.match_indices(" %") {
+                let number = text[..at].rsplit(|c: char| !(c.is_ascii_digit() || c == '.')).next().unwrap_or("");
+                prop_assert!(number.parse::<f64>().is_ok_and(|percent| percent <= 100.0), "{} % in {}", number, text);
+            }
+        }
+    }
 }

@@ -1,10 +1,7 @@
 //! The result of a flow: the receiver's count, or what was last known of it.
 
-use linerate_model::{Cause, Caveat, CaveatKind, FlowRecord};
+use linerate_model::{Caveat, CaveatKind, CeilingShare, FlowRecord};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
-
-/// What a measurement may exceed its ceiling by before it is impossible: the error of two free-running clocks.
-const CLOCK_ERROR: f64 = 200e-6;
 
 /// The result of a flow, counted where the data arrived.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,8 +12,8 @@ pub(crate) struct Figure {
     pub(crate) elapsed: Span,
     /// Goodput; absent when no time passed between the first and the last read.
     pub(crate) bitrate: Option<Bitrate>,
-    /// The bit rate as a share of the ceiling.
-    pub(crate) share: Option<Ratio>,
+    /// The bit rate as a share of the ceiling; absent where it is above.
+    pub(crate) share: Option<CeilingShare>,
     /// Whether more arrived than can arrive.
     pub(crate) impossible: bool,
 }
@@ -25,11 +22,7 @@ impl Figure {
     /// The receiver's tally, or its last progress when the flow did not live to see one.
     pub(crate) fn of(flow: &FlowRecord) -> Option<Self> {
         let ((bytes, elapsed), bitrate) = (flow.received()?, flow.bitrate());
-        let share = flow.ceiling.as_ref().zip(bitrate).and_then(|(c, r)| Ratio::new(r.bps() / c.bitrate_bps));
-        let judged = flow.verdict.as_ref().is_some_and(|verdict| verdict.cause == Cause::Impossible);
-        // Only a link is a wall. The other limits are models or estimates, and a figure above one refutes the estimate.
-        let wall = flow.ceiling.as_ref().is_some_and(|ceiling| ceiling.limit == "link");
-        let impossible = judged || (wall && share.is_some_and(|share| share.get() > 1.0 + CLOCK_ERROR));
+        let (share, impossible) = (flow.ceiling_share(), flow.is_impossible());
         Some(Self { bytes, elapsed, bitrate, share, impossible })
     }
 }

@@ -1,6 +1,6 @@
 //! From evidence to a verdict.
 
-use linerate_model::{Ceiling, Finding};
+use linerate_model::{Cause, Ceiling, Finding};
 
 use crate::evidence::Evidence;
 use crate::{doubts, ethernet, ladder, phrase, prospect, rules};
@@ -14,8 +14,10 @@ pub struct Diagnosis {
     pub also: Vec<Finding>,
     /// Every ceiling, ascending.
     pub ladder: Vec<Ceiling>,
+    /// What was measured on a host and lies below what came through, so that it is no ceiling.
+    pub disproved: Vec<Ceiling>,
     /// The ceiling to print beside the measured rate: the lower of the link's and of that of a link or shaper that the
-    /// verdict found, else the host's memory.
+    /// verdict found; over loopback, and where no path holds the flow back, the host's memory.
     pub expected: Option<Ceiling>,
 }
 
@@ -25,7 +27,7 @@ pub struct Diagnosis {
 /// "unknown" with all ceilings: that beats a wrong one.
 #[must_use]
 pub fn diagnose(evidence: &Evidence) -> Diagnosis {
-    let mut ladder = ladder::ladder(evidence);
+    let (mut ladder, disproved) = ladder::without_disproved(ladder::ladder(evidence), evidence);
     let answers = |table: &[rules::Rule]| table.iter().filter_map(|rule| rule(evidence)).collect::<Vec<_>>();
     let mut found = answers(&rules::PRIMARY);
     found.retain(|finding| !another_binds_first(finding, evidence, &ladder));
@@ -48,8 +50,27 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
         .chain(inferred)
         .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
         .or_else(|| ladder::of(&ladder, "link").cloned())
-        .or_else(|| ladder::of(&ladder, "host_memory").cloned());
-    Diagnosis { primary, also: found, ladder, expected }
+        .or_else(|| ladder::of(&ladder, "host_memory").filter(|_| !is_of_the_path(primary.cause)).cloned());
+    Diagnosis { primary, also: found, ladder, disproved, expected }
+}
+
+/// Whether something between the hosts held the flow back: then their memory is nothing to compare with.
+const fn is_of_the_path(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::Link
+            | Cause::Shaper
+            | Cause::Policer
+            | Cause::Congestion
+            | Cause::ShallowBuffer
+            | Cause::RandomLoss
+            | Cause::Reordering
+            | Cause::Timeouts
+            | Cause::Mtu
+            | Cause::Duplex
+            | Cause::Trunk
+            | Cause::Ecn
+    )
 }
 
 /// How far below the ceiling that a finding names another one must lie to be the limit instead.
@@ -100,7 +121,7 @@ fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::{Cause, Confidence};
+    use linerate_model::Confidence;
 
     use super::*;
     use crate::evidence::Transport;
@@ -171,6 +192,31 @@ mod tests {
         let verdict = diagnose(&loopback());
         assert_eq!(verdict.primary.cause, Cause::CpuSender);
         assert_eq!(verdict.expected.map(|ceiling| ceiling.limit).as_deref(), Some("host_memory"));
+    }
+
+    #[test]
+    fn a_path_is_not_compared_with_memory() {
+        // The same flow between two namespaces: nothing is known of what is between them.
+        let mut path = loopback();
+        path.link.is_loopback = false;
+        assert_eq!(diagnose(&path).expected, None);
+        // And a shaper on the loopback interface itself.
+        let mut shaped = shaped(3.7e6);
+        shaped.link.is_loopback = true;
+        shaped.sender.copy_bps = Some(60e9);
+        shaped.receiver.copy_bps = Some(60e9);
+        let verdict = diagnose(&shaped);
+        assert_ne!(verdict.expected.map(|ceiling| ceiling.limit).as_deref(), Some("host_memory"));
+    }
+
+    #[test]
+    fn a_copy_slower_than_the_flow_is_withdrawn() {
+        let mut evidence = loopback();
+        evidence.receiver.copy_bps = Some(12e6);
+        let verdict = diagnose(&evidence);
+        assert_eq!(verdict.expected, None);
+        assert!(verdict.ladder.iter().all(|rung| rung.limit != "host_memory"), "{:?}", verdict.ladder);
+        assert_eq!(verdict.disproved.len(), 1);
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub struct Outcome {
     pub goodput_bps: Option<f64>,
     /// Half-width of its interval of 95 %, bit/s.
     pub uncertainty_bps: Option<f64>,
+    /// The rate over the whole measured part, which is the one that is printed, less a read of each connection, which
+    /// may have waited when the time began; absent means no other than `goodput_bps`, bit/s.
+    pub whole_bps: Option<f64>,
     /// Who counted it; absent means the receiver.
     pub counted_by: Option<CountedBy>,
     /// Steady time measured, s.
@@ -82,6 +85,8 @@ pub struct Link {
     pub source: Option<LinkSource>,
     /// Loopback, veth and the like: whatever rate they state means nothing.
     pub is_virtual: bool,
+    /// Both ends are on one host, and nothing but its memory is between them.
+    pub is_loopback: bool,
     /// Rate of the peer's link, bit/s.
     pub peer_link_bps: Option<f64>,
     /// MTU of the path, bytes.

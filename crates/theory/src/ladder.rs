@@ -1,6 +1,7 @@
 //! The ceiling ladder: every rate that one limit alone would allow, lowest first.
 
 use linerate_model::Ceiling;
+use linerate_units::Bitrate;
 
 use crate::bdp::LinuxBuffer;
 use crate::domain::positive;
@@ -30,6 +31,15 @@ pub fn ladder(evidence: &Evidence) -> Vec<Ceiling> {
         rungs.into_iter().flatten().filter(|rung| positive(rung.bitrate_bps).is_some()).collect();
     ladder.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
     ladder
+}
+
+/// The ceilings that stand, and those that were measured on a host and lie below what came through: they are disproved.
+///
+/// Units: bit/s. Domain: without a rate all stand. Source: a limit is what nothing exceeds.
+#[must_use]
+pub fn without_disproved(ladder: Vec<Ceiling>, evidence: &Evidence) -> (Vec<Ceiling>, Vec<Ceiling>) {
+    let Some(rate) = evidence.highest_bps().and_then(Bitrate::from_bps) else { return (ladder, Vec::new()) };
+    ladder.into_iter().partition(|ceiling| !(ceiling.is_of_a_host() && ceiling.is_exceeded_by(rate)))
 }
 
 /// The lowest ceiling: the limiter to expect.
@@ -203,18 +213,20 @@ fn application(evidence: &Evidence) -> Option<Ceiling> {
 }
 
 fn host_memory(evidence: &Evidence) -> Option<Ceiling> {
-    if !evidence.link.is_virtual {
+    // Between two hosts a path is what it is, however fast they copy.
+    if !evidence.link.is_loopback {
         return None;
     }
     let slower =
         [evidence.sender.copy_bps, evidence.receiver.copy_bps].into_iter().flatten().reduce(f64::min)?;
-    Some(rung("host_memory", slower, "the host's memory copy; the link is virtual".to_owned()))
+    Some(rung("host_memory", slower, "the host's memory copy; both ends are on it".to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::framing::IpVersion;
+    use crate::rules::examples::loopback;
 
     /// The worked example: 1 Gbit/s, 21 ms, a window of 65535 bytes, one loss in a million.
     fn example() -> Evidence {
@@ -266,6 +278,31 @@ mod tests {
         evidence.outcome.goodput_bps = Some(300e6);
         evidence.sender.thread_share = Some(0.5);
         assert_eq!(of(&ladder(&evidence), "cpu_sender").map(|rung| rung.bitrate_bps), Some(600e6));
+    }
+
+    #[test]
+    fn what_a_host_was_measured_to_do_is_no_ceiling_once_it_did_more() {
+        // A copy that was timed while the processor was elsewhere: 12 Mb/s. The flow had 28 Gb/s.
+        let mut evidence = loopback();
+        evidence.sender.copy_bps = Some(12e6);
+        let (standing, disproved) = without_disproved(ladder(&evidence), &evidence);
+        assert_eq!(disproved.iter().map(|rung| rung.limit.as_str()).collect::<Vec<_>>(), ["host_memory"]);
+        assert!(of(&standing, "host_memory").is_none() && of(&standing, "cpu_sender").is_some());
+        // The rate that is printed counts too.
+        evidence.sender.copy_bps = Some(29e9);
+        evidence.outcome.whole_bps = Some(30e9);
+        assert_eq!(without_disproved(ladder(&evidence), &evidence).1.len(), 2, "memory, and a core at 98 %");
+        evidence.sender.copy_bps = Some(60e9);
+        evidence.outcome.whole_bps = None;
+        assert!(without_disproved(ladder(&evidence), &evidence).1.is_empty());
+    }
+
+    #[test]
+    fn memory_is_a_ceiling_of_loopback_and_of_no_path() {
+        assert!(of(&ladder(&loopback()), "host_memory").is_some());
+        let mut path = loopback();
+        path.link.is_loopback = false;
+        assert!(of(&ladder(&path), "host_memory").is_none());
     }
 
     #[test]

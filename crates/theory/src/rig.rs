@@ -14,42 +14,63 @@ pub struct RigLimit {
     pub host: String,
     /// What it carries to itself in this mode.
     pub limit: Bitrate,
-    /// The measured rate as a share of that.
+    /// The measured rate as a share of that, at most 1.
     pub share: Ratio,
     /// Name of a host of which no limit is known, so that it may be the lower one.
     pub unknown: Option<String>,
 }
 
-/// The host with the lowest limit, where the rate of a flow comes near it.
+/// A host that carried more than it was measured to carry to itself: its calibration is no limit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Disproved {
+    /// Name of the host.
+    pub host: String,
+    /// What it was measured to carry to itself in this mode.
+    pub limit: Bitrate,
+}
+
+/// The host with the lowest limit that stands, where the rate of a flow comes near it.
 ///
 /// Units: ratio of bit rates. Domain: `None` where no host of the run has a calibration that holds for this mode.
 /// Source: own definition; RFC 2544 §6 wants the tester's own limit known before a result is the network's.
 #[must_use]
 pub fn limited(record: &RunRecord, flow: &FlowRecord) -> Option<RigLimit> {
     let rate = flow.bitrate()?;
-    // Of a sender that is a program of others nothing was read: then the receiver's block decides.
-    let settings = flow.sender_settings.as_ref().or(flow.receiver_settings.as_ref())?;
-    let (sender, receiver) = record.ends(flow);
-    let lowest = [sender, receiver]
-        .into_iter()
-        .flatten()
-        .filter_map(|host| limit(host, flow, settings))
-        .min_by(|a, b| a.1.bps().total_cmp(&b.1.bps()));
-    let (host, limit) = lowest?;
+    let limits = limits(record, flow);
+    let (host, limit) = limits
+        .iter()
+        .filter_map(|(host, limit)| Some((host, limit.filter(|limit| rate <= *limit)?)))
+        .min_by(|a, b| a.1.bps().total_cmp(&b.1.bps()))?;
     let share = Ratio::new(rate.bps() / limit.bps())?;
-    let ends = [sender, receiver].into_iter().flatten();
-    let unknown =
-        ends.filter(|end| self::limit(end, flow, settings).is_none()).map(|end| end.name.clone()).next();
+    // A limit that was exceeded says as little as none.
+    let stands = |limit: &Option<Bitrate>| limit.is_some_and(|limit| rate <= limit);
+    let unknown = limits.iter().find(|(_, limit)| !stands(limit)).map(|(host, _)| host.name.clone());
     (share.get() >= NEAR).then(|| RigLimit { host: host.name.clone(), limit, share, unknown })
 }
 
-fn limit<'a>(
-    host: &'a HostInfo,
-    flow: &FlowRecord,
-    settings: &SideSettings,
-) -> Option<(&'a HostInfo, Bitrate)> {
-    let limit = host.limits()?.loopback_limit(flow.plan.transport, flow.plan.streams, settings)?;
-    Some((host, limit))
+/// The hosts that carried more in a flow than they were measured to carry to themselves.
+#[must_use]
+pub fn disproved(record: &RunRecord, flow: &FlowRecord) -> Vec<Disproved> {
+    let Some(rate) = flow.bitrate() else { return Vec::new() };
+    let exceeded = |(host, limit): (&HostInfo, Option<Bitrate>)| {
+        let limit = limit.filter(|limit| rate > *limit)?;
+        Some(Disproved { host: host.name.clone(), limit })
+    };
+    limits(record, flow).into_iter().filter_map(exceeded).collect()
+}
+
+/// Both ends, each with what it carries to itself in the mode of the flow where that is known.
+fn limits<'a>(record: &'a RunRecord, flow: &FlowRecord) -> Vec<(&'a HostInfo, Option<Bitrate>)> {
+    // Of a sender that is a program of others nothing was read: then the receiver's block decides.
+    let Some(settings) = flow.sender_settings.as_ref().or(flow.receiver_settings.as_ref()) else {
+        return Vec::new();
+    };
+    let (sender, receiver) = record.ends(flow);
+    [sender, receiver].into_iter().flatten().map(|host| (host, limit(host, flow, settings))).collect()
+}
+
+fn limit(host: &HostInfo, flow: &FlowRecord, settings: &SideSettings) -> Option<Bitrate> {
+    host.limits()?.loopback_limit(flow.plan.transport, flow.plan.streams, settings)
 }
 
 #[cfg(test)]
@@ -117,6 +138,17 @@ mod tests {
         assert!((near.share.get() - 10.0 / 11.0).abs() < 1e-12);
         assert_eq!(found([host("a", 10.5e9), host("b", 11e9)]).unwrap().host, "a");
         assert_eq!(found([host("a", 40e9), host("b", 12e9)]), None, "0.83 of the lowest limit");
+    }
+
+    #[test]
+    fn a_limit_that_was_exceeded_is_none_and_has_no_share() {
+        // The flow had 10 Gb/s: what was measured on b, when it was busy, is disproved.
+        let record = run([host("a", 10.5e9), host("b", 4e9)]);
+        let flow = record.flow(0).unwrap();
+        assert_eq!(disproved(&record, flow), [Disproved { host: "b".into(), limit: rate(4e9) }]);
+        let near = limited(&record, flow).unwrap();
+        assert_eq!((near.host.as_str(), near.unknown.as_deref()), ("a", Some("b")));
+        assert_eq!(found([host("a", 9e9), host("b", 4e9)]), None);
     }
 
     #[test]

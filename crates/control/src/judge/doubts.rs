@@ -1,6 +1,8 @@
 //! Weaknesses of a result that only both ends together show.
 
-use linerate_model::{Cause, Caveat, CaveatKind, FlowRecord, HostInfo, LatencyReport, RunRecord, Side};
+use linerate_model::{
+    Cause, Caveat, CaveatKind, Ceiling, FlowRecord, HostInfo, LatencyReport, RunRecord, Side,
+};
 use linerate_theory::evidence::Evidence;
 use linerate_theory::{Diagnosis, rig};
 use linerate_units::{Bitrate, Span};
@@ -18,6 +20,8 @@ pub(super) fn doubts(
     evidence: &Evidence,
     diagnosis: &Diagnosis,
 ) -> Vec<Caveat> {
+    let mut doubts: Vec<Caveat> = diagnosis.disproved.iter().filter_map(exceeded).collect();
+    doubts.extend(rig::disproved(record, flow).iter().filter_map(exceeded_by_flow));
     let found = [
         busy(record, flow, evidence),
         cpu(diagnosis),
@@ -26,7 +30,27 @@ pub(super) fn doubts(
         offset(flow.loaded.as_ref()),
         rig_limit(record, flow),
     ];
-    found.into_iter().flatten().collect()
+    doubts.extend(found.into_iter().flatten());
+    doubts
+}
+
+/// A rung of the ladder that was measured on a host, and is lower than what came through.
+fn exceeded(ceiling: &Ceiling) -> Option<Caveat> {
+    let measured = Bitrate::from_bps(ceiling.bitrate_bps)?;
+    let text = format!(
+        "more came through than the {measured} of {}, so that this is no ceiling and was left out: the host was busy when it was measured",
+        ceiling.because
+    );
+    caveat(CaveatKind::CeilingDisproved, text)
+}
+
+/// A calibration that is lower than what came through.
+fn exceeded_by_flow(found: &rig::Disproved) -> Option<Caveat> {
+    let text = format!(
+        "{} carried more than the {} of its calibration, which is no limit then: it was busy when it was calibrated; run linerate doctor --calibrate there",
+        found.host, found.limit
+    );
+    caveat(CaveatKind::CeilingDisproved, text)
 }
 
 /// The hosts can do little more than was measured between them.

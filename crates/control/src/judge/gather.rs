@@ -153,6 +153,7 @@ impl View<'_> {
             // The steady mean is what a ceiling can be compared with; the whole mean where there is no steady part.
             goodput_bps: steady_mean.or_else(|| receiver.map(|tally| tally.bitrate.bps())),
             uncertainty_bps: self.flow.uncertainty.as_ref().map(|known| known.expanded_bps.bps()),
+            whole_bps: receiver.and_then(|tally| self.whole_bps(tally)),
             counted_by: None,
             measured_s: self.measured_s(interval_s.map(|interval| interval * steady.len() as f64)),
             asked_s: spec.filter(|_| timed).map(|traffic| traffic.measured().as_secs_f64()),
@@ -178,6 +179,14 @@ impl View<'_> {
                 .map(|tally| tally.streams.iter().map(|stream| stream.bytes.plain()).collect())
                 .unwrap_or_default(),
         }
+    }
+
+    /// The printed rate, less a read of each stream: more than that cannot have waited for its program alone.
+    fn whole_bps(&self, tally: &Tally) -> Option<f64> {
+        let read = self.flow.receiver_settings.as_ref().map_or(0, |settings| settings.length.get());
+        let waited = read.saturating_mul(u64::from(self.flow.plan.streams));
+        let bytes = Bytes::new(tally.bytes.get().saturating_sub(waited));
+        Bitrate::of(bytes, tally.elapsed).map(Bitrate::bps)
     }
 
     /// Intervals that one round trip takes: within one, a window leaves in a burst.
@@ -219,6 +228,9 @@ impl View<'_> {
                 .into_iter()
                 .flatten()
                 .any(|link| link.speed.is_none() && is_made_up(link.kind)),
+            is_loopback: [own, peer]
+                .iter()
+                .all(|link| link.is_some_and(|link| link.kind == LinkKind::Loopback)),
             peer_link_bps: rate(peer).filter(|_| given.is_none()),
             mtu_bytes: mtus.into_iter().flatten().min().map(f64::from),
             ip_version: self.ip_version(),

@@ -133,10 +133,12 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity("ceiling", Dimension::Rate, "The limit that goodput is compared with.", |_, flow| {
         number(flow.ceiling.as_ref()?.bitrate_bps)
     }),
-    quantity("share", Dimension::Plain, "Goodput over the ceiling.", |_, flow| {
-        let ceiling = flow.ceiling.as_ref()?.bitrate_bps;
-        (ceiling > 0.0).then_some(Measured::Number(flow.bitrate()?.bps() / ceiling))
-    }),
+    quantity(
+        "share",
+        Dimension::Plain,
+        "Goodput over the ceiling, at most 1; none where it is above.",
+        |_, flow| number(flow.ceiling_share()?.get()),
+    ),
     quantity(
         FAIRNESS,
         Dimension::Plain,

@@ -1,9 +1,9 @@
 //! The parts of the result document. Field names are public: they carry their units and keep their meaning.
 
 use linerate_model::{
-    BookStep, Books, Caveat, Ceiling, Digest, Direction, Effective, Finding, GroupPlace, GroupStart,
-    HostInfo, Inquiry, Outcome, PortSample, ProbeTransport, Sample, SideSettings, SizeCurve, SizePoint,
-    Steady, TestSpec, Transport, Uncertainty, World,
+    BookStep, Books, Caveat, Ceiling, CeilingShare, Digest, Direction, Effective, Finding, GroupPlace,
+    GroupStart, HostInfo, Inquiry, Outcome, PortSample, ProbeTransport, Sample, SideSettings, SizeCurve,
+    SizePoint, Steady, TestSpec, Transport, Uncertainty, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;
@@ -404,9 +404,9 @@ section! {
         limit: String,
         /// The goodput it allows.
         bitrate_bps: f64,
-        /// The result as a share of it; absent when there is no result.
+        /// The result as a share of it, at most 1; absent when there is no result, and where it is above.
         #[serde(skip_serializing_if = "Option::is_none")]
-        share: Option<Ratio>,
+        share: Option<CeilingShare>,
         /// Where the figure comes from, for a person.
         because: String,
     }

@@ -32,6 +32,12 @@ impl Evidence {
         }
     }
 
+    /// The highest rate that is said of the flow: of the steady part, or of the whole.
+    #[must_use]
+    pub fn highest_bps(&self) -> Option<f64> {
+        [self.outcome.goodput_bps, self.outcome.whole_bps].into_iter().flatten().reduce(f64::max)
+    }
+
     /// Whether somebody states the rate of the link, so that nobody knows what it counts.
     #[must_use]
     pub fn is_stated_link(&self) -> bool {

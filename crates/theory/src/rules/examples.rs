@@ -75,6 +75,7 @@ pub(crate) fn full_gigabit() -> Evidence {
 pub(crate) fn loopback() -> Evidence {
     let mut evidence = with_rtt(quiet_flow(28e9), 0.000_012, 0.000_06);
     evidence.link.is_virtual = true;
+    evidence.link.is_loopback = true;
     evidence.link.mtu_bytes = Some(65536.0);
     evidence.link.mss_bytes = Some(32768.0);
     evidence.outcome.intervals_bps = (0..90).map(|i| if i % 3 == 0 { 26e9 } else { 29e9 }).collect();

@@ -18,7 +18,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 }
 
 fn above_the_link(evidence: &Evidence) -> Option<Finding> {
-    let goodput = evidence.outcome.goodput_bps?;
+    // The rate that is printed and that of the steady part: neither may be more than can be.
+    let goodput = evidence.highest_bps()?;
     let ceiling = ladder::link_goodput_bps(evidence, evidence.line_rate_bps()?)?;
     // A rate that somebody states may be a shaper's or a tariff's, which count packets and not what is on the wire.
     let counted = match evidence.link.source {
@@ -129,6 +130,15 @@ mod tests {
         assert_eq!(rule(&evidence), None);
         evidence.windows.rcv_buf_bytes = Some(0.9e6);
         assert!(rule(&evidence).is_some(), "more than the buffer holds");
+    }
+
+    #[test]
+    fn the_printed_rate_is_judged_and_not_only_the_steady_one() {
+        let mut evidence = full_gigabit();
+        evidence.outcome.whole_bps = Some(990e6);
+        assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::Impossible));
+        evidence.outcome.whole_bps = Some(930e6);
+        assert_eq!(rule(&evidence), None);
     }
 
     #[test]

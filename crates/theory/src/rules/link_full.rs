@@ -152,7 +152,7 @@ fn numbers(draft: Draft, evidence: &Evidence, ceiling: f64, link: f64) -> Draft 
         .with("goodput_bps", goodput)
         .with("ceiling_bps", Some(ceiling))
         .with("link_bps", Some(link))
-        .with("share", goodput.map(|rate| rate / ceiling))
+        .with("share", goodput.map(|rate| (rate / ceiling).min(1.0)))
         .with("interval_variation", evidence.variation())
 }
 

@@ -167,7 +167,7 @@ struct FigureOf {
     /// For a rate: the lowest ceiling that it does not exceed, or the highest.
     #[serde(skip_serializing_if = "Option::is_none")]
     ceiling: Option<Ceiling>,
-    /// The figure over that ceiling.
+    /// The figure over that ceiling, at most 1; absent where it is above.
     #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<f64>,
     /// Why, the worst first.
@@ -317,7 +317,11 @@ impl FigureOf {
             step: finite(figure.step),
             verdict: verdict(judgement.verdict),
             ceiling: judgement.ceiling.clone(),
-            share: judgement.share.and_then(finite),
+            share: judgement
+                .share
+                .and_then(finite)
+                .filter(|share| *share <= 1.0 + 200e-6)
+                .map(|share| share.min(1.0)),
             reasons: judgement.reasons.iter().map(ReasonOf::of).collect(),
         }
     }

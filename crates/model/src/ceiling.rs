@@ -1,0 +1,117 @@
+//! Ceilings, and how a rate is compared with one.
+
+use linerate_units::{Bitrate, Ratio};
+use serde::{Deserialize, Serialize};
+
+/// What a rate may exceed a physical ceiling by before it is impossible: the error of two free-running clocks.
+const CLOCK_TOLERANCE: f64 = 200e-6;
+
+/// One rung of the ceiling ladder: the rate that one limit alone would allow.
+///
+/// # Units
+/// bits per second of application payload (goodput).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Ceiling {
+    /// Which limit: `link`, `link_inferred` (found in the rate itself), `receiver_window`, `send_buffer`, `loss`, `cpu_sender`, `cpu_receiver`, `pacing`, `application`, `host_memory`.
+    pub limit: String,
+    /// The rate it allows, application payload per second.
+    pub bitrate_bps: f64,
+    /// Where the figure comes from, for a person.
+    pub because: String,
+}
+
+impl Ceiling {
+    /// Whether nothing gets past it: a link, or a rate that somebody vouches for. A rate above such a ceiling is wrong;
+    /// a rate above any other one refutes the ceiling.
+    #[must_use]
+    pub fn is_wall(&self) -> bool {
+        self.limit == "link"
+    }
+
+    /// Whether it was measured on a host before or beside the run: copies of memory, processors.
+    #[must_use]
+    pub fn is_of_a_host(&self) -> bool {
+        matches!(self.limit.as_str(), "host_memory" | "cpu_sender" | "cpu_receiver")
+    }
+
+    /// Whether `rate` is above it by more than two clocks may differ.
+    #[must_use]
+    pub fn is_exceeded_by(&self, rate: Bitrate) -> bool {
+        rate.bps() > self.bitrate_bps * (1.0 + CLOCK_TOLERANCE)
+    }
+}
+
+/// A rate as a share of its ceiling: never above the whole.
+///
+/// A rate above its ceiling has no share: either the rate is impossible, or the ceiling is none.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct CeilingShare(Ratio);
+
+impl CeilingShare {
+    /// `rate` over `ceiling`, the whole where it is above by no more than two clocks may differ; absent where it is
+    /// above by more, and where the ceiling is no rate.
+    #[must_use]
+    pub fn of(rate: Bitrate, ceiling: &Ceiling) -> Option<Self> {
+        Self::within(rate, ceiling).filter(|_| !ceiling.is_exceeded_by(rate))
+    }
+
+    /// The same where something else explains what is above the ceiling: the whole then.
+    #[must_use]
+    pub(crate) fn within(rate: Bitrate, ceiling: &Ceiling) -> Option<Self> {
+        let ratio = rate.bps() / Bitrate::from_bps(ceiling.bitrate_bps)?.bps();
+        Ratio::new(ratio.min(1.0)).filter(|_| ratio.is_finite()).map(Self)
+    }
+
+    /// The share, at most 1.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0.get()
+    }
+}
+
+impl std::fmt::Display for CeilingShare {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ceiling(limit: &str, bitrate_bps: f64) -> Ceiling {
+        Ceiling { limit: limit.to_owned(), bitrate_bps, because: String::new() }
+    }
+
+    fn share(bps: f64, ceiling_bps: f64) -> Option<f64> {
+        CeilingShare::of(Bitrate::from_bps(bps).unwrap(), &ceiling("link", ceiling_bps))
+            .map(CeilingShare::get)
+    }
+
+    #[test]
+    fn two_clocks_may_differ_and_no_more() {
+        assert_eq!(share(500.0, 1000.0), Some(0.5));
+        assert_eq!(share(1e6, 1e6), Some(1.0));
+        // 200 ppm of 10^6 are 200.
+        assert_eq!(share(1_000_200.0, 1e6), Some(1.0));
+        assert_eq!(share(1_000_201.0, 1e6), None);
+        assert_eq!((share(1.0, 0.0), share(0.0, 0.0), share(1.0, f64::NAN)), (None, None, None));
+        assert_eq!(share(f64::MAX, 1e-300), None);
+    }
+
+    #[test]
+    fn the_whole_reads_100_percent() {
+        let whole = CeilingShare::of(Bitrate::from_bps(1_000_100.0).unwrap(), &ceiling("link", 1e6)).unwrap();
+        assert_eq!(whole.to_string(), "100.0 %");
+        assert_eq!(serde_json::to_string(&whole).unwrap(), "1.0");
+    }
+
+    #[test]
+    fn only_links_are_walls_and_only_hosts_are_measured() {
+        assert!(ceiling("link", 1.0).is_wall() && !ceiling("link_inferred", 1.0).is_wall());
+        assert!(ceiling("host_memory", 1.0).is_of_a_host() && !ceiling("loss", 1.0).is_of_a_host());
+    }
+}
