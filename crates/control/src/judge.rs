@@ -2,23 +2,29 @@
 //!
 //! Gathers the evidence; formulas and rules are in `linerate_theory`.
 
+mod course;
 mod curve;
 mod doubts;
 mod gather;
 mod known;
 
-use linerate_model::{Body, CaveatKind, FlowRecord, RunRecord, Side, Steady, TestSpec};
-use linerate_proto::FlowOrder;
+use std::collections::BTreeMap;
+
+use linerate_model::{Body, Caveat, CaveatKind, FlowRecord, RunRecord, Side, Steady, TestSpec};
+use linerate_theory::stats::series::weighted_batch_means;
 use linerate_theory::stats::until;
 use linerate_theory::{diagnose, ramp, reconcile};
 use linerate_units::{Bitrate, Ratio, Span};
 
+pub(crate) use course::Course;
 pub use gather::evidence;
 
 use crate::log::Log;
 
 /// A mean of fewer intervals is that of single reads.
 const STEADY_INTERVALS: usize = 10;
+/// Probability for which the interval of the steady mean is made.
+const COVERAGE: f64 = 0.95;
 
 /// Adds what theory says of a flow that has ended to the log.
 pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
@@ -40,6 +46,9 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
     let steady = log.record().flow(flow).and_then(steady);
     if let Some(steady) = steady {
         log.note(Body::Steady { flow, steady });
+    }
+    if let Some(missed) = log.record().flow(flow).and_then(|found| missed(log.record(), found)) {
+        log.warn(Some(flow), missed.kind, missed.text);
     }
     reconcile_counts(flow, log);
     let uncertainty = log.record().flow(flow).and_then(|found| known::uncertainty(log.record(), found));
@@ -100,27 +109,70 @@ fn steady_intervals(flow: &FlowRecord) -> (usize, Vec<f64>) {
     (ramp, steady)
 }
 
+/// Everything behind the ramp, also what is left at the end of the window: rates in bit/s, and how long each held, s.
+fn after_ramp(flow: &FlowRecord) -> (usize, Vec<f64>, Vec<f64>) {
+    let (ramp, _) = steady_intervals(flow);
+    let samples = flow.samples_of(Side::Receiver).filter(|sample| !sample.outside).skip(ramp);
+    let (rates, lengths) = samples
+        .filter_map(|sample| Some((sample.bitrate()?.bps(), sample.span().as_secs_f64())))
+        .filter(|(_, length)| *length > 0.0)
+        .unzip();
+    (ramp, rates, lengths)
+}
+
 /// The steady part of a flow; absent when there are too few intervals to tell.
 fn steady(flow: &FlowRecord) -> Option<Steady> {
-    let (ramp, rates) = steady_intervals(flow);
+    let (ramp, rates, lengths) = after_ramp(flow);
     if rates.len() < STEADY_INTERVALS {
         return None;
     }
     let samples: Vec<_> = flow.samples_of(Side::Receiver).filter(|s| !s.outside).collect();
     let ramp_ns = samples.iter().take(ramp).fold(Span::ZERO, |sum, sample| sum + sample.span());
-    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-    // Any target serves: only the width is wanted.
-    let half_width = until::achieved(&rates, 1.0).and_then(|p| Ratio::new(p.relative_half_width));
-    Some(Steady { ramp_ns, bitrate: Bitrate::from_bps(mean)?, half_width })
+    let bits: f64 = rates.iter().zip(&lengths).map(|(rate, length)| rate * length).sum();
+    let bitrate = Bitrate::from_bps(bits / lengths.iter().sum::<f64>())?;
+    let found = weighted_batch_means(&rates, &lengths, COVERAGE);
+    let half_width = found.and_then(|found| Ratio::new(found.half_width() / found.mean));
+    Some(Steady { ramp_ns, bitrate, half_width })
 }
 
-/// Whether the mean of every flow of the phase is known as well as `--until` asks.
-pub(crate) fn known_well_enough(record: &RunRecord, orders: &[FlowOrder], spec: &TestSpec) -> bool {
+/// Whether the mean of every flow of the phase is known as well as `--until` asks. Of a flow that the other end receives
+/// its samples come when it is over: what it told of its progress stands for them.
+pub(crate) fn known_well_enough(
+    record: &RunRecord,
+    flows: &[u16],
+    told: &BTreeMap<u16, Course>,
+    spec: &TestSpec,
+) -> bool {
     let Some(target) = spec.traffic.until else { return false };
-    orders.iter().all(|order| {
-        record.flow(order.flow()).is_some_and(|flow| {
-            let (_, rates) = steady_intervals(flow);
-            until::look(&rates, target.get()).is_some_and(|precision| precision.reached)
-        })
+    let precise = |rates: &[f64]| until::look(rates, target.get()).is_some_and(|precision| precision.reached);
+    flows.iter().all(|number| {
+        let Some(flow) = record.flow(*number) else { return false };
+        let (_, rates) = steady_intervals(flow);
+        if !rates.is_empty() {
+            return precise(&rates);
+        }
+        let mut rates = told.get(number).map(Course::rates).unwrap_or_default();
+        let ramp = ramp::find(&rates).map_or(0, |found| found.intervals);
+        precise(&rates.split_off(ramp.min(rates.len())))
     })
 }
+
+/// What `--until` asked for and the flow did not reach in its time.
+fn missed(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
+    let traffic = &record.start.as_ref()?.spec.traffic;
+    let target = traffic.until?;
+    let known = flow.steady.and_then(|steady| steady.half_width);
+    if known.is_some_and(|known| known <= target) {
+        return None;
+    }
+    let elapsed = flow.receiver.as_ref()?.elapsed;
+    let known = match known {
+        Some(known) => format!("the mean is known to +/- {known}"),
+        None => "the rate never came to rest, so that nothing can be said of its mean".to_owned(),
+    };
+    let text = format!("--until {target} was not reached in {elapsed}: {known}; give it longer with -t");
+    Some(Caveat { kind: CaveatKind::UntilMissed, text })
+}
+
+#[cfg(test)]
+mod tests;

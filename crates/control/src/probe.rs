@@ -3,6 +3,7 @@
 mod clock_offset;
 mod course;
 mod digest;
+mod pace;
 mod prober;
 mod reflect;
 

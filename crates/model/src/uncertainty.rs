@@ -52,6 +52,8 @@ pub enum UncertaintySource {
     Clock,
     /// Bytes that no count explains.
     Unaccounted,
+    /// What else of the run went the same way: latency probes, and the connection between the two ends.
+    Beside,
 }
 
 impl UncertaintySource {
@@ -65,6 +67,7 @@ impl UncertaintySource {
             Self::WakeUp => "wake_up",
             Self::Clock => "clock",
             Self::Unaccounted => "unaccounted",
+            Self::Beside => "beside",
         }
     }
 }

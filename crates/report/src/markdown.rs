@@ -124,7 +124,7 @@ mod tests {
             - cause: link, rule V02, confirmed, 98 % of the time
             - evidence: ceiling 941.5 Mb/s, interval variation 0.00421, min rtt 210 us, snd wnd 3 MiB
             - ceiling: 941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
-            - steady: 941.5 Mb/s +/- 0.3 % (95 % interval) after a ramp-up of 120 ms
+            - steady: 941.5 Mb/s (938.6 to 944.3), 95 % interval, after a ramp-up of 120 ms
             - settings: 1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion control cubic (asked bbr)
             - books: written 1.10 GiB, delivered 1.10 GiB, never sent 3 MiB, unaccounted 0 B
 

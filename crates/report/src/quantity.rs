@@ -11,10 +11,10 @@ pub(crate) fn or_absent<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| ABSENT.to_owned(), |value| value.to_string())
 }
 
-/// The rate of a flow to the digit to which it is known; with four digits where that is not stated.
+/// The rate of a flow as it was received, with the interval in which it lies where that is stated.
 pub(crate) fn known_to(flow: &FlowRecord, rate: Bitrate) -> String {
     let within = flow.uncertainty.as_ref().and_then(|known| rate.within(known.expanded_bps));
-    within.unwrap_or_else(|| rate.to_string())
+    within.map_or_else(|| rate.to_string(), |within| within.to_string())
 }
 
 /// A nominal rate without digits that say nothing: `1 Gb/s`, `2.5 Gb/s`.

@@ -156,8 +156,12 @@ fn ladder_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
 
 fn steady(flow: &FlowRecord) -> Option<String> {
     let steady = flow.steady?;
-    let width = steady.half_width.map(|width| format!(" +/- {width} (95 % interval)")).unwrap_or_default();
-    Some(format!("{}{width} after a ramp-up of {}", steady.bitrate, steady.ramp_ns))
+    let half = steady.half_width.and_then(|half| Bitrate::from_bps(half.get() * steady.bitrate.bps()));
+    let rate = match half.and_then(|half| steady.bitrate.within(half)) {
+        Some(within) => format!("{within}, 95 % interval,"),
+        None => steady.bitrate.to_string(),
+    };
+    Some(format!("{rate} after a ramp-up of {}", steady.ramp_ns))
 }
 
 /// How well the rate is known, and what its main contribution is.
@@ -165,7 +169,8 @@ fn uncertainty(flow: &FlowRecord) -> Option<String> {
     let known = flow.uncertainty.as_ref()?;
     let main = known.contributions.iter().find(|part| part.source == known.main)?;
     let (share, why) = (percent(known.coverage), part_name(main));
-    Some(format!("+/- {} ({share} interval), mainly {why}: {}", known.expanded_bps, main.because))
+    let ends = flow.bitrate()?.within(known.expanded_bps)?.ends();
+    Some(format!("{ends} ({share} interval), mainly {why}: {}", main.because))
 }
 
 /// All contributions, largest first, as standard uncertainties.

@@ -11,10 +11,14 @@ const CLOSENESS: f64 = 0.05;
 /// Two standard errors of a median of five, in standard deviations: a rate that swings is not a rate that rises.
 const NOISE: f64 = 1.12;
 
+/// How far a single interval may lie from the rest, in standard deviations, and still be one of them.
+const SINGLE_NOISE: f64 = 5.0;
+
 /// What was found about the start of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ramp {
-    /// Intervals that belong to the ramp: the first whose next five have a median within 5 % of that of the last half.
+    /// Intervals that belong to the ramp: those before the first whose next five have a median within 5 % of that of the
+    /// last half, and those at the front of the five that are themselves further away.
     pub intervals: usize,
     /// The same by MSER-5; absent below 20 intervals.
     pub mser_intervals: Option<usize>,
@@ -48,7 +52,10 @@ pub fn find(goodputs: &[f64]) -> Option<Ramp> {
     let near = |window: &[f64]| {
         order::median(window).is_some_and(|median| (median / steady - 1.0).abs() <= closeness)
     };
-    let intervals = goodputs.windows(AGREEING).position(near)?;
+    let agreeing = goodputs.windows(AGREEING).position(near)?;
+    // A median does not see one or two intervals at its front that are far from the rest.
+    let far = |rate: &&f64| (**rate / steady - 1.0).abs() > CLOSENESS.max(SINGLE_NOISE * noise);
+    let intervals = agreeing + goodputs[agreeing..].iter().take(AGREEING).take_while(far).count();
     Some(Ramp { intervals, mser_intervals: series::mser5_cut(goodputs) })
 }
 
@@ -83,6 +90,25 @@ mod tests {
         let swings: Vec<f64> =
             (0..40).map(|i| 100.0 + 20.0 * f64::from((i * 7919 % 41) - 20) / 20.0).collect();
         assert_eq!(find(&swings).unwrap().intervals, 0);
+    }
+
+    #[test]
+    fn a_ramp_of_one_or_two_intervals_is_found() {
+        for slow in 1..=3 {
+            let mut series = vec![941.5; 10];
+            series[..slow].fill(805.0);
+            assert_eq!(find(&series).map(|found| found.intervals), Some(slow), "{slow}");
+            // A burst at the start is no steady part either.
+            series[..slow].fill(1100.0);
+            assert_eq!(find(&series).map(|found| found.intervals), Some(slow), "{slow}");
+        }
+        let mut later = vec![941.5; 20];
+        later[3] = 805.0;
+        assert_eq!(
+            find(&later).map(|found| found.intervals),
+            Some(0),
+            "one slow interval in the middle is no ramp"
+        );
     }
 
     #[test]

@@ -52,33 +52,90 @@ impl Bitrate {
         Span::from_secs_f64(bytes.get() as f64 * 8.0 / self.0)
     }
 
-    /// The rate with the half-width of the interval in which it lies, as `941.5 +/- 0.4 Mb/s`.
-    ///
-    /// The half-width has one digit, two where the first is a 1, and is rounded up; the rate is rounded to its last
-    /// digit, so that no digit is printed that is not known. Absent when the half-width is 0, which nothing is.
+    /// The rate with the interval in which it lies; absent when the half-width is 0, which nothing is.
     #[must_use]
-    pub fn within(self, half_width: Self) -> Option<String> {
-        let (name, size) =
-            DECIMAL.into_iter().find(|(_, size)| self.0 / size >= 0.99995).unwrap_or(("b/s", 1.0));
-        let (value, half) = (self.0 / size, half_width.0 / size);
-        if half <= 0.0 {
-            return None;
-        }
-        let magnitude = half.log10().floor();
-        let last = if half / 10_f64.powf(magnitude) < 2.0 { magnitude - 1.0 } else { magnitude };
-        // Finer than a bit per second is nothing that anybody measures.
-        let last = last.clamp(-9.0, 12.0);
-        let (step, digits) = (10_f64.powf(last), (-last).max(0.0) as usize);
-        // A half-width that is a whole number of steps but for its binary rounding stays that.
-        let half = (half / step - 1e-9).ceil() * step;
-        let value = (value / step).round() * step;
-        Some(format!("{value:.digits$} +/- {half:.digits$} {name}"))
+    pub fn within(self, half_width: Self) -> Option<RateInterval> {
+        (half_width.0 > 0.0).then_some(RateInterval { rate: self, half_width })
     }
 
     /// A text that parses back to the same rate.
     #[must_use]
     pub fn exact(self) -> String {
         format!("{}b/s", self.0)
+    }
+}
+
+/// A rate and the interval around it, as `941.5 Mb/s (941.1 to 941.9)`.
+///
+/// The rate has four digits, or as many as its ends have: it is what was measured, however little is known of it. The
+/// ends end at the second digit of the half-width, or where the rate itself ends if that shows it, and are rounded
+/// outwards, so that the interval is never narrower than it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateInterval {
+    rate: Bitrate,
+    half_width: Bitrate,
+}
+
+impl RateInterval {
+    /// Lower end; 0 where the half-width is larger than the rate.
+    #[must_use]
+    pub fn low(&self) -> Bitrate {
+        Bitrate((self.rate.0 - self.half_width.0).max(0.0))
+    }
+
+    /// Upper end.
+    #[must_use]
+    pub fn high(&self) -> Bitrate {
+        Bitrate((self.rate.0 + self.half_width.0).min(f64::MAX))
+    }
+
+    /// Both ends, as `941.1 to 941.9 Mb/s`.
+    #[must_use]
+    pub fn ends(&self) -> String {
+        let (name, _) = self.unit();
+        let (low, high, _) = self.digits();
+        format!("{low} to {high} {name}")
+    }
+
+    /// The unit in which the rate itself is printed.
+    fn unit(&self) -> (&'static str, f64) {
+        DECIMAL.into_iter().find(|(_, size)| self.rate.0 / size >= 0.99995).unwrap_or(("b/s", 1.0))
+    }
+
+    /// Places behind the point of a rate with four digits.
+    fn places(&self) -> i32 {
+        let (name, size) = self.unit();
+        match self.rate.0 / size {
+            _ if name == "b/s" => 0,
+            value if value >= 999.95 => 0,
+            value if value >= 99.995 => 1,
+            value if value >= 9.9995 => 2,
+            _ => 3,
+        }
+    }
+
+    /// Both ends as numbers, and the places behind their point.
+    fn digits(&self) -> (String, String, usize) {
+        let (_, size) = self.unit();
+        let half = self.half_width.0 / size;
+        // The second digit of the half-width, unless the fourth of the rate shows it well enough. Finer than a bit per
+        // second is nothing that anybody measures.
+        let second = (half.log10().floor() - 1.0).clamp(-9.0, 12.0);
+        let fourth = f64::from(-self.places());
+        let last = if half >= 2.0 * 10_f64.powf(fourth) { second.max(fourth) } else { second };
+        let (step, places) = (10_f64.powf(last), (-last).max(0.0) as usize);
+        // An end that is a whole number of steps but for its binary rounding stays that.
+        let low = (self.low().0 / size / step + 1e-6).floor() * step;
+        let high = (self.high().0 / size / step - 1e-6).ceil() * step;
+        (format!("{low:.places$}"), format!("{high:.places$}"), places)
+    }
+}
+
+impl fmt::Display for RateInterval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ((name, size), (low, high, places)) = (self.unit(), self.digits());
+        let (value, places) = (self.rate.0 / size, places.max(self.places() as usize));
+        f.pad(&format!("{value:.places$} {name} ({low} to {high})"))
     }
 }
 
@@ -179,19 +236,38 @@ mod tests {
     }
 
     #[test]
-    fn digits_end_where_knowledge_ends() {
-        let show =
-            |bps: f64, half: f64| Bitrate::from_bps(bps).unwrap().within(Bitrate::from_bps(half).unwrap());
+    fn what_was_received_is_printed_whatever_is_known_of_it() {
+        let show = |bps: f64, half: f64| {
+            Bitrate::from_bps(bps)
+                .unwrap()
+                .within(Bitrate::from_bps(half).unwrap())
+                .map(|found| found.to_string())
+        };
         let shown = |bps, half| show(bps, half).unwrap();
-        assert_eq!(shown(941_482_444.7, 0.4e6), "941.5 +/- 0.4 Mb/s");
-        assert_eq!(shown(941_482_444.7, 0.31e6), "941.5 +/- 0.4 Mb/s", "never narrower than it is");
-        assert_eq!(shown(941_482_444.7, 0.123e6), "941.48 +/- 0.13 Mb/s", "a 1 is not enough");
-        assert_eq!(shown(9_414_824_447.0, 163e6), "9.41 +/- 0.17 Gb/s");
-        assert_eq!(shown(38.4e9, 4.2e9), "38 +/- 5 Gb/s");
-        assert_eq!(shown(846.0e6, 163e6), "850 +/- 170 Mb/s");
-        assert_eq!(shown(999_970_000.0, 2e4), "0.99997 +/- 0.00002 Gb/s");
-        assert_eq!(shown(12.0, 3.0), "12 +/- 3 b/s");
+        assert_eq!(shown(939.7e6, 22.4e6), "939.7 Mb/s (917 to 963)");
+        assert_eq!(shown(941_482_444.7, 0.4e6), "941.5 Mb/s (941.0 to 941.9)");
+        assert_eq!(shown(941_482_444.7, 0.12e6), "941.48 Mb/s (941.36 to 941.61)", "finer where it is known");
+        assert_eq!(shown(941.5e6, 4.2e6), "941.5 Mb/s (937.3 to 945.7)");
+        assert_eq!(shown(9_414_824_447.0, 163e6), "9.415 Gb/s (9.25 to 9.58)");
+        assert_eq!(shown(900e6, 300e6), "900.0 Mb/s (600 to 1200)", "the rate keeps its digits");
+        assert_eq!(shown(3e6, 4e6), "3.000 Mb/s (0.0 to 7.0)", "nothing is received less than not at all");
+        assert_eq!(shown(999_970_000.0, 2e4), "0.999970 Gb/s (0.999950 to 0.999990)");
+        assert_eq!(shown(12.0, 3.0), "12 b/s (9 to 15)");
         assert_eq!(show(1e9, 0.0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn printed_ends_hold_the_ends(bps in 1.0_f64..4e11, part in 1e-6_f64..0.9) {
+            let rate = Bitrate::from_bps(bps).unwrap();
+            let found = rate.within(Bitrate::from_bps(bps * part).unwrap()).unwrap();
+            let text = found.ends();
+            let (low, rest) = text.split_once(" to ").unwrap();
+            let (high, unit) = rest.split_once(' ').unwrap();
+            let read = |number: &str| format!("{number}{unit}").parse::<Bitrate>().unwrap().bps();
+            prop_assert!(read(low) <= found.low().bps() * (1.0 + 1e-6) && read(high) >= found.high().bps() * (1.0 - 1e-6), "{text}");
+            prop_assert!(read(high) - read(low) <= 2.0 * bps * part * 1.51 + 2.0, "{text}");
+        }
     }
 
     #[test]

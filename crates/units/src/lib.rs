@@ -16,7 +16,7 @@ mod ratio;
 mod serial;
 mod time;
 
-pub use bitrate::Bitrate;
+pub use bitrate::{Bitrate, RateInterval};
 pub use bytes::Bytes;
 pub use parse::{ParseError, Trouble};
 pub use ratio::Ratio;

@@ -1,5 +1,6 @@
 //! One phase: one direction, or both at once.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,11 +13,20 @@ use super::{Client, LOOK, Request, gate};
 use crate::dialogue::Happening;
 use crate::error::ControlError;
 use crate::flow_log;
-use crate::judge;
+use crate::judge::{self, Course};
 use crate::log::Log;
 use crate::probe::Rule;
 use crate::setup::{flow_setup, length, sample_tick, side};
 use crate::witness;
+
+/// Notes what a receiver of either end tells of its progress.
+fn note_course(happening: &Happening, told: &mut BTreeMap<u16, Course>) {
+    if let Happening::Progress(progress) | Happening::Session(Output::PeerProgress(progress)) = happening
+        && progress.side == Side::Receiver
+    {
+        told.entry(progress.flow).or_default().note(progress.bytes, progress.elapsed_ns);
+    }
+}
 
 /// How long after their instant data threads are looked at that have not told of their beginning.
 const BEGUN: Duration = Duration::from_micros(500);
@@ -80,6 +90,8 @@ impl Client<'_> {
         let mut planned = None;
         let mut begun = None;
         let mut stopped = false;
+        let flows: Vec<u16> = orders.iter().map(FlowOrder::flow).collect();
+        let mut told = BTreeMap::<u16, Course>::new();
         loop {
             let happenings = self.dialogue.turn(self.next_look(planned, begun), &[])?;
             if begun.is_none() {
@@ -91,6 +103,7 @@ impl Client<'_> {
                 }
             }
             for happening in happenings {
+                note_course(&happening, &mut told);
                 match happening {
                     Happening::Session(Output::Open(_)) => planned = self.open(orders, stop, log)?,
                     Happening::Session(Output::PhaseDone) => {
@@ -103,12 +116,16 @@ impl Client<'_> {
                     other => self.take(other, log, merge),
                 }
             }
-            if merge.load_over()
-                && let Some(prober) = &prober
-            {
-                prober.stop();
+            if let Some(prober) = &prober {
+                // The slower direction bears the fewer probes.
+                if let Some(path) = told.values().filter_map(Course::path_bps).reduce(f64::min) {
+                    prober.follow(path);
+                }
+                if merge.load_over() {
+                    prober.stop();
+                }
             }
-            let enough = judge::known_well_enough(log.record(), orders, &self.spec);
+            let enough = judge::known_well_enough(log.record(), &flows, &told, &self.spec);
             if !stopped && (enough || stop.load(Ordering::Relaxed)) {
                 stopped = true;
                 self.dialogue.input(Input::Stop)?;

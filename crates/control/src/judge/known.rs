@@ -1,14 +1,13 @@
 //! How well the rate of a flow is known, from what its receiver recorded.
 
 use linerate_model::metrics::flow::CALLS;
-use linerate_model::metrics::host::TICK_LATENESS;
 use linerate_model::metrics::tcp::BYTES_ACKED;
 use linerate_model::{CaveatKind, FlowRecord, RunRecord, Sample, Side, Uncertainty};
 use linerate_theory::ramp;
 use linerate_theory::uncertainty::{Observed, budget};
 use linerate_units::{Bitrate, Span};
 
-use super::steady_intervals;
+use super::after_ramp;
 
 /// The uncertainty of the receiver's rate; absent where too little was measured to state one.
 pub(super) fn uncertainty(record: &RunRecord, flow: &FlowRecord) -> Option<Uncertainty> {
@@ -17,7 +16,7 @@ pub(super) fn uncertainty(record: &RunRecord, flow: &FlowRecord) -> Option<Uncer
 
 fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
     let tally = flow.receiver.as_ref()?;
-    let (ramp, mut steady_bps) = steady_intervals(flow);
+    let (ramp, mut steady_bps, steady_s) = after_ramp(flow);
     // A receiver that is a program of others tells no intervals; what it acknowledged, our kernel knows.
     let acknowledged = steady_bps.is_empty().then(|| acknowledged(flow)).filter(|rates| !rates.is_empty());
     let by_sender = acknowledged.is_some();
@@ -34,12 +33,14 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
         elapsed_s: tally.elapsed.as_secs_f64(),
         streams: f64::from(flow.plan.streams),
         steady_bps,
+        steady_s,
         by_sender,
         ramped: ramp > 0,
         read_bytes: calls.map(|calls| tally.bytes.get() as f64 / calls as f64),
         burst_bytes: burst(record, flow),
         unaccounted_bytes: flow.books.filter(|_| !foreign).map(|books| books.unaccounted_bytes.get() as f64),
-        wake_up_s: calibrated.max(late(flow)).map(Span::as_secs_f64),
+        beside_bps: beside_bps(flow, tally.elapsed.as_secs_f64()),
+        wake_up_s: calibrated.map(Span::as_secs_f64),
         clock_step_s: limits.and_then(|limits| {
             Some(limits.clock_resolution?.as_secs_f64() + limits.clock_read?.as_secs_f64())
         }),
@@ -62,12 +63,16 @@ fn burst(record: &RunRecord, flow: &FlowRecord) -> Option<f64> {
     Some(settings.length.get() as f64)
 }
 
-/// How late the receiver's sampler woke in this run, but for the worst twentieth: a busy host is later than when it was
-/// calibrated.
-fn late(flow: &FlowRecord) -> Option<Span> {
-    let samples = flow.samples_of(Side::Receiver).filter(|sample| !sample.outside);
-    let mut late: Vec<Span> = samples.filter_map(|sample| sample.readings.get(TICK_LATENESS)).collect();
-    late.sort_unstable();
-    let rank = (late.len() * 19).div_ceil(20);
-    late.get(rank.checked_sub(1)?).copied()
+/// What probes and the dialogue put on the path in the direction of the flow, bit/s.
+fn beside_bps(flow: &FlowRecord, elapsed_s: f64) -> Option<f64> {
+    /// A probe with the headers of Ethernet, IP and UDP; IPv6 has 20 bytes more.
+    const PROBE: f64 = 64.0 + 14.0 + 28.0;
+    /// Headers of a segment of the dialogue, with timestamps.
+    const SEGMENT: f64 = 14.0 + 20.0 + 32.0;
+    let probes = flow.loaded.as_ref().map(|report| report.sent as f64 * PROBE);
+    let dialogue = flow.sender.as_ref().and_then(|tally| tally.kernel.as_ref()?.dialogue);
+    let dialogue =
+        dialogue.map(|counts| counts.sent_bytes.get() as f64 + counts.segments_out as f64 * SEGMENT);
+    let bytes = probes.unwrap_or(0.0) + dialogue.unwrap_or(0.0);
+    (elapsed_s > 0.0 && bytes > 0.0).then(|| bytes * 8.0 / elapsed_s)
 }

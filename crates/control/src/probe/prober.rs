@@ -18,10 +18,11 @@ use linerate_sock::{Mono, SocketOptions, clock, stream, thread};
 use linerate_units::Span;
 
 use super::digest::{Exchange, evaluate};
+use super::pace::Pace;
 use super::{Known, Rule, arrival};
 
-/// Time between probes: many enough for a 99th percentile in seconds, few enough to be no load (51 kbit/s).
-const GAP: Span = Span::from_ms(10);
+/// Longest time without a look at the pace and at whether to stop.
+const LOOK: Span = Span::from_ms(10);
 
 /// How long the last answers may take.
 const LAST: Span = Span::from_ms(250);
@@ -33,6 +34,7 @@ const PATIENCE: Span = Span::from_ms(700);
 #[derive(Debug)]
 pub(crate) struct Prober {
     stop: Arc<AtomicBool>,
+    pace: Arc<Pace>,
     thread: JoinHandle<Option<Probed>>,
 }
 
@@ -61,13 +63,23 @@ impl Prober {
     pub(crate) fn start(task: Task) -> Option<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
-        let thread = thread::spawn("probe", move || run(&task, &flag)).ok()?;
-        Some(Self { stop, thread })
+        let pace = Arc::new(match task.phase {
+            ProbePhase::Idle => Pace::idle(),
+            ProbePhase::Loaded => Pace::beside_load(),
+        });
+        let told = Arc::clone(&pace);
+        let thread = thread::spawn("probe", move || run(&task, &flag, &told)).ok()?;
+        Some(Self { stop, pace, thread })
     }
 
     /// Whether the phase is over.
     pub(crate) fn finished(&self) -> bool {
         self.thread.is_finished()
+    }
+
+    /// The load beside the probes has this rate, bit/s: they become as many as that bears.
+    pub(crate) fn follow(&self, path_bps: f64) {
+        self.pace.follow(path_bps);
     }
 
     /// Stops sending; the report is ready a moment later.
@@ -82,16 +94,16 @@ impl Prober {
     }
 }
 
-fn run(task: &Task, stop: &AtomicBool) -> Option<Probed> {
+fn run(task: &Task, stop: &AtomicBool, pace: &Pace) -> Option<Probed> {
     let _ = clock::set_timer_slack_ns(1);
     if task.over != Some(ProbeTransport::Tcp) {
         let mut series = Series::new(task, Line::udp(task)?);
-        if series.run(stop, task.over.is_none()) {
+        if series.run(stop, pace, task.over.is_none()) {
             return series.report(task);
         }
     }
     let mut series = Series::new(task, Line::tcp(task)?);
-    series.run(stop, false);
+    series.run(stop, pace, false);
     series.report(task)
 }
 
@@ -171,12 +183,14 @@ impl Series {
     }
 
     /// Probes until told to stop; false when nothing came back and another line shall be tried.
-    fn run(&mut self, stop: &AtomicBool, may_give_up: bool) -> bool {
+    fn run(&mut self, stop: &AtomicBool, pace: &Pace, may_give_up: bool) -> bool {
         let start = clock::now();
         let end = self.length.map(|length| start + length.as_duration());
-        let mut next = start;
+        let mut last = start;
+        let mut first = true;
         loop {
             let now = clock::now();
+            let next = if first { start } else { last + pace.gap().as_duration() };
             if stop.load(Ordering::Relaxed) || end.is_some_and(|end| now >= end) {
                 break;
             }
@@ -185,13 +199,12 @@ impl Series {
             }
             if now >= next {
                 self.send(now);
-                next += GAP.as_duration();
+                first = false;
                 // After a pause of the host, do not catch up with a burst.
-                if next < now {
-                    next = now + GAP.as_duration();
-                }
+                last = if last + pace.gap().as_duration() < now { now } else { next };
             }
-            self.receive_until(next);
+            let next = last + pace.gap().as_duration();
+            self.receive_until(next.min(now + LOOK.as_duration()));
         }
         let last = clock::now() + LAST.as_duration();
         while !self.under_way.is_empty() && !last.has_passed() {

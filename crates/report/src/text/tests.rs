@@ -34,7 +34,7 @@ fn both_directions_over_a_full_link() {
                           cause     link, rule V02, confirmed, 98 % of the time
                           evidence  ceiling 941.5 Mb/s, interval variation 0.00421, min rtt 210 us, snd wnd 3 MiB
                           ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
-                          steady    941.5 Mb/s +/- 0.3 % (95 % interval) after a ramp-up of 120 ms
+                          steady    941.5 Mb/s (938.6 to 944.3), 95 % interval, after a ramp-up of 120 ms
                           settings  1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion
                                     control cubic (asked bbr)
                           books     written 1.10 GiB, delivered 1.10 GiB, never sent 3 MiB, unaccounted 0 B
@@ -178,8 +178,8 @@ fn an_impossible_figure_is_never_printed_plainly() {
             linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500
             2026-11-21T10:00:00Z
 
-                                       bitrate   of ceiling   received   cpu here / there
-            download    impossible: 1.200 Gb/s      127.5 %   1.40 GiB           12 % / -
+                                       bitrate   received   cpu here / there
+            download    impossible: 1.200 Gb/s   1.40 GiB           12 % / -
 
             Verdict
               download    not judged: the flow ended before there was enough to judge by.
@@ -295,15 +295,15 @@ fn the_ladder_shows_what_binds_what_is_next_and_where_the_rate_lies() {
 }
 
 #[test]
-fn digits_follow_the_uncertainty_where_one_is_stated() {
+fn what_was_received_stands_beside_the_interval_in_which_it_lies() {
     let mut record = RunRecord::fold(&runs::tcp_run());
     record.flows[0].uncertainty = Some(runs::uncertainty());
-    let view = View { width: 110, colour: false, kept: None, explain: true };
+    let view = View { width: 130, colour: false, kept: None, explain: true };
     let page = text(&record, &view);
-    assert!(page.contains("download    941.4 +/- 0.4 Mb/s"), "{page}");
+    assert!(page.contains("download    941.4 Mb/s (941.0 to 941.8)"), "{page}");
     assert!(page.contains("600.0 Mb/s       63.7 %"), "nothing is stated of it: {page}");
     let known =
-        "known to  +/- 380.0 kb/s (95 % interval), mainly variation: 99 steady intervals in 10 batches";
+        "known to  941.0 to 941.8 Mb/s (95 % interval), mainly variation: 99 steady intervals in 10 batches";
     assert!(page.contains(known), "{page}");
     assert!(page.contains("wake up 54.00 kb/s (threads"), "{page}");
     let plain = text(&record, &View { explain: false, ..view });

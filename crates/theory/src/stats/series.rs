@@ -43,7 +43,8 @@ pub fn autocorrelation(series: &[f64], lag: usize) -> Option<f64> {
     }
     let centre = mean(series)?;
     let spread: f64 = series.iter().map(|x| (x - centre).powi(2)).sum();
-    if spread == 0.0 {
+    // Values that differ by their binary rounding only are equal.
+    if spread <= series.len() as f64 * (1e-12 * centre).powi(2) {
         return Some(0.0);
     }
     let joint: f64 = series.iter().zip(&series[lag..]).map(|(a, b)| (a - centre) * (b - centre)).sum();
@@ -79,14 +80,26 @@ pub fn student_quantile(freedom: f64, confidence: f64) -> Option<f64> {
 /// Interval of the mean of a dependent series.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct BatchMeans {
-    /// Mean of the values used.
+    /// Mean of all the values.
     pub mean: f64,
     /// The interval around it.
     pub interval: Interval,
     /// Batches it rests on, 5 to 10.
     pub batches: usize,
-    /// Values left out at the front so that the batches are equal.
-    pub left_out: usize,
+}
+
+impl BatchMeans {
+    /// Half the width of the interval.
+    #[must_use]
+    pub fn half_width(&self) -> f64 {
+        (self.interval.high - self.interval.low) / 2.0
+    }
+
+    /// Standard error of the mean.
+    #[must_use]
+    pub fn standard_error(&self) -> Option<f64> {
+        finite(self.half_width() / student_quantile(self.batches as f64 - 1.0, self.interval.coverage)?)
+    }
 }
 
 /// Largest correlation between neighbouring batches that still counts as independent. Source: Law and Kelton.
@@ -94,24 +107,44 @@ const BATCH_CORRELATION: f64 = 0.3;
 
 /// Mean of a series and its interval by batch means: ten batches, fewer and longer ones while neighbours correlate.
 ///
+/// Every value is in a batch, so that the interval is that of the mean of them all; batches differ by one value where
+/// they cannot be equal.
+///
 /// Units: those of the series. Domain: `None` below ten values, or when five batches still correlate. Source: Law and Kelton.
 #[must_use]
 pub fn batch_means(series: &[f64], confidence: f64) -> Option<BatchMeans> {
-    if series.len() < 10 || series.iter().any(|x| !x.is_finite()) {
+    weighted_batch_means(series, &vec![1.0; series.len()], confidence)
+}
+
+/// The same for values that do not all last equally long: `weights` are their lengths, in any unit.
+///
+/// Units: those of the series. Domain: as [`batch_means`], with as many weights as values, all above 0. Source: Law and
+/// Kelton; the variance of a weighted mean from that of the batches.
+#[must_use]
+pub fn weighted_batch_means(series: &[f64], weights: &[f64], confidence: f64) -> Option<BatchMeans> {
+    let fit = series.iter().all(|x| x.is_finite()) && weights.iter().all(|w| w.is_finite() && *w > 0.0);
+    if series.len() < 10 || weights.len() != series.len() || !fit {
         return None;
     }
+    let total: f64 = weights.iter().sum();
     (5..=10).rev().find_map(|batches| {
-        let length = series.len() / batches;
-        let left_out = series.len() - length * batches;
-        let means: Vec<f64> = series[left_out..].chunks(length).filter_map(mean).collect();
+        let ends =
+            (0..batches).map(|batch| (batch * series.len() / batches, (batch + 1) * series.len() / batches));
+        let of_batch = |(from, to): (usize, usize)| {
+            let weight: f64 = weights[from..to].iter().sum();
+            let sum: f64 = series[from..to].iter().zip(&weights[from..to]).map(|(x, w)| x * w).sum();
+            (sum / weight, weight)
+        };
+        let (means, lengths): (Vec<f64>, Vec<f64>) = ends.map(of_batch).unzip();
         if autocorrelation(&means, 1)? >= BATCH_CORRELATION {
             return None;
         }
-        let centre = mean(&means)?;
-        let error = (variance(&means)? / batches as f64).sqrt();
+        let centre = means.iter().zip(&lengths).map(|(m, w)| m * w).sum::<f64>() / total;
+        let squares: f64 = means.iter().zip(&lengths).map(|(m, w)| w * (m - centre).powi(2)).sum();
+        let error = (squares / (batches as f64 - 1.0) / total).sqrt();
         let half = student_quantile(batches as f64 - 1.0, confidence)? * error;
         let interval = Interval { low: centre - half, high: centre + half, coverage: confidence };
-        Some(BatchMeans { mean: centre, interval, batches, left_out })
+        Some(BatchMeans { mean: finite(centre)?, interval, batches })
     })
 }
 
@@ -143,6 +176,9 @@ pub fn mser5_cut(series: &[f64]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
     use super::*;
 
     #[test]
@@ -169,6 +205,65 @@ mod tests {
         assert!((found.mean - 1.5).abs() < 1e-12);
         let half = 2.262_157_162_8 / 6.0;
         assert!((found.interval.high - 1.5 - half).abs() < 1e-6);
+    }
+
+    /// A start that was slower: with 100 values it was in the first batch, with 99 it was left out.
+    #[test]
+    fn one_value_more_or_less_changes_little() {
+        let half = |count: usize| {
+            let series: Vec<f64> =
+                (0..count).map(|i| if i == 0 { 0.0 } else { 100.0 + (i % 3) as f64 }).collect();
+            let found = batch_means(&series, 0.95).unwrap();
+            assert!(
+                (found.mean - mean(&series).unwrap()).abs() < 1e-9,
+                "the interval is that of the whole mean"
+            );
+            found.half_width()
+        };
+        // One batch of ten is 10 % low: s = 10.1/√10, half of the interval 2.262 × s/√10 = 2.28.
+        assert!((half(100) - 2.28).abs() < 0.05, "{}", half(100));
+        for count in 91..110 {
+            let change = half(count) / half(count + 1);
+            assert!((0.75..1.33).contains(&change), "{count} and {}: {change}", count + 1);
+        }
+    }
+
+    #[test]
+    fn a_short_value_weighs_little() {
+        let mut series: Vec<f64> = (0..50).map(|i| 100.0 + f64::from(i % 4)).collect();
+        let mut weights = vec![1.0; 50];
+        let whole = weighted_batch_means(&series, &weights, 0.95).unwrap();
+        series.push(0.0);
+        weights.push(0.01);
+        let with_rest = weighted_batch_means(&series, &weights, 0.95).unwrap();
+        assert!((with_rest.mean - whole.mean).abs() < 0.05, "{with_rest:?}");
+        assert_eq!(weighted_batch_means(&series, &weights[1..], 0.95), None);
+        assert_eq!(weighted_batch_means(&[1.0; 10], &[0.0; 10], 0.95), None);
+    }
+
+    /// Truth known beforehand: values of an autoregression around 100, its intervals, and how many hold 100.
+    #[test]
+    fn nineteen_of_twenty_intervals_hold_the_mean() {
+        let mut random = StdRng::seed_from_u64(7);
+        for (phi, count, least) in [(0.0, 99, 0.93), (0.5, 100, 0.92), (0.7, 203, 0.90), (-0.4, 57, 0.93)] {
+            let (mut held, mut stated) = (0, 0);
+            for _ in 0..600 {
+                let mut last = 0.0;
+                let series: Vec<f64> = (0..count)
+                    .map(|_| {
+                        let noise: f64 = (0..12).map(|_| random.random_range(-0.5..0.5)).sum();
+                        last = phi * last + noise;
+                        100.0 + last
+                    })
+                    .collect();
+                if let Some(found) = batch_means(&series, 0.95) {
+                    stated += 1;
+                    held += u32::from(found.interval.low <= 100.0 && found.interval.high >= 100.0);
+                }
+            }
+            let share = f64::from(held) / f64::from(stated);
+            assert!(stated > 500 && share >= least, "phi {phi}, {count} values: {held} of {stated}");
+        }
     }
 
     #[test]

@@ -45,8 +45,7 @@ pub fn achieved(steady: &[f64], target: f64) -> Option<Precision> {
 fn precision(steady: &[f64], target: f64, coverage: f64) -> Option<Precision> {
     let target = positive(target)?;
     let estimate = batch_means(steady, coverage)?;
-    let half = (estimate.interval.high - estimate.interval.low) / 2.0;
-    let relative_half_width = finite(half / positive(estimate.mean)?)?;
+    let relative_half_width = finite(estimate.half_width() / positive(estimate.mean)?)?;
     Some(Precision { relative_half_width, reached: relative_half_width <= target, estimate })
 }
 

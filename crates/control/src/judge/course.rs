@@ -1,0 +1,86 @@
+//! How a flow went, by what the other end told of its progress.
+
+use linerate_units::{Bytes, Span};
+
+/// Points that are kept: beyond them every second one goes.
+const MOST: usize = 2048;
+
+/// Bytes received and the time of the last read, at some moments of a flow.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Course {
+    points: Vec<(Bytes, Span)>,
+    /// Of so many points that are told one is kept.
+    every: usize,
+    told: usize,
+}
+
+impl Course {
+    /// Notes what was told; a point that is not behind the last one says nothing.
+    pub(crate) fn note(&mut self, bytes: Bytes, elapsed: Span) {
+        let behind = self.points.last().is_none_or(|last| elapsed > last.1 && bytes >= last.0);
+        if !behind || elapsed == Span::ZERO {
+            return;
+        }
+        self.told += 1;
+        if !self.told.is_multiple_of(self.every.max(1)) {
+            return;
+        }
+        self.points.push((bytes, elapsed));
+        if self.points.len() > MOST {
+            let mut odd = false;
+            self.points.retain(|_| {
+                odd = !odd;
+                odd
+            });
+            self.every = self.every.max(1) * 2;
+        }
+    }
+
+    /// Rates between the points, bit/s.
+    pub(crate) fn rates(&self) -> Vec<f64> {
+        let rate = |two: &[(Bytes, Span)]| {
+            let (from, to) = (two.first()?, two.last()?);
+            let bits = (to.0.get() - from.0.get()) as f64 * 8.0;
+            Some(bits / (to.1.as_secs_f64() - from.1.as_secs_f64()))
+        };
+        self.points.windows(2).filter_map(rate).collect()
+    }
+
+    /// What the path carries at least, bit/s: the lower one of the latest rate and that of the whole so far.
+    pub(crate) fn path_bps(&self) -> Option<f64> {
+        let (bytes, elapsed) = self.points.last()?;
+        let whole = Some(bytes.get() as f64 * 8.0 / elapsed.as_secs_f64()).filter(|rate| rate.is_finite());
+        let from = self.points.len().saturating_sub(2);
+        let latest = Self { points: self.points[from..].to_vec(), ..Self::default() }.rates();
+        whole.into_iter().chain(latest).reduce(f64::min)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_those_between_what_was_told() {
+        let mut course = Course::default();
+        for (bytes, ms) in [(0, 0), (1000, 1), (1000, 1), (3000, 3), (2000, 4), (6000, 5)] {
+            course.note(Bytes::new(bytes), Span::from_ms(ms));
+        }
+        // 2000 bytes in 2 ms, then 3000 in 2 ms: what is not later, or less than before, was passed over.
+        assert_eq!(course.rates(), [8e6, 12e6]);
+        // 6000 bytes in 5 ms.
+        assert_eq!(course.path_bps(), Some(9.6e6));
+        assert_eq!(Course::default().path_bps(), None);
+    }
+
+    #[test]
+    fn a_long_flow_keeps_a_bounded_number_of_points() {
+        let mut course = Course::default();
+        for tick in 1..=50_000_u64 {
+            course.note(Bytes::new(tick * 125), Span::from_ms(tick));
+        }
+        let rates = course.rates();
+        assert!(rates.len() <= MOST && rates.len() > MOST / 4, "{}", rates.len());
+        assert!(rates.iter().all(|rate| (rate - 1e6).abs() < 1.0));
+    }
+}

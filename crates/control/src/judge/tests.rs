@@ -1,0 +1,126 @@
+use linerate_model::metrics::flow::{BITRATE, BYTES};
+use linerate_model::{
+    Direction, Event, FlowPlan, Readings, RunStart, Sample, Tally, TestSpec, Transport, World,
+};
+use linerate_units::{Bytes, Timestamp};
+
+use super::*;
+
+const TICK_MS: u64 = 100;
+
+/// An upload that was received at these rates, each for a tenth of a second but the last one, for `last_ms`.
+fn received(spec: &TestSpec, rates: &[f64], last_ms: u64) -> RunRecord {
+    let plan = FlowPlan {
+        flow: 0,
+        name: "upload".into(),
+        from: "a".into(),
+        to: "b".into(),
+        transport: Transport::Tcp,
+        direction: Direction::Upload,
+        streams: 1,
+    };
+    let start = RunStart {
+        schema: linerate_model::EVENT_SCHEMA.to_owned(),
+        linerate: String::new(),
+        started_at: String::new(),
+        world: World::Hosts,
+        target: "b".into(),
+        spec: spec.clone(),
+    };
+    let mut bodies = vec![Body::RunStarted(start), Body::FlowPlanned(plan)];
+    let (mut at, mut total) = (0, 0);
+    for (number, bps) in rates.iter().enumerate() {
+        let span = Span::from_ms(if number + 1 == rates.len() { last_ms } else { TICK_MS });
+        let bytes = Bytes::new((bps * span.as_secs_f64() / 8.0).round() as u64);
+        let mut readings = Readings::default();
+        readings.put(BYTES, bytes);
+        readings.put_some(BITRATE, Bitrate::of(bytes, span));
+        let (start_ns, end_ns) = (Timestamp::from_ns(at), Timestamp::from_ns(at + span.as_ns()));
+        let sample = Sample { side: Side::Receiver, start_ns, end_ns, outside: false, readings };
+        bodies.push(Body::Sample { flow: 0, sample });
+        at += span.as_ns();
+        total += bytes.get();
+    }
+    let (bytes, elapsed) = (Bytes::new(total), Span::from_ns(at));
+    let bitrate = Bitrate::of(bytes, elapsed).unwrap_or_default();
+    let tally = Tally { bytes, elapsed, bitrate, ..Tally::default() };
+    bodies.push(Body::FlowEnded { flow: 0, side: Side::Receiver, tally });
+    let event = |(seq, body)| Event { run: "r".into(), host: 1, seq, at: Timestamp::START, body };
+    let events: Vec<Event> = (0..).zip(bodies).map(event).collect();
+    RunRecord::fold(&events)
+}
+
+/// A rate that varies a little, with `slow` at its start.
+fn rates(count: usize, slow: &[f64]) -> Vec<f64> {
+    let mut rates: Vec<f64> = (0..count).map(|i| 941.5e6 + (i % 3) as f64 * 1e5).collect();
+    rates[..slow.len()].copy_from_slice(slow);
+    rates
+}
+
+fn half_width(record: &RunRecord) -> f64 {
+    known::uncertainty(record, record.flow(0).unwrap()).unwrap().expanded_bps.bps()
+}
+
+#[test]
+fn the_interval_holds_the_path_and_does_not_hang_on_the_number_of_samples() {
+    let of = |count, last_ms| received(&TestSpec::default(), &rates(count, &[805e6]), last_ms);
+    for count in 95..106 {
+        for last_ms in [100, 60, 3] {
+            let record = of(count, last_ms);
+            let (printed, half) = (record.flow(0).unwrap().bitrate().unwrap().bps(), half_width(&record));
+            assert!((printed - 941.6e6).abs() <= half, "{count}: {printed} +- {half}");
+            assert!(half < 4e6, "{count}: one interval of a hundred is 136 Mb/s slower, not +- {half}");
+        }
+    }
+}
+
+#[test]
+fn a_start_of_one_slow_interval_is_no_part_of_the_steady_rate() {
+    let record = received(&TestSpec::default(), &rates(50, &[805e6]), 40);
+    let steady = steady(record.flow(0).unwrap()).unwrap();
+    assert_eq!(steady.ramp_ns, Span::from_ms(TICK_MS));
+    assert!((steady.bitrate.bps() - 941.6e6).abs() < 1e5, "{steady:?}");
+}
+
+fn until(share: &str) -> TestSpec {
+    let mut spec = TestSpec::default();
+    spec.traffic.until = Some(share.parse().unwrap());
+    spec
+}
+
+#[test]
+fn an_aim_that_was_not_reached_is_said() {
+    let swinging: Vec<f64> = (0..60).map(|i| 1e8 + 1.5e6 * f64::from(i * 7919 % 41 - 20)).collect();
+    let missed_by = |spec: &TestSpec, rates: &[f64]| {
+        let record = received(spec, rates, TICK_MS);
+        let mut flow = record.flow(0).unwrap().clone();
+        flow.steady = steady(&flow);
+        missed(&record, &flow)
+    };
+    let caveat = missed_by(&until("0.1%"), &swinging).unwrap();
+    assert_eq!(caveat.kind, CaveatKind::UntilMissed);
+    assert!(caveat.text.starts_with("--until 0.1 % was not reached in 6 s"), "{}", caveat.text);
+    assert_eq!(missed_by(&until("1%"), &rates(60, &[])), None);
+    assert_eq!(missed_by(&TestSpec::default(), &swinging), None, "nobody asked");
+    assert!(missed_by(&until("1%"), &rates(5, &[])).is_some(), "too short to tell");
+}
+
+/// What the other end receives is known by its progress only, until it ends.
+#[test]
+fn an_upload_is_known_by_what_its_receiver_tells() {
+    let spec = until("1%");
+    let mut told = BTreeMap::from([(0, Course::default())]);
+    let record = received(&spec, &[], TICK_MS);
+    let known =
+        |told: &BTreeMap<u16, Course>, orders: &[FlowOrder]| known_well_enough(&record, orders, told, &spec);
+    let mut looked = Vec::new();
+    // 250 ms apart, 1 MB each, after two that were slower.
+    for tick in 1..=40_u64 {
+        let bytes = 1_000_000 * tick - if tick > 2 { 700_000 } else { 350_000 * tick };
+        told.get_mut(&0).unwrap().note(Bytes::new(bytes), Span::from_ms(250 * tick));
+        looked.push(known(&told, &[0]));
+    }
+    assert!(looked[..20].iter().all(|known| !known), "too early: {looked:?}");
+    assert!(looked.contains(&true), "never: {looked:?}");
+    assert!(!known(&told, &[0, 1]), "the other direction is not known");
+}

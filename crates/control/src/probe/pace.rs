@@ -1,0 +1,85 @@
+//! How often probes are sent beside a load: often enough to see a queue, and seldom enough to be no load themselves.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use linerate_units::Span;
+
+/// Time between probes where nothing is beside them, and on fast paths: many enough for a 99th percentile in seconds.
+pub(super) const GAP: Span = Span::from_ms(10);
+/// Before it is known what the path carries.
+const FIRST_GAP: Span = Span::from_ms(50);
+/// Longest time between two probes.
+const LONGEST_GAP: Span = Span::from_secs(10);
+/// A probe as the path carries it: 64 bytes in UDP over IPv6 over Ethernet.
+const PROBE_BITS: f64 = (64 + 8 + 40 + 14) as f64 * 8.0;
+/// What probes take of the path.
+const SHARE: f64 = 0.000_5;
+/// The same on slow paths, where it would be too few: up to [`FEW`] probes in a second.
+const SLOW_SHARE: f64 = 0.003;
+const FEW: f64 = 10.0;
+
+/// The time between probes, told to the thread that sends them.
+#[derive(Debug)]
+pub(crate) struct Pace(AtomicU64);
+
+impl Pace {
+    /// Where nothing else is on the path.
+    pub(super) const fn idle() -> Self {
+        Self(AtomicU64::new(GAP.as_ns()))
+    }
+
+    /// Beside a load of which nothing is known yet.
+    pub(super) const fn beside_load() -> Self {
+        Self(AtomicU64::new(FIRST_GAP.as_ns()))
+    }
+
+    /// The load has this rate.
+    pub(super) fn follow(&self, path_bps: f64) {
+        self.0.store(gap(path_bps).as_ns(), Ordering::Relaxed);
+    }
+
+    pub(super) fn gap(&self) -> Span {
+        Span::from_ns(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Time between probes beside a load.
+fn gap(path_bps: f64) -> Span {
+    if path_bps.is_nan() {
+        return LONGEST_GAP;
+    }
+    let allowed = (SHARE * path_bps).max((SLOW_SHARE * path_bps).min(FEW * PROBE_BITS));
+    let gap = Span::from_secs_f64(PROBE_BITS / allowed).unwrap_or(LONGEST_GAP);
+    gap.clamp(GAP, LONGEST_GAP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_take_three_thousandths_of_a_path_at_most() {
+        let mut last = LONGEST_GAP;
+        for step in 0..=200 {
+            // From 200 kb/s to 20 Gb/s.
+            let path = 2e5 * 10_f64.powf(f64::from(step) / 40.0);
+            let found = gap(path);
+            let taken = PROBE_BITS / found.as_secs_f64() / path;
+            assert!(taken <= 0.003 * (1.0 + 1e-6), "{path}: {taken}");
+            assert!(found <= last, "never fewer on a faster path");
+            last = found;
+        }
+        assert_eq!(gap(3e8), GAP);
+        assert_eq!((gap(0.0), gap(f64::NAN)), (LONGEST_GAP, LONGEST_GAP));
+        // 10 Mb/s: ten in a second, which are a thousandth.
+        assert_eq!(gap(10e6), Span::from_ms(100));
+    }
+
+    #[test]
+    fn the_thread_hears_of_the_load() {
+        let pace = Pace::beside_load();
+        assert_eq!((pace.gap(), Pace::idle().gap()), (FIRST_GAP, GAP));
+        pace.follow(1e9);
+        assert_eq!(pace.gap(), GAP);
+    }
+}
