@@ -3,6 +3,7 @@
 mod bench;
 mod gen_reference;
 mod honest_files;
+mod intervals;
 mod metadata;
 mod netns;
 mod process;
@@ -66,6 +67,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         help: "make some 320 files with the real programs, as root, and let check judge them: none is impossible",
         run: honest_files::run,
+    },
+    Task {
+        name: "intervals",
+        arguments: "[--runs N] [--loads 0,4,16]",
+        help: "hold printed shares and intervals against the counters of a token bucket of the kernel (root)",
+        run: intervals::run,
     },
 ];
 

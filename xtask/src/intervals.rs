@@ -1,0 +1,197 @@
+//! Whether figures are what they say: shares of ceilings, and the intervals in which rates lie.
+//!
+//! A host, a router with a token bucket of the kernel, and another host, in namespaces of their own. The truth is what
+//! the bucket counted in the same seconds; the emulator has no part in it.
+
+mod path;
+mod run;
+mod truth;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_sock::clock;
+
+use crate::netns;
+use crate::process::{Keeper, Process};
+use path::Bottleneck;
+use run::{Bench, Measured};
+
+/// Rates of the bucket, bit/s: those that are asked for first, and values between them.
+const RATES: [f64; 9] = [2e6, 3.7e6, 10e6, 33e6, 100e6, 170e6, 640e6, 1e9, 2e9];
+/// Busy loops beside a run.
+const LOADS: [usize; 3] = [0, 4, 16];
+/// Runs at each load, over all rates in turn.
+const RUNS: usize = 100;
+/// How long each run measures, s.
+const LENGTH_S: u64 = 5;
+/// Share of the runs whose interval must hold the truth.
+const HELD: f64 = 0.93;
+
+/// What the caller wants.
+struct Wish {
+    runs: usize,
+    length_s: u64,
+    loads: Vec<usize>,
+    rates: Vec<f64>,
+    linerate: Option<PathBuf>,
+}
+
+impl Wish {
+    fn read(arguments: &[String]) -> Result<Self, String> {
+        let mut wish = Self {
+            runs: RUNS,
+            length_s: LENGTH_S,
+            loads: LOADS.to_vec(),
+            rates: RATES.to_vec(),
+            linerate: None,
+        };
+        let mut rest = arguments.iter();
+        while let Some(name) = rest.next() {
+            let value = rest.next().ok_or_else(|| format!("{name} needs a value"))?;
+            match name.as_str() {
+                "--runs" => wish.runs = number(name, value)?,
+                "--time" => wish.length_s = number(name, value)?,
+                "--loads" => {
+                    wish.loads = value.split(',').map(|one| number(name, one)).collect::<Result<_, _>>()?
+                }
+                "--rates" => {
+                    let mega = |one: &str| number::<f64>(name, one).map(|rate| rate * 1e6);
+                    wish.rates = value.split(',').map(mega).collect::<Result<_, _>>()?;
+                }
+                "--linerate" => wish.linerate = Some(PathBuf::from(value)),
+                other => {
+                    return Err(format!(
+                        "unknown argument {other:?}; known: --runs N, --time SECONDS, --loads 0,4,16, --rates MBITS,…, --linerate PROGRAM"
+                    ));
+                }
+            }
+        }
+        if wish.rates.iter().any(|rate| !rate.is_finite() || *rate < 1e5) || wish.rates.is_empty() {
+            return Err("--rates wants megabits per second, 0.1 or more".to_owned());
+        }
+        Ok(wish)
+    }
+}
+
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| format!("{name} wants a number, not {value:?}"))
+}
+
+/// Measures, prints a line for each run and a table, and fails where a bar is missed.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let wish = Wish::read(arguments)?;
+    if linerate_sock::netns::create().is_err() {
+        return Err("namespaces with names need root".to_owned());
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no workspace")?;
+    let linerate = wish.linerate.clone().unwrap_or_else(|| root.join("target/release/linerate"));
+    if !linerate.exists() {
+        return Err(format!("{} is not built: cargo build --release -p linerate", linerate.display()));
+    }
+    netns::remove_left_over(path::TASK)?;
+    let folder = std::env::temp_dir().join(format!("{}-{}", path::TASK, std::process::id()));
+    fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+    let bench =
+        Bench { linerate, folder: folder.clone(), keeper: Keeper::new(&folder.join("programs.log"))? };
+    let result = measure(&bench, &wish);
+    let _ = fs::remove_dir_all(&folder);
+    judge(&result?)
+}
+
+fn measure(bench: &Bench, wish: &Wish) -> Result<Vec<Measured>, String> {
+    println!("   load        rate       truth    measured   half-width  allowed    share");
+    let mut all = Vec::new();
+    for &load in &wish.loads {
+        let loops = (0..load)
+            .map(|_| Process::start(&bench.keeper, &["sh", "-c", "while :; do :; done"].map(str::to_owned)));
+        let beside = loops.collect::<Result<Vec<_>, _>>()?;
+        for (number, &rate) in wish.rates.iter().enumerate() {
+            let bottleneck = Bottleneck::make(number, rate)?;
+            // Each rate gets its part of the runs, the first ones one more where they do not divide.
+            for _ in (number..wish.runs).step_by(wish.rates.len()) {
+                let one = bench.run(&bottleneck, load, wish.length_s)?;
+                println!("{}", one.line());
+                all.push(one);
+            }
+        }
+        drop(beside);
+        clock::sleep_until(clock::now() + Duration::from_millis(200));
+    }
+    Ok(all)
+}
+
+/// Prints what came of each load, and fails where a bar is missed.
+fn judge(all: &[Measured]) -> Result<(), String> {
+    let mut missed = Vec::new();
+    let mut loads: Vec<usize> = all.iter().map(|one| one.load).collect();
+    loads.dedup();
+    println!();
+    for load in loads {
+        let of_load: Vec<&Measured> = all.iter().filter(|one| one.load == load).collect();
+        let stated: Vec<&&Measured> = of_load.iter().filter(|one| one.half_width_bps.is_some()).collect();
+        let held = stated.iter().filter(|one| one.holds()).count();
+        let narrow = stated.iter().filter(|one| one.is_narrow()).count();
+        let above = of_load.iter().filter(|one| one.share.is_some_and(|share| share > 1.0)).count();
+        let mut errors: Vec<f64> = of_load.iter().map(|one| one.error().abs()).collect();
+        errors.sort_by(f64::total_cmp);
+        let worst = errors.last().copied().unwrap_or_default();
+        println!(
+            "load {load}: {held} of {} intervals hold the truth, {narrow} are narrow enough; {} state none; {above} shares above 100 %; error {:.3} % in the median, {:.3} % at worst",
+            stated.len(),
+            of_load.len() - stated.len(),
+            errors.get(errors.len() / 2).copied().unwrap_or_default() * 100.0,
+            worst * 100.0
+        );
+        if stated.is_empty() || (held as f64) < HELD * stated.len() as f64 {
+            missed.push(format!("load {load}: {held} of {} intervals hold the truth", stated.len()));
+        }
+        if narrow < stated.len() {
+            missed.push(format!("load {load}: {} intervals are too wide", stated.len() - narrow));
+        }
+        if above > 0 {
+            missed.push(format!("load {load}: {above} shares are above 100 %"));
+        }
+    }
+    if missed.is_empty() { Ok(()) } else { Err(missed.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(load: usize, measured_bps: f64, half_width_bps: Option<f64>, share: Option<f64>) -> Measured {
+        Measured {
+            load,
+            rate_bps: 1e8,
+            truth_bps: 95e6,
+            counted_half_bps: Some(5e4),
+            measured_bps,
+            half_width_bps,
+            share,
+        }
+    }
+
+    #[test]
+    fn each_bar_is_seen() {
+        let good = || one(0, 95e6, Some(9e4), Some(0.99));
+        assert_eq!(judge(&[good(), good()]), Ok(()));
+        let off = judge(&[good(), one(0, 96e6, Some(9e4), None)]).unwrap_err();
+        assert_eq!(off, "load 0: 1 of 2 intervals hold the truth");
+        let wide = judge(&[good(), one(4, 95e6, Some(2e5), None)]).unwrap_err();
+        assert_eq!(wide, "load 4: 1 intervals are too wide");
+        assert!(judge(&[one(0, 95e6, Some(9e4), Some(1.001))]).unwrap_err().contains("above 100 %"));
+        assert!(judge(&[one(0, 95e6, None, None)]).is_err(), "nothing stated is nothing shown");
+    }
+
+    #[test]
+    fn wishes_are_read_and_wrong_ones_named() {
+        let wish =
+            |words: &[&str]| Wish::read(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let some = wish(&["--rates", "3.7,640", "--loads", "0", "--runs", "4", "--time", "2"]).unwrap();
+        assert_eq!((some.rates, some.loads, some.runs, some.length_s), (vec![3.7e6, 640e6], vec![0], 4, 2));
+        assert!(wish(&["--rates", "fast"]).is_err() && wish(&["--loads"]).is_err());
+        assert!(wish(&["--rates", "0"]).is_err() && wish(&["--seeds", "1"]).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! One measurement over the path, beside what its bottleneck counted.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::path::{Bottleneck, SERVER_ADDRESS};
+use super::truth::{Truth, Watch, truth};
+use crate::bench::listening_port;
+use crate::netns::enter;
+use crate::process::{Keeper, Process};
+
+/// Time for a program to start, and for a client beyond its test.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How wide an interval may be where batch means say less, as a share of the rate.
+const NARROW: f64 = 0.002;
+/// How much wider than batch means of the bottleneck's own counter.
+const WIDER: f64 = 2.0;
+
+/// What all runs share.
+pub(super) struct Bench {
+    pub(super) linerate: PathBuf,
+    pub(super) folder: PathBuf,
+    pub(super) keeper: Keeper,
+}
+
+/// What a run said, and what it was.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Measured {
+    /// Busy loops beside it.
+    pub(super) load: usize,
+    /// Rate of the bucket, bit/s.
+    pub(super) rate_bps: f64,
+    /// What the bucket carried of payload, bit/s.
+    pub(super) truth_bps: f64,
+    /// Half-width of the batch-means interval of the bucket's counter.
+    pub(super) counted_half_bps: Option<f64>,
+    /// What was printed.
+    pub(super) measured_bps: f64,
+    /// Half-width of the printed interval; absent where none is stated.
+    pub(super) half_width_bps: Option<f64>,
+    /// The printed share of the ceiling.
+    pub(super) share: Option<f64>,
+}
+
+impl Bench {
+    /// Measures an upload for so many seconds.
+    pub(super) fn run(&self, path: &Bottleneck, load: usize, length_s: u64) -> Result<Measured, String> {
+        let mut server = self.start(path.server(), &["serve", "-p", "0", "--json", "--one-off"])?;
+        let port = server.find_line(CLIENT_TIMEOUT, listening_port)?.to_string();
+        let watch = Watch::start(path.router())?;
+        let length = length_s.to_string();
+        let words = ["test", SERVER_ADDRESS, "-p", &port, "--upload", "-C", "cubic", "-t", &length, "--json"];
+        let output = self.start(path.client(), &words)?.finish(CLIENT_TIMEOUT, |_| ());
+        let looks = watch.finish()?;
+        drop(server);
+        let document: Value =
+            serde_json::from_slice(&output?).map_err(|e| format!("the client printed no JSON: {e}"))?;
+        let flow = &document["flows"][0];
+        let number = |pointer: &str| flow.pointer(pointer).and_then(Value::as_f64);
+        let measured_bps = number("/receiver/bitrate_bps").ok_or("the result has no rate")?;
+        let seconds = number("/receiver/seconds").ok_or("the result has no time")?;
+        let Truth { rate_bps, half_bps } =
+            truth(&looks, path.rate_bps, seconds).ok_or("the bottleneck saw no load")?;
+        Ok(Measured {
+            load,
+            rate_bps: path.rate_bps,
+            truth_bps: rate_bps,
+            counted_half_bps: half_bps,
+            measured_bps,
+            half_width_bps: number("/uncertainty/expanded_bps"),
+            share: number("/ceiling/share"),
+        })
+    }
+
+    fn start(&self, namespace: &str, words: &[&str]) -> Result<Process, String> {
+        let own = |key: &str, file: &str| format!("{key}={}", self.folder.join(file).display());
+        let mut command = enter(namespace);
+        command.extend([
+            "env".to_owned(),
+            own("LINERATE_RUN", "run"),
+            own("LINERATE_ARCHIVE", "archive.sqlite"),
+        ]);
+        command.push("LINERATE_CALIBRATION=".to_owned());
+        command.push(self.linerate.display().to_string());
+        command.extend(words.iter().map(|word| (*word).to_owned()));
+        Process::start(&self.keeper, &command)
+    }
+}
+
+impl Measured {
+    /// The measured rate less the truth, as a share of it.
+    pub(super) fn error(&self) -> f64 {
+        self.measured_bps / self.truth_bps - 1.0
+    }
+
+    /// Whether the interval holds the truth.
+    pub(super) fn holds(&self) -> bool {
+        self.half_width_bps.is_some_and(|half| (self.measured_bps - self.truth_bps).abs() <= half)
+    }
+
+    /// The half-width that the interval may have.
+    pub(super) fn allowed_bps(&self) -> f64 {
+        (WIDER * self.counted_half_bps.unwrap_or(0.0)).max(NARROW / 2.0 * self.measured_bps)
+    }
+
+    /// Whether the interval is narrow enough.
+    pub(super) fn is_narrow(&self) -> bool {
+        // Where the bottleneck's own counts say nothing of their mean, nothing can be compared.
+        self.counted_half_bps.is_none() || self.half_width_bps.is_some_and(|half| half <= self.allowed_bps())
+    }
+
+    /// A line for a person.
+    pub(super) fn line(&self) -> String {
+        let mega = |bps: f64| format!("{:.4}", bps / 1e6);
+        let percent = |bps: f64| format!("{:.3} %", bps / self.truth_bps * 100.0);
+        let share = self.share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0));
+        let marks = [(self.half_width_bps.is_some() && !self.holds(), "misses"), (!self.is_narrow(), "wide")];
+        let marks: Vec<&str> = marks.into_iter().filter(|(on, _)| *on).map(|(_, mark)| mark).collect();
+        format!(
+            "{:>7} {:>11} {:>11} {:>11} {:>12} {:>8} {:>8}  {}",
+            self.load,
+            mega(self.rate_bps),
+            mega(self.truth_bps),
+            mega(self.measured_bps),
+            self.half_width_bps.map_or_else(|| "-".to_owned(), percent),
+            percent(self.allowed_bps()),
+            share,
+            marks.join(" ")
+        )
+        .trim_end()
+        .to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_may_be_twice_that_of_the_counter_or_two_thousandths() {
+        let one = |half: f64, counted: Option<f64>| Measured {
+            load: 0,
+            rate_bps: 1e8,
+            truth_bps: 95e6,
+            counted_half_bps: counted,
+            measured_bps: 95e6,
+            half_width_bps: Some(half),
+            share: None,
+        };
+        assert!(one(95e3, Some(0.0)).is_narrow() && !one(96e3, Some(0.0)).is_narrow());
+        assert!(one(2e6, Some(1e6)).is_narrow() && !one(2.1e6, Some(1e6)).is_narrow());
+        assert!(one(9e6, None).is_narrow());
+        assert!(one(1e3, None).holds() && one(9.4e4, None).line().contains("0.099 %"));
+    }
+}

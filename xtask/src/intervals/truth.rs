@@ -1,0 +1,156 @@
+//! What the bottleneck itself counted, read often, and what that makes of a rate.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use linerate_sock::netns::with_netns;
+use linerate_sock::{clock, iface};
+use linerate_theory::stats::series;
+
+use super::path::OUT;
+
+/// Between two looks at the counter.
+const LOOK: Duration = Duration::from_millis(2);
+/// Payload of a full frame, and the frame as the bucket counts it: IPv4, TCP with timestamps, Ethernet header.
+const PAYLOAD_SHARE: f64 = 1448.0 / 1514.0;
+/// A load puts this share of the rate through the bucket, and what is before and after it does not.
+const LOADED: f64 = 0.5;
+/// Time over which that is looked at, s.
+const WINDOW_S: f64 = 0.1;
+/// Intervals of the same length for batch means.
+const INTERVALS: usize = 50;
+
+/// A look: time in seconds, and the bytes so far.
+pub(super) type Look = (f64, f64);
+
+/// Reads the counter of the bucket until it is told to end.
+pub(super) struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Look>>,
+}
+
+impl Watch {
+    /// Begins in the namespace of the router.
+    pub(super) fn start(router: &str) -> Result<Self, String> {
+        let text = crate::netns::output(
+            "ip",
+            &["netns", "exec", router, "cat", &format!("/sys/class/net/{OUT}/ifindex")],
+        )?;
+        let index: u32 = text.trim().parse().map_err(|_| format!("{OUT} has no number: {text:?}"))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let (flag, namespace) = (Arc::clone(&stop), router.to_owned());
+        let watch = move || {
+            let look = || {
+                let mut looks = Vec::new();
+                let mut next = clock::now();
+                while !flag.load(Ordering::Relaxed) {
+                    if let Ok(Some(counts)) = iface::root_queue(index) {
+                        looks.push((clock::now().as_ns() as f64 / 1e9, counts.bytes as f64));
+                    }
+                    next = (next + LOOK).max(clock::now());
+                    clock::sleep_until(next);
+                }
+                looks
+            };
+            with_netns(&namespace, look).unwrap_or_default()
+        };
+        let thread = std::thread::Builder::new().name("watch".to_owned());
+        let thread = thread.spawn(watch).map_err(|e| format!("cannot start a thread: {e}"))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends the looking.
+    pub(super) fn finish(self) -> Result<Vec<Look>, String> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| "the watch panicked".to_owned())
+    }
+}
+
+/// What a bottleneck carried in the seconds of a measurement, as payload.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Truth {
+    /// Mean rate, bit/s.
+    pub(super) rate_bps: f64,
+    /// Half the width of its 95 % interval by batch means; absent where batches correlate.
+    pub(super) half_bps: Option<f64>,
+}
+
+/// From the looks, the rate of the bucket, and how long was measured.
+pub(super) fn truth(looks: &[Look], rate_bps: f64, seconds: f64) -> Option<Truth> {
+    // Only looks at which the counter had moved say when something passed.
+    let mut steps: Vec<Look> = Vec::new();
+    for look in looks {
+        if steps.last().is_none_or(|last| look.1 > last.1) {
+            steps.push(*look);
+        }
+    }
+    let begin = steps.iter().position(|(at, bytes)| {
+        let ahead = at_time(&steps, at + WINDOW_S) - bytes;
+        ahead * 8.0 >= LOADED * rate_bps * WINDOW_S
+    })?;
+    let (from, _) = *steps.get(begin)?;
+    let within: Vec<Look> =
+        steps[begin..].iter().copied().take_while(|(at, _)| *at <= from + seconds).collect();
+    let (first, last) = (within.first()?, within.last()?);
+    let rate = |bytes: f64, time: f64| bytes * 8.0 * PAYLOAD_SHARE / time;
+    let (began, length) = (first.0, last.0 - first.0);
+    let part = length / INTERVALS as f64;
+    let rates: Vec<f64> = (0..INTERVALS)
+        .map(|number| {
+            let at = began + number as f64 * part;
+            rate(at_time(&within, at + part) - at_time(&within, at), part)
+        })
+        .collect();
+    let half_bps = series::batch_means(&rates, 0.95).map(|found| found.half_width());
+    (length > 0.0).then(|| Truth { rate_bps: rate(last.1 - first.1, length), half_bps })
+}
+
+/// The counter at a time, between two steps in proportion.
+fn at_time(steps: &[Look], at: f64) -> f64 {
+    let behind = steps.partition_point(|(time, _)| *time < at);
+    match (behind.checked_sub(1).and_then(|before| steps.get(before)), steps.get(behind)) {
+        (Some((t0, b0)), Some((t1, b1))) => b0 + (b1 - b0) * (at - t0) / (t1 - t0),
+        (Some((_, bytes)), None) | (None, Some((_, bytes))) => *bytes,
+        (None, None) => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames of 1514 bytes at 2 Mb/s for five seconds, after a second of probes of 106 bytes; looked at every 2 ms.
+    fn looks(frame_bits: f64) -> Vec<Look> {
+        let counter = |at: f64| {
+            let probes = (at.min(1.0) * 100.0).floor() * 106.0;
+            let frames = ((at - 1.0).clamp(0.0, 5.2) * 2e6 / frame_bits).floor() * frame_bits / 8.0;
+            probes + frames
+        };
+        (0..4000).map(|tick| f64::from(tick) * 0.002).map(|at| (at, counter(at))).collect()
+    }
+
+    #[test]
+    fn whole_frames_do_not_blur_the_rate() {
+        let found = truth(&looks(1514.0 * 8.0), 2e6, 5.0).unwrap();
+        let expected = 2e6 * 1448.0 / 1514.0;
+        // The time of a step is known to a look, 2 ms of 5 s.
+        assert!((found.rate_bps / expected - 1.0).abs() < 5e-4, "{found:?}");
+        assert!(found.half_bps.is_some_and(|half| half < 0.01 * expected), "{found:?}");
+    }
+
+    #[test]
+    fn without_a_load_there_is_no_truth() {
+        let idle: Vec<Look> =
+            (0..1000).map(|tick| (f64::from(tick) * 0.002, f64::from(tick) * 21.2)).collect();
+        assert_eq!(truth(&idle, 2e6, 1.0), None);
+        assert_eq!(truth(&[], 2e6, 1.0), None);
+    }
+
+    #[test]
+    fn the_counter_is_known_between_two_looks() {
+        let steps = [(1.0, 100.0), (2.0, 300.0)];
+        assert_eq!([0.5, 1.0, 1.5, 3.0].map(|at| at_time(&steps, at)), [100.0, 100.0, 200.0, 300.0]);
+    }
+}
