@@ -86,10 +86,13 @@ pub(super) fn truth(looks: &[Look], rate_bps: f64, seconds: f64) -> Option<Truth
             steps.push(*look);
         }
     }
-    let begin = steps.iter().position(|(at, bytes)| {
+    let coarse = steps.iter().position(|(at, bytes)| {
         let ahead = at_time(&steps, at + WINDOW_S) - bytes;
         ahead * 8.0 >= LOADED * rate_bps * WINDOW_S
     })?;
+    // Within that window, the load begins where the counter begins to rise by it.
+    let rises = |two: &[Look]| (two[1].1 - two[0].1) * 8.0 >= LOADED * rate_bps * (two[1].0 - two[0].0);
+    let begin = coarse + steps[coarse..].windows(2).position(rises)?;
     let (from, _) = *steps.get(begin)?;
     let within: Vec<Look> =
         steps[begin..].iter().copied().take_while(|(at, _)| *at <= from + seconds).collect();
