@@ -8,7 +8,7 @@ use linerate_units::{Bitrate, Ratio};
 
 use crate::domain::{finite, not_negative, positive};
 use crate::phrase;
-use crate::stats::series;
+use crate::stats::{order, series, spread};
 
 /// Probability for which the interval is made.
 const COVERAGE: f64 = 0.95;
@@ -32,6 +32,9 @@ pub struct Observed {
     pub steady_bps: Vec<f64>,
     /// How long each of them was, s; empty where all are equally long.
     pub steady_s: Vec<f64>,
+    /// Rates at which the sender saw segments delivered, whatever was missing before them, bit/s. Where packets were
+    /// lost, the receiver's intervals show when holes were filled, and these what the path carried. Empty where unknown.
+    pub delivered_bps: Vec<f64>,
     /// Whether they are what the sender saw acknowledged, because the receiver told none.
     pub by_sender: bool,
     /// Whether a ramp was found before them.
@@ -59,11 +62,11 @@ pub struct Observed {
 pub fn budget(observed: &Observed) -> Option<Uncertainty> {
     let rate = positive(observed.goodput_bps)?;
     let elapsed = positive(observed.elapsed_s)?;
-    let spread = variation(observed, elapsed)?;
+    let varied = variation(observed, elapsed)?;
     let parts = [
-        Some(part(Source::Variation, spread.standard_error, spread.because(observed.by_sender))),
+        Some(part(Source::Variation, varied.standard_error, varied.because(observed.by_sender))),
         ramp_up(observed, rate),
-        edges(observed, &spread, rate, elapsed),
+        edges(observed, &varied, rate, elapsed),
         wake_up(observed, rate, elapsed),
         Some(clock(observed, rate, elapsed)),
         unaccounted(observed, elapsed),
@@ -74,7 +77,7 @@ pub fn budget(observed: &Observed) -> Option<Uncertainty> {
     let squares: f64 = parts.iter().map(|part| part.standard_bps.powi(2)).sum();
     let combined = positive(squares.sqrt())?;
     // Welch and Satterthwaite: only the spread has few degrees of freedom, bounds have none too few.
-    let freedom = spread.freedom * (combined / spread.standard_error).powi(4);
+    let freedom = varied.freedom * (combined / varied.standard_error).powi(4);
     let factor = series::student_quantile(freedom.clamp(1.0, 1e6), COVERAGE)?;
     let contributions = parts.into_iter().filter_map(Part::told).collect::<Vec<_>>();
     Some(Uncertainty {
@@ -120,6 +123,8 @@ struct Spread {
     freedom: f64,
     intervals: usize,
     batches: Option<usize>,
+    /// Whether they are those of what the sender saw delivered.
+    delivered: bool,
     /// Mean of the intervals, bit/s.
     mean: f64,
     /// What one interval has more, and the next one less, because it was read late: standard deviation of the bits that
@@ -133,7 +138,13 @@ impl Spread {
             Some(batches) => format!("in {batches} batches"),
             None => format!("worth {:.0} independent ones", self.freedom + 1.0),
         };
-        let whose = if by_sender { " of what the sender saw acknowledged, the only known side," } else { "" };
+        let whose = if self.delivered {
+            " of what the sender saw delivered"
+        } else if by_sender {
+            " of what the sender saw acknowledged, the only known side,"
+        } else {
+            ""
+        };
         format!("{} steady intervals{whose} {how}", self.intervals)
     }
 }
@@ -145,20 +156,12 @@ fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
     let equal = vec![elapsed / intervals.max(1) as f64; intervals];
     let lengths = if observed.steady_s.len() == intervals { &observed.steady_s } else { &equal };
     let late_bits = late_bits(steady, lengths);
-    if let Some(found) = series::weighted_batch_means(steady, lengths, COVERAGE) {
-        let batches = found.batches as f64;
-        let batch_s = lengths.iter().sum::<f64>() / batches;
-        let moved = moved_bits(observed, late_bits).max(late_bits * 2_f64.sqrt());
-        let grain = moved / batch_s;
-        let standard_error = without_grain(found.standard_error()?, grain, batches);
-        return Some(Spread {
-            standard_error,
-            freedom: batches - 1.0,
-            intervals,
-            batches: Some(found.batches),
-            mean: found.mean,
-            late_bits,
-        });
+    let moved = moved_bits(observed, late_bits).max(late_bits * 2_f64.sqrt());
+    let received = batches(steady, lengths, moved);
+    let found = delivered(observed, elapsed, received.as_ref()).or(received);
+    if let Some(found) = found {
+        let mean = series::weighted_batch_means(steady, lengths, COVERAGE).map_or(found.mean, |own| own.mean);
+        return Some(Spread { mean, late_bits, ..found });
     }
     let correlation = series::autocorrelation(steady, 1)?.max(0.0);
     let worth = series::effective_samples(intervals as f64, correlation)?;
@@ -167,7 +170,34 @@ fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
     }
     let standard_error = finite((series::variance(steady)? / worth).sqrt())?;
     let mean = series::mean(steady)?;
-    Some(Spread { standard_error, freedom: worth - 1.0, intervals, batches: None, mean, late_bits })
+    let freedom = worth - 1.0;
+    Some(Spread { standard_error, freedom, intervals, batches: None, delivered: false, mean, late_bits })
+}
+
+/// Batch means of some intervals, of which each may have so many bits too much or too little at its ends.
+fn batches(rates: &[f64], lengths: &[f64], moved_bits: f64) -> Option<Spread> {
+    let found = series::weighted_batch_means(rates, lengths, COVERAGE)?;
+    let batches = found.batches as f64;
+    let batch_s = lengths.iter().sum::<f64>() / batches;
+    Some(Spread {
+        standard_error: without_grain(found.standard_error()?, moved_bits / batch_s, batches),
+        freedom: batches - 1.0,
+        intervals: rates.len(),
+        batches: Some(found.batches),
+        delivered: false,
+        mean: found.mean,
+        late_bits: 0.0,
+    })
+}
+
+/// The same of what the sender saw delivered, as a part of its own mean: whole segments are counted, not payload.
+fn delivered(observed: &Observed, elapsed: f64, received: Option<&Spread>) -> Option<Spread> {
+    let rates = &observed.delivered_bps;
+    let lengths = vec![elapsed / rates.len().max(1) as f64; rates.len()];
+    let found = batches(rates, &lengths, late_bits(rates, &lengths) * 2_f64.sqrt())?;
+    let mean = received.map(|own| own.mean).or_else(|| series::mean(&observed.steady_bps))?;
+    let scale = positive(mean)? / positive(found.mean)?;
+    Some(Spread { standard_error: found.standard_error * scale, mean, delivered: true, ..found })
 }
 
 /// What an interval may have too much or too little at its two ends together, as a standard deviation: whole reads, or
@@ -216,15 +246,38 @@ fn ramp_up(observed: &Observed, rate: f64) -> Option<Part> {
 
 /// At both ends of the time a stream may hold up to one read, or one burst, that had arrived: the difference of the two.
 /// Where reads were late, it is what was late; and never less than what the intervals have more or less than the rate.
-fn edges(observed: &Observed, spread: &Spread, rate: f64, elapsed: f64) -> Option<Part> {
-    let outside = if observed.ramped { 0.0 } else { rectangular((spread.mean - rate).abs()) };
-    let moved = moved_bits(observed, spread.late_bits);
+fn edges(observed: &Observed, varied: &Spread, rate: f64, elapsed: f64) -> Option<Part> {
+    let outside = if observed.ramped { 0.0 } else { rectangular((varied.mean - rate).abs()) };
+    let grain = difference(grain_bytes(observed)) * 8.0;
+    let moved = held_back_bits(observed, elapsed)
+        .map_or_else(|| moved_bits(observed, varied.late_bits), |held| held.max(grain));
     let standard = positive((moved / elapsed).max(outside))?;
     // The width of which that is the standard deviation.
     let size = standard * elapsed / 8.0 * 6_f64.sqrt();
     let because =
         format!("{} may be on either side of an end of {}", phrase::size(size), phrase::time(elapsed));
     Some(part(Source::Edges, standard, because))
+}
+
+/// What had been delivered and not been read at the end, because something before it was missing, and how much that
+/// differs from one moment to the next anyway: bits, as a standard deviation. Absent where the sender told nothing.
+fn held_back_bits(observed: &Observed, elapsed: f64) -> Option<f64> {
+    let (received, delivered) = (&observed.steady_bps, &observed.delivered_bps);
+    let count = received.len().min(delivered.len());
+    let length = elapsed / received.len().max(1) as f64;
+    let mut behind = 0.0;
+    let behind: Vec<f64> = received
+        .iter()
+        .zip(delivered)
+        .map(|(received, delivered)| {
+            behind += (delivered - received) * length;
+            behind
+        })
+        .collect();
+    // Where nothing is missing, the two differ by what is on its way.
+    let usual = order::percentile(&behind, 0.25).filter(|_| count >= FEWEST_NEIGHBOURS)?;
+    let held = (behind.last()? - usual).max(0.0);
+    finite(rectangular(held).hypot(spread::robust_sigma(&behind)? * 2_f64.sqrt()))
 }
 
 /// Probes and the dialogue share the path with the flow. Where it is full, they took what the flow did not get.
@@ -394,6 +447,28 @@ mod tests {
         // Intervals that are not those of the rate: what they differ by is doubt.
         let other = Observed { goodput_bps: 900e6, steady_bps: vec![941.5e6; 100], ..gigabit() };
         assert!(budget(&other).unwrap().expanded_bps.bps() > 41.5e6);
+    }
+
+    /// 2 Mb/s behind a hole for half a second now and then: nothing can be read, then everything.
+    #[test]
+    fn a_hole_that_is_filled_is_no_uneven_path() {
+        let read = |i: i32| match i % 17 {
+            4..=8 => 0.2e6,
+            9 => 11e6,
+            _ => 2e6,
+        };
+        let steady_bps: Vec<f64> = (0..50).map(read).collect();
+        let goodput_bps = steady_bps.iter().sum::<f64>() / 50.0;
+        let holes = Observed { goodput_bps, elapsed_s: 5.0, steady_bps, ..Observed::default() };
+        let blind = budget(&holes).unwrap();
+        let delivered_bps = (0..49).map(|i| 2.1e6 + f64::from(i % 3) * 1e4).collect();
+        let seen = budget(&Observed { delivered_bps, ..holes }).unwrap();
+        let of = |found: &Uncertainty| standard(found, Source::Variation).unwrap();
+        assert!(of(&seen) < 0.1 * of(&blind), "{seen:?} {blind:?}");
+        assert!(
+            seen.contributions.iter().any(|part| part.because.contains("sender saw delivered")),
+            "{seen:?}"
+        );
     }
 
     /// A path that carries exactly 100 Mb/s, and a receiver that looks up to 20 ms late: what it missed it has next time.

@@ -43,6 +43,8 @@ pub(super) struct Measured {
     pub(super) half_width_bps: Option<f64>,
     /// The printed share of the ceiling.
     pub(super) share: Option<f64>,
+    /// What the interval is mainly wide for.
+    pub(super) main: String,
 }
 
 impl Bench {
@@ -72,6 +74,7 @@ impl Bench {
             measured_bps,
             half_width_bps: number("/uncertainty/expanded_bps"),
             share: number("/ceiling/share"),
+            main: flow.pointer("/uncertainty/main").and_then(Value::as_str).unwrap_or_default().to_owned(),
         })
     }
 
@@ -118,7 +121,11 @@ impl Measured {
         let percent = |bps: f64| format!("{:.3} %", bps / self.truth_bps * 100.0);
         let share = self.share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0));
         let marks = [(self.half_width_bps.is_some() && !self.holds(), "misses"), (!self.is_narrow(), "wide")];
-        let marks: Vec<&str> = marks.into_iter().filter(|(on, _)| *on).map(|(_, mark)| mark).collect();
+        let marks: Vec<&str> = std::iter::once((true, self.main.as_str()))
+            .chain(marks)
+            .filter(|(on, _)| *on)
+            .map(|(_, mark)| mark)
+            .collect();
         format!(
             "{:>7} {:>11} {:>11} {:>11} {:>12} {:>8} {:>8}  {}",
             self.load,
@@ -149,6 +156,7 @@ mod tests {
             measured_bps: 95e6,
             half_width_bps: Some(half),
             share: None,
+            main: String::new(),
         };
         assert!(one(95e3, Some(0.0)).is_narrow() && !one(96e3, Some(0.0)).is_narrow());
         assert!(one(2e6, Some(1e6)).is_narrow() && !one(2.1e6, Some(1e6)).is_narrow());

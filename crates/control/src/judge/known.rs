@@ -1,11 +1,11 @@
 //! How well the rate of a flow is known, from what its receiver recorded.
 
 use linerate_model::metrics::flow::CALLS;
-use linerate_model::metrics::tcp::BYTES_ACKED;
+use linerate_model::metrics::tcp::{BYTES_ACKED, DELIVERED, RETRANSMITS, SND_MSS};
 use linerate_model::{CaveatKind, FlowRecord, RunRecord, Sample, Side, Uncertainty};
 use linerate_theory::ramp;
 use linerate_theory::uncertainty::{Observed, budget};
-use linerate_units::{Bitrate, Span};
+use linerate_units::{Bitrate, Bytes, Span};
 
 use super::after_ramp;
 
@@ -34,6 +34,7 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
         streams: f64::from(flow.plan.streams),
         steady_bps,
         steady_s,
+        delivered_bps: delivered(flow, ramp),
         by_sender,
         ramped: ramp > 0,
         read_bytes: calls.map(|calls| tally.bytes.get() as f64 / calls as f64),
@@ -45,6 +46,22 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
             Some(limits.clock_resolution?.as_secs_f64() + limits.clock_read?.as_secs_f64())
         }),
     })
+}
+
+/// Rates at which the sender saw full segments delivered, behind the ramp and without the last interval, where some were
+/// sent again: then the receiver's intervals show when holes were filled.
+fn delivered(flow: &FlowRecord, ramp: usize) -> Vec<f64> {
+    let samples: Vec<&Sample> = flow.samples_of(Side::Sender).filter(|sample| !sample.outside).collect();
+    let again: u64 = samples.iter().filter_map(|sample| sample.readings.get(RETRANSMITS)).sum();
+    if again == 0 {
+        return Vec::new();
+    }
+    let rate = |sample: &&Sample| {
+        let (segments, segment) = (sample.readings.get(DELIVERED)?, sample.readings.get(SND_MSS)?);
+        Some(Bitrate::of(Bytes::new(segments * segment.get()), sample.span())?.bps())
+    };
+    let rates: Vec<f64> = samples.iter().skip(ramp).filter_map(rate).collect();
+    rates[..rates.len().saturating_sub(1)].to_vec()
 }
 
 /// Rates at which our kernel saw payload acknowledged, without the last interval, which the end cuts.

@@ -111,8 +111,7 @@ fn an_upload_is_known_by_what_its_receiver_tells() {
     let spec = until("1%");
     let mut told = BTreeMap::from([(0, Course::default())]);
     let record = received(&spec, &[], TICK_MS);
-    let known =
-        |told: &BTreeMap<u16, Course>, orders: &[FlowOrder]| known_well_enough(&record, orders, told, &spec);
+    let known = |told: &BTreeMap<u16, Course>, flows: &[u16]| known_well_enough(&record, flows, told, &spec);
     let mut looked = Vec::new();
     // 250 ms apart, 1 MB each, after two that were slower.
     for tick in 1..=40_u64 {
