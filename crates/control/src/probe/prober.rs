@@ -201,7 +201,7 @@ impl Series {
                 self.send(now);
                 first = false;
                 // After a pause of the host, do not catch up with a burst.
-                last = if last + pace.gap().as_duration() < now { now } else { next };
+                last = if next + pace.gap().as_duration() < now { now } else { next };
             }
             let next = last + pace.gap().as_duration();
             self.receive_until(next.min(now + LOOK.as_duration()));
