@@ -170,6 +170,7 @@ mod tests {
             measured_bps,
             half_width_bps,
             share,
+            main: String::new(),
         }
     }
 
