@@ -41,7 +41,7 @@ impl Verdict {
     /// The verdict. What a restless machine did to the measurement itself is named first, rightly; what was planted
     /// stands behind it.
     fn first(&self, rules: &[&str]) -> Option<&(String, String)> {
-        let of_the_measurement = |rule: &str| ["V26", "V01"].contains(&rule) && !rules.contains(&rule);
+        let of_the_measurement = |rule: &str| ["V26", "V27", "V01"].contains(&rule) && !rules.contains(&rule);
         self.found.iter().find(|(_, rule)| !of_the_measurement(rule))
     }
 

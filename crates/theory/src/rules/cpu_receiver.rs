@@ -3,7 +3,7 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::cpu_sender::{got_what_it_asked, is_near, is_nearly_full, load, share};
-use super::{Draft, confidence, core_is_full};
+use super::{Draft, confidence, core_is_full, host_busy};
 use crate::evidence::{Evidence, Transport};
 
 /// Loss that drops in the host have to explain.
@@ -17,7 +17,8 @@ fn full_core(evidence: &Evidence) -> Option<Finding> {
     let host = &evidence.receiver;
     let full = core_is_full(host);
     let nearly = is_nearly_full(evidence, host) && share(host) > share(&evidence.sender);
-    if (!full && !nearly) || got_what_it_asked(evidence, host) {
+    let wants = host_busy::wants_more(evidence, host);
+    if (!full && !nearly && !wants) || got_what_it_asked(evidence, host) {
         return None;
     }
     // With both ends full, a closing window or the busier thread tells which one waits for the other.
@@ -26,7 +27,7 @@ fn full_core(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = format!("The receiver's processor is the limit: {}.", load(host));
-    finish(evidence, confidence(is_near(host), full)?, &text)
+    finish(evidence, confidence(is_near(host) || wants, full)?, &text)
 }
 
 fn drops(evidence: &Evidence) -> Option<Finding> {

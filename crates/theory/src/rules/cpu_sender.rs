@@ -2,7 +2,9 @@
 
 use linerate_model::{Cause, Finding};
 
-use super::{Draft, confidence, core_is_full, granted, is_crowded, is_starved, rate_was_asked_for};
+use super::{
+    Draft, confidence, core_is_full, granted, host_busy, is_crowded, is_starved, rate_was_asked_for,
+};
 use crate::evidence::{Evidence, Host};
 use crate::phrase;
 
@@ -12,7 +14,8 @@ const NEARLY_FULL: f64 = 0.85;
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let host = &evidence.sender;
     let nearly = is_nearly_full(evidence, host) && share(host) >= share(&evidence.receiver);
-    if (!core_is_full(host) && !nearly) || got_what_it_asked(evidence, host) {
+    let wants = host_busy::wants_more(evidence, host);
+    if (!core_is_full(host) && !nearly && !wants) || got_what_it_asked(evidence, host) {
         return None;
     }
     // A core that is the limit leaves the congestion window unused.
@@ -21,7 +24,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .unacked_bytes
         .zip(evidence.tcp.cwnd_bytes)
         .is_none_or(|(flight, cwnd)| flight < 0.7 * cwnd);
-    let sure = confidence(is_near(host), core_is_full(host) && window_unused)?;
+    let sure = confidence(is_near(host) || wants, core_is_full(host) && window_unused)?;
     let text = format!("The sender's processor is the limit: {}.", load(host));
     Draft::new(Cause::CpuSender, "V07", sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)

@@ -35,6 +35,12 @@ pub(super) fn suspected(evidence: &Evidence) -> Option<Finding> {
     finding(evidence, waits)
 }
 
+/// Whether the thread of a host that others keep busy wants more of a processor than it gets: beside this rule the
+/// host's own is worth a word, which may be what is left on an idle machine.
+pub(super) fn wants_more(evidence: &Evidence, host: &Host) -> bool {
+    (is_starved(host) || is_crowded(host)) && starved(evidence).is_some()
+}
+
 /// Whether others, and not the thread itself, have what the host's processors can do.
 pub(super) fn by_others(host: &Host) -> bool {
     host.others_share.is_some_and(|others| others >= MUCH)
@@ -83,6 +89,9 @@ mod tests {
         let verdict = diagnose(&beside_loops()).primary;
         assert_eq!((verdict.cause, verdict.confidence), (Cause::HostBusy, Confidence::Probable));
         assert!(verdict.text.contains("90.0 % of the sending host's processors"), "{}", verdict.text);
+        assert!(diagnose(&beside_loops()).also.iter().any(|finding| {
+            (finding.cause, finding.confidence) == (Cause::CpuSender, Confidence::Probable)
+        }));
         let mut own = beside_loops();
         own.sender.others_share = Some(0.1);
         assert_eq!(diagnose(&own).primary.cause, Cause::CpuSender, "its own work, or a quota");
