@@ -4,13 +4,16 @@
 //! The bytes are a script: each step is a byte that says what happens, and what it needs. Noise alone would end at the
 //! first frame; a script also contains whole messages in any order.
 
-use linerate_model::{CheckedSpec, Direction, HostInfo, Side, SideSettings, SocketKnobs, Sweep, Tally, TestSpec};
+use linerate_model::{
+    CheckedSpec, Direction, HostInfo, Side, SideSettings, SocketKnobs, Sweep, Tally, TestSpec,
+};
 use linerate_proto::native::{ClientSession, FRAME_LIMIT, Framer, PREFACE_BYTES, Preface, ServerSession};
 use linerate_proto::{
     Admission, Ended, FlowOrder, Input, Output, Place, Progress, Session, Trial, TrialCount,
 };
 use linerate_units::{Bytes, Span, Timestamp};
 
+use crate::engine;
 use crate::seeds::messages;
 
 /// The client's session.
@@ -40,12 +43,24 @@ struct Stage<S> {
     client: bool,
     /// The trial that is under way here.
     trial: Option<Trial>,
+    /// What the client asked for.
+    spec: CheckedSpec,
 }
 
 impl<S: Session> Stage<S> {
     fn new(session: S, client: bool) -> Self {
         let (opening, running, trial) = (Vec::new(), Vec::new(), None);
-        Self { session, now: Timestamp::START, over: false, asked: false, opening, running, client, trial }
+        Self {
+            session,
+            now: Timestamp::START,
+            over: false,
+            asked: false,
+            opening,
+            running,
+            client,
+            trial,
+            spec: CheckedSpec::default(),
+        }
     }
 
     fn play(mut self, script: &[u8]) {
@@ -72,7 +87,8 @@ impl<S: Session> Stage<S> {
                 self.feed(Input::FlowsOpen)
             }
             6 => {
-                let flows = script.some()?.iter().zip(0..).filter_map(|(byte, flow)| order(flow, *byte)).collect();
+                let flows =
+                    script.some()?.iter().zip(0..).filter_map(|(byte, flow)| order(flow, *byte)).collect();
                 self.feed(Input::Measure(flows))
             }
             7 => self.move_data(script.byte()?, script.byte()?),
@@ -177,8 +193,13 @@ impl<S: Session> Stage<S> {
             match output {
                 Output::Send(bytes) => assert!(is_well_formed(&bytes), "what we send must be readable"),
                 Output::Done => self.over = true,
-                Output::Asked(_) => self.asked = true,
-                Output::Open(flows) => self.opening = flows,
+                Output::Asked(hello) => (self.asked, self.spec) = (true, hello.spec),
+                Output::Open(flows) => {
+                    if !self.client {
+                        engine::take(&self.spec, &flows);
+                    }
+                    self.opening = flows;
+                }
                 Output::Trial(trial) => {
                     assert!(trial.is_sound(&longest()), "a server is never asked for what cannot be");
                     self.trial = Some(trial);

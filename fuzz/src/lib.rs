@@ -6,6 +6,7 @@
 
 mod agent;
 mod dialogue;
+mod engine;
 mod frame;
 mod host;
 mod iperf3;

@@ -58,6 +58,13 @@ fn write_messages() -> Vec<Vec<u8>> {
         json!({"type": "hello", "versions": [1, 1], "capabilities": can, "host": host, "spec": series}),
         json!({"type": "trial", "trial": 0, "message_bytes": 64, "repeats": 10, "patience_ns": 1_000_000_000}),
         count,
+        json!({"type": "hello", "versions": [1, 1], "capabilities": can, "host": host, "spec": {"traffic": {"upload": true, "length_bytes": 1}}}),
+        json!({"type": "prepare", "flows": [{"flow": 0, "direction": "upload", "length_bytes": 1_u64 << 40}]}),
+        json!({"type": "hello", "versions": [1, 1], "capabilities": can, "host": host, "spec": {"traffic": {"bidir": true, "udp": true}}}),
+        json!({"type": "prepare", "flows": [
+            {"flow": 0, "direction": "upload", "length_bytes": 1448},
+            {"flow": 1, "direction": "download", "length_bytes": 65_507},
+        ]}),
     ];
     all.iter().map(|message| message.to_string().into_bytes()).collect()
 }
@@ -87,7 +94,9 @@ pub(crate) fn server_dialogues() -> Vec<Vec<u8>> {
     let opened = [preface, message, 18, 8, 2, message, 3, 5, message, 6];
     let series = [&opened[..], &[message, 19, 7, 3, 0, message, 11, 7, 2, 1, message, 17]].concat();
     let cut = [&until_running[..], &[message, 12, message, 13, 4, 200]].concat();
-    vec![regular, queued, series, cut]
+    let absurd = vec![preface, message, 21, 8, 2, message, 22, 5, message, 6];
+    let datagrams = vec![preface, message, 23, 8, 2, message, 24, 5, message, 6];
+    vec![regular, queued, series, cut, absurd, datagrams]
 }
 
 pub(crate) fn tcp_infos() -> Vec<Vec<u8>> {
