@@ -75,6 +75,7 @@ const SERVE: &[(&str, Takes, &[&str])] = &[
     ("--policy", Word, &["exklusive"]),
     ("--limit-time", Positive, &[]),
     ("--limit-clients", Positive, &[]),
+    ("--limit-memory", Positive, &["much"]),
     ("--limit-archive-runs", Positive, &["1.5"]),
     ("--limit-archive-bytes", Positive, &["much"]),
     ("--limit-archive-days", Positive, &["36501"]),
