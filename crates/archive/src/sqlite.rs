@@ -102,8 +102,10 @@ impl SqliteArchive {
             transaction.execute(
                 "DELETE FROM run WHERE number IN (
                    SELECT number FROM (
-                     SELECT number, started_at, outcome, row_number() OVER newest AS place, sum(bytes) OVER newest AS total
-                     FROM run WHERE stranger = 1 WINDOW newest AS (ORDER BY number DESC))
+                     SELECT number, started_at, outcome,
+                       row_number() OVER (ORDER BY number DESC) AS place,
+                       sum(bytes) OVER (ORDER BY number DESC) AS total
+                     FROM run WHERE stranger = 1)
                    WHERE (place >= :runs OR total > :bytes OR started_at < :oldest)
                      AND (outcome IS NOT NULL OR coalesce(started_at, '') < :under_way))",
                 named_params! {
