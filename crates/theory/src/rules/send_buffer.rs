@@ -10,6 +10,9 @@ use crate::{bdp, phrase};
 const HELD: f64 = 0.25;
 /// Share of the granted buffer that holds payload: the kernel charges its own overhead, up to half.
 const PAYLOAD_SHARE: std::ops::RangeInclusive<f64> = 0.4..=1.15;
+/// What the kernel may take beyond a buffer: it looks for room before it begins a super-packet, not while that grows. Only
+/// of a tiny buffer is that more than the buffer itself.
+const SUPER_PACKET_BYTES: f64 = 65_536.0;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if evidence.queue_stands() || rate_was_asked_for(evidence) {
@@ -77,7 +80,11 @@ fn may_hold(evidence: &Evidence, buffer: f64) -> bool {
     match in_flight {
         Some(bytes) => allows(bytes) || allows(buffer),
         // Steps finer than what a window may allow and still be the limit.
-        None => [0.4, 0.6, 0.8, 1.0, 1.15].into_iter().any(|share| allows(share * buffer)),
+        None => {
+            let most = if buffer < TINY_BUFFER_BYTES { buffer + SUPER_PACKET_BYTES } else { 1.15 * buffer };
+            let steps = std::iter::successors(Some(0.4 * buffer), |bytes| Some(bytes * 1.25));
+            steps.take_while(|bytes| *bytes < most).chain([most]).any(allows)
+        }
     }
 }
 
@@ -113,6 +120,27 @@ fn finding(evidence: &Evidence, sure: Confidence, text: String) -> Option<Findin
 mod tests {
     use super::*;
     use crate::rules::examples::{full_gigabit, long_path, loopback};
+
+    #[test]
+    fn a_tiny_buffer_takes_a_super_packet_beyond_its_size() {
+        // 8 KiB at 4 us are 16.4 Gbit/s; with what the kernel took of the last write it was nearly twice that.
+        let mut evidence = loopback();
+        evidence.windows.snd_buf_asked_bytes = None;
+        evidence.windows.snd_buf_bytes = Some(8192.0);
+        evidence.windows.wmem_max_bytes = Some(8192.0);
+        evidence.windows.offered_median_bytes = Some(3e6);
+        evidence.tcp.cwnd_bytes = Some(650_000.0);
+        evidence.tcp.unacked_bytes = None;
+        evidence.tcp.send_buffer_share = Some(0.01);
+        evidence.rtt.min_s = Some(4e-6);
+        evidence.rtt.mean_s = Some(5e-6);
+        evidence.rtt.loaded_p50_s = None;
+        evidence.outcome.goodput_bps = Some(29.6e9);
+        assert_eq!(rule(&evidence).map(|found| found.rule), Some("V06".to_owned()));
+        // A hundredth of that rate is not held by it.
+        evidence.outcome.goodput_bps = Some(0.3e9);
+        assert_eq!(rule(&evidence).map(|found| found.rule), None);
+    }
 
     /// 64 KiB asked, 128 KiB granted, at 21 ms: between 25 and 50 Mbit/s.
     fn small_buffer() -> Evidence {
