@@ -2,7 +2,7 @@
 
 use linerate_archive::{ArchiveError, Recorder, SqliteArchive, StrangerLimits, default_path, open};
 use linerate_control::Sink;
-use linerate_model::{CaveatKind, Event};
+use linerate_model::{Body, CaveatKind, Event};
 
 use crate::say;
 
@@ -10,6 +10,9 @@ use crate::say;
 pub(crate) struct ArchiveSink {
     recorder: Recorder<SqliteArchive>,
     broken: bool,
+    /// The run of a stranger, and what strangers may keep. It is made to fit behind the measurement: writers of an archive
+    /// wait for each other, and clients do not wait for them.
+    stranger: Option<(String, StrangerLimits)>,
 }
 
 impl ArchiveSink {
@@ -24,15 +27,13 @@ impl ArchiveSink {
         run: &str,
         limits: &StrangerLimits,
     ) -> Option<Self> {
-        Self::of(archive_at(location).and_then(|mut archive| {
-            archive.admit_stranger(run, limits)?;
-            Ok(archive)
-        }))
+        let sink = Self::of(archive_at(location))?;
+        Some(Self { stranger: Some((run.to_owned(), limits.clone())), ..sink })
     }
 
     fn of(opened: Result<SqliteArchive, ArchiveError>) -> Option<Self> {
         match opened {
-            Ok(archive) => Some(Self { recorder: Recorder::new(archive), broken: false }),
+            Ok(archive) => Some(Self { recorder: Recorder::new(archive), broken: false, stranger: None }),
             Err(error) => {
                 say::warning(format!("this run is not archived: {}", told(&error)));
                 None
@@ -57,7 +58,14 @@ impl Sink for ArchiveSink {
         self.recorder.on(event).map_err(|error| {
             self.broken = true;
             format!("this run is not archived: {}", told(&error))
-        })
+        })?;
+        if matches!(event.body, Body::RunEnded { .. })
+            && let Some((run, limits)) = self.stranger.take()
+            && let Err(error) = self.recorder.store_mut().admit_stranger(&run, &limits)
+        {
+            say::warning(format!("the limits of the archive are not kept: {}", told(&error)));
+        }
+        Ok(())
     }
 
     fn failed(&self) -> CaveatKind {

@@ -113,6 +113,11 @@ impl<S: Store> Recorder<S> {
     pub const fn store(&self) -> &S {
         &self.store
     }
+
+    /// The same, to change what it keeps.
+    pub const fn store_mut(&mut self) -> &mut S {
+        &mut self.store
+    }
 }
 
 impl<S: Store> Drop for Recorder<S> {

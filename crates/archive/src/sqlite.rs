@@ -113,7 +113,10 @@ impl SqliteArchive {
                     ":under_way": limits.under_way,
                 },
             )?;
-            transaction.execute("INSERT OR IGNORE INTO run (id, stranger) VALUES (?1, 1)", [run])
+            transaction.execute(
+                "INSERT INTO run (id, stranger) VALUES (?1, 1) ON CONFLICT (id) DO UPDATE SET stranger = 1",
+                [run],
+            )
         })?;
         Ok(())
     }
