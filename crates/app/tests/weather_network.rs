@@ -131,8 +131,13 @@ fn cut_in_the_middle(cut: Side, args: &[&str]) {
     let mut show = support::linerate();
     show.args(["show", "--json", "--archive", &archive]);
     assert_eq!(ends(show).json()["run"]["outcome"], "failed");
-    // The server serves on once the cable is back.
+    // The server serves on once the cable is back, and the kernel has found its neighbour again: the ends of the old
+    // connections were still asking for it.
     net.link(cut, true);
+    support::eventually("the neighbour", || {
+        let ping = net.exec(Side::A, "ping", &["-c", "1", "-W", "1", "10.77.0.2"]).output().unwrap();
+        ping.status.success().then_some(())
+    });
     test_json(net.test(Side::A, server.port, &["-t", "1", "-b", "20M", "--json"]));
 }
 
