@@ -24,13 +24,15 @@ const BUDGETS: &[(&str, usize)] = &[
     ("tcp.cwnd", SHOWN_METRIC),
 ];
 
-/// Declaration, setup of a flow at both ends, the place where it takes effect, and two to spare.
-const KNOB: usize = 6;
+/// Declaration, setup of a flow at both ends, the place where it takes effect, the place that refuses it or says that it had
+/// no effect, and two to spare.
+const KNOB: usize = 7;
 /// The same, and also: read back from the kernel, kept as granted, shown in two formats, judged by rules.
 const READ_BACK_KNOB: usize = 12;
 /// The same, and: asked of the links of stand-ins, and told to them once a link is open; a quantity that results of others
-/// print, an argument of `check` with its figure, and a quantity that assertions of plans may name.
-const LINK_KNOB: usize = READ_BACK_KNOB + 6;
+/// print, an argument of `check` with its figure, a quantity that assertions of plans may name, and the place that says that
+/// it had no effect.
+const LINK_KNOB: usize = READ_BACK_KNOB + 7;
 /// As a knob that is read back, and: an argument and an answer of `envelope`, an argument of `check`, a judgement of `doctor`,
 /// a statistic of that name, the name of a bundled plan, and two methods of plans with their tables.
 const CALCULATED_KNOB: usize = 22;
