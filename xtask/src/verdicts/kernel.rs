@@ -51,6 +51,9 @@ pub(super) fn matrix(wish: &Wish, linerate: PathBuf, folder: &Path) -> Result<Ma
     netns::remove_left_over(network::TASK)?;
     network::remove_left_groups();
     let keeper = crate::process::Keeper::new(&folder.join("programs.log"))?;
+    if let Some(folder) = &wish.keep {
+        std::fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+    }
     let bench = Bench { linerate, folder: folder.to_owned(), keep: wish.keep.clone(), keeper };
     let (mut rows, mut light, mut heavy) = (Vec::new(), Vec::new(), Vec::new());
     for situation in situations(wish.held_out).filter(|situation| wish.wants(situation.name)) {
