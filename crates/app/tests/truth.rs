@@ -107,6 +107,11 @@ fn goodput_through_100_megabit_is_what_the_bucket_counted() {
     // The figure of the whole test is that of its intervals, which were compared with the bucket.
     let whole = received_between(flow(&beside.document, "upload"), 0.0, 8.0);
     near(receiver_bps(&beside.document), whole, 0.002);
+    // The bucket was read, so it is the ceiling, and nobody has to guess one.
+    let upload = flow(&beside.document, "upload");
+    assert_eq!(upload["ceiling"]["limit"], "qdisc", "{upload}");
+    assert!(upload["ceiling"]["share"].as_f64().is_some_and(|share| share <= 1.0), "{upload}");
+    assert!(!caveats(upload).contains(&"link_inferred".to_owned()), "{upload}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linerate_engine::socket_counts;
 use linerate_model::{IdleCounts, InterfaceCounts, PassedCounts, QdiscCounts, SocketCounts};
-use linerate_sock::iface::{QueueCounts, of_local_address, root_queue};
+use linerate_sock::iface::{ClassCounts, QueueCounts, TokenBucket, of_local_address, root_queue};
 use linerate_sock::proc::net::{Device, Traffic, device};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Bytes, Span};
@@ -106,33 +106,97 @@ fn queued(now: &QueueCounts, then: &QueueCounts) -> Option<QdiscCounts> {
     if now.kind != then.kind || now.bytes < then.bytes {
         return None;
     }
+    let bytes = now.bytes - then.bytes;
+    let bucket = bucket(now, then).or_else(|| class(&now.classes, &then.classes, bytes));
     Some(QdiscCounts {
         kind: now.kind.clone(),
-        bytes: Bytes::new(now.bytes - then.bytes),
+        bytes: Bytes::new(bytes),
         packets: now.packets.wrapping_sub(then.packets).into(),
         dropped: now.dropped.wrapping_sub(then.dropped).into(),
-        rate_bps: now.rate_bps,
+        rate_bps: bucket.map(|bucket| bucket.rate_bps),
+        burst_bytes: bucket.map(|bucket| Bytes::new(bucket.burst_bytes)),
     })
+}
+
+/// What it was set to all the time.
+fn bucket(now: &QueueCounts, then: &QueueCounts) -> Option<TokenBucket> {
+    now.bucket.filter(|_| now.bucket == then.bucket)
+}
+
+/// The lowest ceiling among the classes through which nearly everything went; what went elsewhere is not held by it.
+fn class(now: &[ClassCounts], then: &[ClassCounts], bytes: u64) -> Option<TokenBucket> {
+    let passed = |class: &ClassCounts| {
+        let before = then.iter().find(|before| before.handle == class.handle)?;
+        let passed = class.bytes.checked_sub(before.bytes)?;
+        (before.ceiling == class.ceiling && passed > 0 && passed >= bytes / 10 * 9)
+            .then_some((class.ceiling, bytes.saturating_sub(passed)))
+    };
+    let (ceiling, elsewhere) = now.iter().filter_map(passed).min_by_key(|(ceiling, _)| ceiling.rate_bps)?;
+    Some(TokenBucket { burst_bytes: ceiling.burst_bytes.saturating_add(elsewhere), ..ceiling })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const BUCKET: TokenBucket = TokenBucket { rate_bps: 50_000_000, burst_bytes: 32_768 };
+
+    fn at(kind: &str, bytes: u64, packets: u32) -> QueueCounts {
+        let kind = kind.to_owned();
+        QueueCounts { kind, bytes, packets, dropped: 1, bucket: Some(BUCKET), classes: Vec::new() }
+    }
+
     #[test]
     fn counts_are_differences_even_where_the_kernels_have_wrapped() {
-        let at = |kind: &str, bytes, packets| QueueCounts {
-            kind: kind.to_owned(),
-            bytes,
-            packets,
-            dropped: 1,
-            rate_bps: Some(50_000_000),
-        };
-        let (then, now) = (at("fq", 100, u32::MAX), at("fq", 1600, 0));
+        let (then, now) = (at("tbf", 100, u32::MAX), at("tbf", 1600, 0));
         let found = queued(&now, &then).unwrap();
         assert_eq!((found.bytes.get(), found.packets, found.dropped), (1500, 1, 0));
-        assert_eq!(found.rate_bps, Some(50_000_000));
+        assert_eq!((found.rate_bps, found.burst_bytes.map(Bytes::get)), (Some(50_000_000), Some(32_768)));
         assert_eq!(queued(&at("fq_codel", 1600, 0), &then), None, "another one");
         assert_eq!(queued(&then, &now), None, "made anew");
+    }
+
+    #[test]
+    fn a_rate_that_was_changed_meanwhile_is_none() {
+        let (then, mut now) = (at("tbf", 100, 0), at("tbf", 1600, 1));
+        now.bucket = Some(TokenBucket { rate_bps: 70_000_000, ..BUCKET });
+        assert_eq!(queued(&now, &then).unwrap().rate_bps, None);
+    }
+
+    /// A class that carried a lot before the test says nothing of the test.
+    #[test]
+    fn the_class_that_carried_the_test_tells_the_rate() {
+        let class = |handle, bytes, rate_bps| ClassCounts {
+            handle,
+            bytes,
+            ceiling: TokenBucket { rate_bps, burst_bytes: 1600 },
+        };
+        let htb = |bytes, classes| QueueCounts { bucket: None, classes, ..at("htb", bytes, 0) };
+        let then = htb(
+            9_000_000,
+            vec![
+                class(1, 9_000_000, 1_000_000_000),
+                class(16, 9_000_000, 20_000_000),
+                class(32, 0, 100_000_000),
+            ],
+        );
+        let now = |leaf: u64, other: u64| {
+            let all = 9_000_000 + leaf + other;
+            let classes = vec![
+                class(1, all, 1_000_000_000),
+                class(16, 9_000_000 + other, 20_000_000),
+                class(32, leaf, 100_000_000),
+            ];
+            queued(&htb(all, classes), &then).unwrap()
+        };
+        let found = now(1_000_000, 0);
+        assert_eq!((found.rate_bps, found.burst_bytes), (Some(100_000_000), Some(Bytes::new(1600))));
+        let found = now(1_000_000, 50_000);
+        assert_eq!(
+            (found.rate_bps, found.burst_bytes),
+            (Some(100_000_000), Some(Bytes::new(51_600))),
+            "what went through another class is not held by this one"
+        );
+        assert_eq!(now(500_000, 500_000).rate_bps, Some(1_000_000_000), "half each: only the root holds all");
     }
 }

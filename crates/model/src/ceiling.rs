@@ -13,20 +13,30 @@ const CLOCK_TOLERANCE: f64 = 200e-6;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
-    /// Which limit: `link`, `link_inferred` (found in the rate itself), `receiver_window`, `send_buffer`, `loss`, `cpu_sender`, `cpu_receiver`, `pacing`, `application`, `host_memory`.
+    /// Which limit: `link`, `qdisc` (the rate that the sender's own queueing discipline is set to), `link_inferred` (found in
+    /// the rate itself), `receiver_window`, `send_buffer`, `loss`, `cpu_sender`, `cpu_receiver`, `pacing`, `application`, `host_memory`.
     pub limit: String,
     /// The rate it allows, application payload per second.
     pub bitrate_bps: f64,
     /// Where the figure comes from, for a person.
     pub because: String,
+    /// What a rate may have beyond it for the time of this test: a bucket that was full when it began, and what was on its
+    /// way then. Absent where there is none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slack_bps: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 impl Ceiling {
-    /// Whether nothing gets past it: a link, or a rate that somebody vouches for. A rate above such a ceiling is wrong;
-    /// a rate above any other one refutes the ceiling.
+    /// Whether nothing gets past it: a link, a rate that somebody vouches for, or a queueing discipline that was read. A
+    /// rate above such a ceiling is wrong; a rate above any other one refutes the ceiling.
     #[must_use]
     pub fn is_wall(&self) -> bool {
-        self.limit == "link"
+        matches!(self.limit.as_str(), "link" | "qdisc")
     }
 
     /// Whether it was measured on a host before or beside the run: copies of memory, processors.
@@ -35,10 +45,10 @@ impl Ceiling {
         matches!(self.limit.as_str(), "host_memory" | "cpu_sender" | "cpu_receiver")
     }
 
-    /// Whether `rate` is above it by more than two clocks may differ.
+    /// Whether `rate` is above it by more than two clocks may differ, and than its slack explains.
     #[must_use]
     pub fn is_exceeded_by(&self, rate: Bitrate) -> bool {
-        rate.bps() > self.bitrate_bps * (1.0 + CLOCK_TOLERANCE)
+        rate.bps() > (self.bitrate_bps + self.slack_bps.max(0.0)) * (1.0 + CLOCK_TOLERANCE)
     }
 }
 
@@ -83,7 +93,7 @@ mod tests {
     use super::*;
 
     fn ceiling(limit: &str, bitrate_bps: f64) -> Ceiling {
-        Ceiling { limit: limit.to_owned(), bitrate_bps, because: String::new() }
+        Ceiling { limit: limit.to_owned(), bitrate_bps, because: String::new(), slack_bps: 0.0 }
     }
 
     fn share(bps: f64, ceiling_bps: f64) -> Option<f64> {
@@ -110,8 +120,22 @@ mod tests {
     }
 
     #[test]
-    fn only_links_are_walls_and_only_hosts_are_measured() {
-        assert!(ceiling("link", 1.0).is_wall() && !ceiling("link_inferred", 1.0).is_wall());
+    fn a_bucket_that_was_full_is_no_contradiction() {
+        // 50 Mb/s and a bucket of 1 MB over 10 s: 0.8 Mb/s beyond it.
+        let bucket = Ceiling { slack_bps: 0.8e6, ..ceiling("qdisc", 50e6) };
+        let share = |bps: f64| CeilingShare::of(Bitrate::from_bps(bps).unwrap(), &bucket);
+        assert_eq!(share(50.7e6).map(|share| share.to_string()), Some("100.0 %".to_owned()));
+        assert_eq!(share(50.9e6), None);
+        assert_eq!(share(25e6).map(CeilingShare::get), Some(0.5), "the slack is no part of the ceiling");
+        let text = serde_json::to_string(&bucket).unwrap();
+        assert_eq!(serde_json::from_str::<Ceiling>(&text).unwrap(), bucket);
+        assert!(!serde_json::to_string(&ceiling("link", 1.0)).unwrap().contains("slack"));
+    }
+
+    #[test]
+    fn only_what_is_known_of_the_path_is_a_wall_and_only_hosts_are_measured() {
+        assert!(ceiling("link", 1.0).is_wall() && ceiling("qdisc", 1.0).is_wall());
+        assert!(!ceiling("link_inferred", 1.0).is_wall());
         assert!(ceiling("host_memory", 1.0).is_of_a_host() && !ceiling("loss", 1.0).is_of_a_host());
     }
 }

@@ -133,6 +133,10 @@ pub struct QdiscCounts {
     /// The rate that it is set to, for `tbf` and `htb`; absent for those that have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
+    /// Bytes that may leave it beyond that rate, however long it is watched: what its bucket holds, and what did not pass
+    /// the class of `htb` whose rate this is. Absent in logs of versions that did not read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst_bytes: Option<Bytes>,
 }
 
 /// What passed an interface before the load: the run's own probes, and what others sent.

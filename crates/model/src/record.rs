@@ -164,13 +164,14 @@ impl FlowRecord {
     }
 
     /// Goodput at the receiver, from the same source as [`FlowRecord::received`]; absent when no time passed between
-    /// the first and the last read. Of a series over message sizes it is the highest rate of a size.
+    /// the first and the last read. Of a series over message sizes it is the highest rate of a size that no buffer took.
     #[must_use]
     pub fn bitrate(&self) -> Option<Bitrate> {
         if !self.sizes.is_empty() {
             return self
                 .sizes
                 .iter()
+                .filter(|point| !point.buffered)
                 .filter_map(|point| point.bitrate)
                 .max_by(|a, b| a.bps().total_cmp(&b.bps()));
         }

@@ -126,7 +126,7 @@ fn latency() -> impl Strategy<Value = LatencyReport> {
 
 fn ceilings() -> impl Strategy<Value = Body> {
     (flow(), any::<f64>(), ".*").prop_map(|(flow, bitrate_bps, because)| {
-        let ceiling = Ceiling { limit: "link".into(), bitrate_bps, because };
+        let ceiling = Ceiling { limit: "link".into(), bitrate_bps, because, slack_bps: 0.0 };
         Body::Ceilings { flow, ladder: vec![ceiling.clone(), ceiling.clone()], ceiling: Some(ceiling) }
     })
 }
@@ -287,7 +287,7 @@ proptest! {
     fn nobody_prints_more_than_the_whole_of_a_ceiling(
         rate in 1e3_f64..1e11,
         factor in prop_oneof![Just(1.0), 0.9998_f64..1.0003, 0.001_f64..50.0],
-        limit in prop_oneof!["link", "link_inferred", "host_memory", "cpu_sender", "receiver_window", "loss"],
+        limit in prop_oneof!["link", "qdisc", "link_inferred", "host_memory", "cpu_sender", "receiver_window", "loss"],
         cause in proptest::option::of(prop_oneof![
             Just(Cause::Link), Just(Cause::Impossible), Just(Cause::Invalid), Just(Cause::Unknown)
         ]),
@@ -296,7 +296,7 @@ proptest! {
         let mut bodies = runs::opening(TestSpec::default());
         bodies.push(runs::planned(0, Direction::Download, Transport::Tcp));
         bodies.push(runs::ended(0, Side::Receiver, Tally { complete: true, ..runs::tally(rate) }));
-        let ceiling = Ceiling { limit, bitrate_bps: rate / factor, because: "told".to_owned() };
+        let ceiling = Ceiling { limit, bitrate_bps: rate / factor, because: "told".to_owned(), slack_bps: 0.0 };
         let ladder = vec![ceiling.clone()];
         bodies.push((0, Body::Ceilings { flow: 0, ladder, ceiling: Some(ceiling.clone()) }));
         if let Some(cause) = cause {
@@ -319,10 +319,10 @@ proptest! {
         if factor <= 1.0 {
             prop_assert!(share.is_some_and(|share| (share - factor).abs() < 1e-9));
         }
-        if factor > 1.0003 && (ceiling.limit != "link" || cause == Some(Cause::Impossible)) {
+        if factor > 1.0003 && (!ceiling.is_wall() || cause == Some(Cause::Impossible)) {
             prop_assert_eq!(share, None);
         }
-        if factor > 1.0003 && ceiling.limit == "link" && cause.is_none() {
+        if factor > 1.0003 && ceiling.is_wall() && cause.is_none() {
             prop_assert!(flow.is_impossible());
         }
         let view = View { width, colour: false, kept: None, explain: true };

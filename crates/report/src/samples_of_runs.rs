@@ -169,6 +169,7 @@ pub(crate) fn ceilings(flow: u16) -> (u16, Body) {
         limit: limit.into(),
         bitrate_bps,
         because: because.into(),
+        slack_bps: 0.0,
     };
     let link = rung("link", GIGABIT, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
     let ladder = vec![link.clone(), rung("receiver_window", 8e9, "6 MiB / 6 ms")];

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::call::check;
 use crate::ethtool::Questions;
-pub use crate::netlink::QueueCounts;
+pub use crate::netlink::{ClassCounts, QueueCounts, TokenBucket};
 use crate::open::source_towards;
 use crate::{SockError, netlink};
 

@@ -16,8 +16,8 @@ use crate::call::retry;
 
 pub(crate) use disciplines::{FoundDiscipline, disciplines, has_filters};
 pub(crate) use links::{mtu_limits, stacked_on};
-pub use queue_counts::QueueCounts;
 pub(crate) use queue_counts::root_counts;
+pub use queue_counts::{ClassCounts, QueueCounts, TokenBucket};
 
 const HEADER: usize = 16;
 const ANSWER_ROOM: usize = 64 << 10;

@@ -47,6 +47,7 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
     // A slower link or a shaper that was found on the path is what holds the flow, however fast the host's own link is.
     let expected = link
         .into_iter()
+        .chain(ladder::of(&ladder, "qdisc").cloned())
         .chain(inferred)
         .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
         .or_else(|| ladder::of(&ladder, "link").cloned())
@@ -86,7 +87,7 @@ fn another_binds_first(finding: &Finding, evidence: &Evidence, ceilings: &[Ceili
     else {
         return false;
     };
-    ["link", "pacing", "application"].into_iter().any(|hard| {
+    ["link", "qdisc", "pacing", "application"].into_iter().any(|hard| {
         let other = ladder::of(ceilings, hard).filter(|_| Some(hard) != limit);
         other.is_some_and(|other| other.bitrate_bps < FIRST * named && other.bitrate_bps >= goodput)
     })
@@ -97,6 +98,8 @@ fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
     let number = |name: &str| verdict.evidence.get(name).copied();
     let (bitrate_bps, what) = match verdict.rule.as_str() {
         "V02" => (number("ceiling_bps")?, phrase::rate(number("link_bps")?)),
+        // It was read, and is on the ladder.
+        "V14" if own_queue_binds(evidence, number("shaper_bps")) => return None,
         "V14" => match number("shaper_bps") {
             Some(shaper) => {
                 let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
@@ -116,7 +119,13 @@ fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
         ("link_inferred", "inferred from the rate itself")
     };
     let because = format!("{what} {known}, {}", ladder::framing_text(evidence));
-    Some(Ceiling { limit: limit.to_owned(), bitrate_bps, because })
+    Some(ladder::rung(limit, bitrate_bps, because))
+}
+
+/// Whether the shaper that was found is the sender's own queueing discipline.
+fn own_queue_binds(evidence: &Evidence, shaper_bps: Option<f64>) -> bool {
+    let own = ladder::qdisc(evidence).and(evidence.own_queue.as_ref()).and_then(|queue| queue.rate_bps);
+    own.is_some() && own == shaper_bps
 }
 
 #[cfg(test)]

@@ -282,6 +282,10 @@ pub struct OwnQueue {
     pub host: String,
     /// The rate that it is set to, bit/s of frames without preamble, gap and FCS; absent for one that has none.
     pub rate_bps: Option<f64>,
+    /// Bytes that may leave it beyond that rate, however long the test is; absent where nobody read it.
+    pub burst_bytes: Option<f64>,
+    /// Whether it may count IP packets without the header of a link: on devices that have none.
+    pub may_count_packets: bool,
     /// Packets that it dropped.
     pub dropped: Option<f64>,
 }

@@ -6,6 +6,7 @@ use linerate_units::Bitrate;
 use crate::bdp::LinuxBuffer;
 use crate::domain::positive;
 use crate::evidence::{Evidence, Host, LinkSource, Transport};
+use crate::rules::own_queue_shaper;
 use crate::{bdp, ethernet, framing, host, phrase, tcp_rate};
 
 /// Below this share of a core the measured cost says little about a full one.
@@ -18,6 +19,7 @@ const LEAST_CORE_SHARE: f64 = 0.05;
 pub fn ladder(evidence: &Evidence) -> Vec<Ceiling> {
     let rungs = [
         link(evidence),
+        qdisc(evidence),
         receiver_window(evidence),
         send_buffer(evidence),
         loss(evidence),
@@ -69,7 +71,7 @@ pub fn of<'a>(ceilings: &'a [Ceiling], limit: &str) -> Option<&'a Ceiling> {
 
 /// A ceiling in words.
 pub(crate) fn rung(limit: &str, bitrate_bps: f64, because: String) -> Ceiling {
-    Ceiling { limit: limit.to_owned(), bitrate_bps, because }
+    Ceiling { limit: limit.to_owned(), bitrate_bps, because, slack_bps: 0.0 }
 }
 
 /// Payload rate of a link under this flow's framing.
@@ -108,6 +110,58 @@ fn link(evidence: &Evidence) -> Option<Ceiling> {
     let given = if evidence.link.source == Some(LinkSource::User) { " as given" } else { "" };
     let because = format!("{name}{given}, {}", framing_text(evidence));
     Some(rung("link", link_goodput_bps(evidence, link_bps)?, because))
+}
+
+/// What the sender's own queueing discipline lets through for longer than its bucket lasts.
+///
+/// Units: bit/s of payload. Domain: `None` where it has no rate, or stands for the line of its interface.
+/// Source: `tc-tbf(8)`, `tc-htb(8)`: rates count frames without preamble, gap and check sequence.
+fn own_qdisc(evidence: &Evidence) -> Option<Ceiling> {
+    let (queue, bitrate_bps) = own_queue_shaper(evidence)?;
+    let at = queue.rate_bps.map(phrase::rate)?;
+    let because = format!(
+        "{} of {at} on {} of {}, {}",
+        queue.kind,
+        queue.interface,
+        queue.host,
+        framing_text(evidence)
+    );
+    Some(rung("qdisc", bitrate_bps, because))
+}
+
+/// The same for a test of known length, with what may come beyond it in that time. Without a bucket that was read it is no
+/// ceiling: nobody knows how much may.
+pub(crate) fn qdisc(evidence: &Evidence) -> Option<Ceiling> {
+    let ceiling = own_qdisc(evidence)?;
+    let queue = evidence.own_queue.as_ref()?;
+    let seconds = evidence.outcome.measured_s.and_then(positive)?;
+    // What had left it when the measured part began, and still waited further on.
+    let waiting = [evidence.rtt.loaded_p99_s, evidence.rtt.mean_s].into_iter().flatten().reduce(f64::max);
+    let waited = waiting.zip(evidence.base_rtt_s()).map_or(0.0, |(most, base)| (most - base).max(0.0));
+    let counted = evidence.packet_bytes() + framing::ETHERNET_HEADER_BYTES;
+    let header = if queue.may_count_packets { framing::ETHERNET_HEADER_BYTES / counted } else { 0.0 };
+    let burst = own_burst_bytes(evidence)? * 8.0 / seconds;
+    let slack_bps = burst + ceiling.bitrate_bps * (waited / seconds + header);
+    Some(Ceiling { slack_bps, ..ceiling })
+}
+
+/// The same for single messages of so many bytes, each of which may find a full bucket. `None` where the bucket takes half
+/// of one: then it holds none of them.
+///
+/// Units: bytes. Domain: more than 0. Source: N bytes take the time of those that the bucket B does not hold, so their rate is
+/// N / (N - B) of the bucket's.
+#[must_use]
+pub fn qdisc_of_messages(evidence: &Evidence, message_bytes: f64) -> Option<Ceiling> {
+    let (ceiling, burst) = (own_qdisc(evidence)?, own_burst_bytes(evidence)?);
+    let slack_bps = ceiling.bitrate_bps * burst / (message_bytes - burst);
+    (2.0 * burst <= message_bytes).then_some(Ceiling { slack_bps, ..ceiling })
+}
+
+/// The payload that may leave the sender's own queue beyond its rate.
+fn own_burst_bytes(evidence: &Evidence) -> Option<f64> {
+    let packet = evidence.packet_bytes();
+    let payload = framing::payload_bytes(packet, &evidence.headers())?;
+    Some(evidence.own_queue.as_ref()?.burst_bytes? * payload / (packet + framing::ETHERNET_HEADER_BYTES))
 }
 
 fn receiver_window(evidence: &Evidence) -> Option<Ceiling> {

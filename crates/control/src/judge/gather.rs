@@ -43,11 +43,20 @@ pub fn evidence(record: &RunRecord, number: u16) -> Option<Evidence> {
         asked: view.asked(),
         sender: view.host(Side::Sender, sender),
         receiver: view.host(Side::Receiver, receiver),
-        own_queue: view.own_queue(),
+        own_queue: view.own_queue(Side::Sender),
         udp: view.udp(),
         ports: view.ports(),
         timing: view.timing(),
     })
+}
+
+/// The evidence of the way back: as that of the flow, with the receiver's own queue in the place of the sender's.
+pub(super) fn evidence_back(record: &RunRecord, number: u16) -> Option<Evidence> {
+    let there = evidence(record, number)?;
+    let flow = record.flow(number)?;
+    let (sender, receiver) = record.ends(flow);
+    let view = View { record, flow, sender, receiver, streams: 1 };
+    Some(Evidence { own_queue: view.own_queue(Side::Receiver), ..there })
 }
 
 struct View<'a> {
@@ -279,14 +288,25 @@ impl View<'_> {
         Some(median(self.flow.loaded.as_ref()?)? - median(self.record.idle.as_ref()?)?)
     }
 
-    fn own_queue(&self) -> Option<OwnQueue> {
-        let interface = self.tally(Side::Sender)?.kernel.as_ref()?.interface.as_ref()?;
+    /// The discipline at the root of one end's interface; absent where the flow took another way out.
+    fn own_queue(&self, side: Side) -> Option<OwnQueue> {
+        let tally = self.tally(side)?;
+        let host = if side == Side::Sender { self.sender? } else { self.receiver? };
+        let interface = tally.kernel.as_ref()?.interface.as_ref()?;
         let queue = interface.qdisc.as_ref()?;
+        // Whoever sends to an address of the same host passes loopback, whatever interface has the address.
+        let arrived = self.tally(Side::Receiver).map_or(Bytes::default(), |tally| tally.total_bytes);
+        if queue.bytes < arrived {
+            return None;
+        }
+        let kind = host.link.as_ref().filter(|link| link.speed.is_none()).map(|link| link.kind);
         Some(OwnQueue {
             kind: queue.kind.clone(),
             interface: interface.name.clone(),
-            host: self.sender?.name.clone(),
+            host: host.name.clone(),
             rate_bps: queue.rate_bps.map(Plain::plain),
+            burst_bytes: queue.burst_bytes.map(Plain::plain),
+            may_count_packets: matches!(kind, Some(LinkKind::Tun | LinkKind::Virtual)),
             dropped: Some(queue.dropped.plain()),
         })
     }
@@ -418,7 +438,7 @@ impl View<'_> {
         let drops = [host::INTERFACE_DROPS, host::LOCAL_RETRANSMITS].map(|metric| self.sum(side, metric));
         let counted = drops.into_iter().flatten().reduce(|a, b| a + b);
         // What its root queue counted may be among them, where the kernel told the connection.
-        let queue = (side == Side::Sender).then(|| self.own_queue()?.dropped).flatten();
+        let queue = (side == Side::Sender).then(|| self.own_queue(side)?.dropped).flatten();
         Host {
             thread_share: median(&thread),
             thread_wait_share: mean(&self.series(side, host::THREAD_WAIT)).map(|wait| wait.min(1.0)),

@@ -1,6 +1,7 @@
 use linerate_model::metrics::flow::{BITRATE, BYTES};
 use linerate_model::{
-    Direction, Event, FlowPlan, Readings, RunStart, Sample, Tally, TestSpec, Transport, World,
+    Direction, Event, FlowPlan, HostInfo, InterfaceCounts, KernelCounts, QdiscCounts, Readings, RunStart,
+    Sample, Tally, TestSpec, Transport, World,
 };
 use linerate_units::{Bytes, Timestamp};
 
@@ -122,4 +123,27 @@ fn an_upload_is_known_by_what_its_receiver_tells() {
     assert!(looked[..20].iter().all(|known| !known), "too early: {looked:?}");
     assert!(looked.contains(&true), "never: {looked:?}");
     assert!(!known(&told, &[0, 1]), "the other direction is not known");
+}
+
+/// Whoever sends to an address of his own passes loopback, though another interface has the address.
+#[test]
+fn a_queue_that_the_flow_did_not_pass_is_none_of_its_own() {
+    let own_queue = |left: u64| {
+        let mut record = received(&TestSpec::default(), &rates(60, &[]), TICK_MS);
+        record.hosts = vec![HostInfo { name: "alpha".into(), ..HostInfo::default() }, HostInfo::default()];
+        let arrived = record.flows[0].receiver.as_ref().unwrap().bytes;
+        let receiver = record.flows[0].receiver.as_mut().unwrap();
+        receiver.total_bytes = arrived;
+        let (rate_bps, burst_bytes) = (Some(50_000_000), Some(Bytes::new(32_768)));
+        let bytes = Bytes::new(arrived.get() / 100 * left);
+        let qdisc =
+            Some(QdiscCounts { kind: "tbf".into(), bytes, rate_bps, burst_bytes, ..QdiscCounts::default() });
+        let interface = Some(InterfaceCounts { name: "eth0".into(), qdisc, ..InterfaceCounts::default() });
+        let kernel = Some(Box::new(KernelCounts { interface, ..KernelCounts::default() }));
+        record.flows[0].sender = Some(Tally { kernel, ..Tally::default() });
+        evidence(&record, 0).unwrap().own_queue
+    };
+    let passed = own_queue(105).unwrap();
+    assert_eq!((passed.rate_bps, passed.burst_bytes), (Some(50e6), Some(32_768.0)));
+    assert_eq!(own_queue(3), None, "only the dialogue");
 }

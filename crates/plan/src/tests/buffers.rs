@@ -101,7 +101,8 @@ impl Run {
             srtt: None,
             retransmits: None,
         };
-        let ceiling = Ceiling { limit: "link".to_owned(), bitrate_bps: 9.9e9, because: String::new() };
+        let ceiling =
+            Ceiling { limit: "link".to_owned(), bitrate_bps: 9.9e9, because: String::new(), slack_bps: 0.0 };
         let loaded = latency(ProbePhase::Loaded, course(&self.course));
         let steady = Steady { ramp_ns: Span::ZERO, bitrate: self.receiver.bitrate, half_width: None };
         let mut bodies = vec![

@@ -272,6 +272,7 @@ fn the_ladder_shows_what_binds_what_is_next_and_where_the_rate_lies() {
         limit: limit.into(),
         bitrate_bps,
         because: because.into(),
+        slack_bps: 0.0,
     };
     // The upload's 600 Mb/s lie between the first and the second.
     record.flows[1].ladder = vec![

@@ -26,8 +26,30 @@ pub struct QueueCounts {
     pub packets: u32,
     /// Packets thrown away, wrapping.
     pub dropped: u32,
-    /// The rate that it is set to, bit/s: of `tbf`, or the ceiling of the class of `htb` that carried the most.
-    pub rate_bps: Option<u64>,
+    /// What it is set to let through, if it is `tbf`.
+    pub bucket: Option<TokenBucket>,
+    /// The classes of `htb`, by their handles.
+    pub classes: Vec<ClassCounts>,
+}
+
+/// What a token bucket lets through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenBucket {
+    /// Bit/s.
+    pub rate_bps: u64,
+    /// Bytes that may leave at once after a pause.
+    pub burst_bytes: u64,
+}
+
+/// A class of `htb`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassCounts {
+    /// Its handle, major and minor number.
+    pub handle: u32,
+    /// Bytes that left it and the classes below it, since it was made.
+    pub bytes: u64,
+    /// The most that it lets through.
+    pub ceiling: TokenBucket,
 }
 
 /// Looks up the one at the root of an interface; absent where there is none that counts.
@@ -40,13 +62,13 @@ pub(crate) fn root_counts(index: u32) -> Result<Option<QueueCounts>, SockError> 
         found.is_some()
     })?;
     if let Some(found) = found.as_mut().filter(|found| found.kind == "htb") {
-        found.rate_bps = class_ceiling_bps(index)?;
+        found.classes = classes(index)?;
     }
     Ok(found)
 }
 
-/// The lowest ceiling among the classes of `htb` through which nearly everything went, bit/s.
-fn class_ceiling_bps(index: u32) -> Result<Option<u64>, SockError> {
+/// The classes of `htb` on an interface.
+fn classes(index: u32) -> Result<Vec<ClassCounts>, SockError> {
     let mut about = [0; TCMSG];
     about[4..8].copy_from_slice(&index.to_ne_bytes());
     let mut classes = Vec::new();
@@ -54,22 +76,18 @@ fn class_ceiling_bps(index: u32) -> Result<Option<u64>, SockError> {
         classes.extend((kind == libc::RTM_NEWTCLASS).then(|| decode_class(body, index)).flatten());
         false
     })?;
-    Ok(ceiling_of(&classes))
+    Ok(classes)
 }
 
-/// Bytes and ceiling of each class; a leaf's bytes are its parents' too.
-fn ceiling_of(classes: &[(u64, u64)]) -> Option<u64> {
-    let most = classes.iter().map(|(bytes, _)| *bytes).max()?;
-    classes.iter().filter(|(bytes, _)| *bytes >= most / 10 * 9).map(|(_, ceiling)| *ceiling).min()
-}
-
-/// Bytes and ceiling, bit/s, of a class of `htb`.
+/// A class of `htb`.
 ///
 /// # Source
 /// `linux/pkt_sched.h`: `tc_htb_opt`, `TCA_HTB_*`
-fn decode_class(body: &[u8], index: u32) -> Option<(u64, u64)> {
+fn decode_class(body: &[u8], index: u32) -> Option<ClassCounts> {
+    const HANDLE_AT: usize = 8;
     const PARAMETERS: u16 = 1;
     const CEILING_AT: usize = 20;
+    const BURST_AT: usize = 28;
     const CEILING_IN_64_BITS: u16 = 7;
     if word(body, 4) != Some(index) {
         return None;
@@ -77,9 +95,28 @@ fn decode_class(body: &[u8], index: u32) -> Option<(u64, u64)> {
     let rest = body.get(TCMSG..)?;
     let options = find(rest, libc::TCA_OPTIONS)
         .filter(|_| find(rest, TCA_KIND).map(string).as_deref() == Some("htb"))?;
-    let ceiling = bytes_per_s(options, PARAMETERS, CEILING_AT, CEILING_IN_64_BITS)?;
+    let ceiling = bucket(options, PARAMETERS, CEILING_AT, BURST_AT, CEILING_IN_64_BITS)?;
     let bytes = find(find(rest, TCA_STATS2)?, TCA_STATS_BASIC)?.first_chunk()?;
-    Some((u64::from_ne_bytes(*bytes), ceiling.saturating_mul(8)))
+    Some(ClassCounts { handle: word(body, HANDLE_AT)?, bytes: u64::from_ne_bytes(*bytes), ceiling })
+}
+
+/// A rate with its bucket. The kernel tells the bucket as the time that the rate needs to fill it.
+///
+/// # Source
+/// `net/sched/sch_tbf.c`, `sch_htb.c`: `PSCHED_NS2TICKS`; `net/pkt_sched.h`: `PSCHED_SHIFT` is 6
+fn bucket(
+    options: &[u8],
+    parameters: u16,
+    at: usize,
+    burst_at: usize,
+    in_64_bits: u16,
+) -> Option<TokenBucket> {
+    const TICK_NS: u128 = 64;
+    let bytes_per_s = bytes_per_s(options, parameters, at, in_64_bits)?;
+    let ticks = word(find(options, parameters)?, burst_at)?;
+    let burst = u128::from(bytes_per_s) * u128::from(ticks) * TICK_NS / 1_000_000_000;
+    let burst_bytes = u64::try_from(burst).unwrap_or(u64::MAX);
+    Some(TokenBucket { rate_bps: bytes_per_s.saturating_mul(8), burst_bytes })
 }
 
 /// A rate as the kernel's schedulers tell it: 32 bits in a structure, 64 where those do not hold it.
@@ -98,6 +135,7 @@ fn decode(body: &[u8], index: u32) -> Option<QueueCounts> {
     // `linux/pkt_sched.h`: tc_tbf_qopt, TCA_TBF_*
     const TBF_PARAMETERS: u16 = 1;
     const TBF_RATE_AT: usize = 8;
+    const TBF_BURST_AT: usize = 28;
     const TBF_RATE_IN_64_BITS: u16 = 4;
     if word(body, 4) != Some(index) || word(body, PARENT_AT) != Some(TC_H_ROOT) {
         return None;
@@ -112,11 +150,10 @@ fn decode(body: &[u8], index: u32) -> Option<QueueCounts> {
     let basic = find(stats, TCA_STATS_BASIC)?;
     let bytes = u64::from_ne_bytes(*basic.first_chunk()?);
     let dropped = find(stats, TCA_STATS_QUEUE).and_then(|queue| word(queue, DROPS_AT)).unwrap_or_default();
-    let rate_bps = find(rest, libc::TCA_OPTIONS)
+    let bucket = find(rest, libc::TCA_OPTIONS)
         .filter(|_| kind == "tbf")
-        .and_then(|options| bytes_per_s(options, TBF_PARAMETERS, TBF_RATE_AT, TBF_RATE_IN_64_BITS))
-        .map(|rate| rate.saturating_mul(8));
-    Some(QueueCounts { kind, bytes, packets: word(basic, 8)?, dropped, rate_bps })
+        .and_then(|options| bucket(options, TBF_PARAMETERS, TBF_RATE_AT, TBF_BURST_AT, TBF_RATE_IN_64_BITS));
+    Some(QueueCounts { kind, bytes, packets: word(basic, 8)?, dropped, bucket, classes: Vec::new() })
 }
 
 #[cfg(test)]
@@ -143,7 +180,8 @@ mod tests {
             bytes: 5_000_000_000,
             packets: 77,
             dropped: 3,
-            rate_bps: None,
+            bucket: None,
+            classes: Vec::new(),
         };
         assert_eq!(decode(&message(4, u32::MAX, b"fq\0"), 4), Some(expected));
         assert_eq!(decode(&message(4, 0x1_0000, b"fq\0"), 4), None);
@@ -151,31 +189,41 @@ mod tests {
         assert_eq!(decode(&message(4, u32::MAX, b"noqueue\0"), 4), None, "it has no queue");
     }
 
+    /// As `tc qdisc add dev NAME root tbf rate 50mbit burst 32kb` comes back: 32768 bytes at 6.25 MB/s are 5.24288 ms,
+    /// 81,920 ticks of 64 ns.
     #[test]
-    fn the_rate_of_a_token_bucket_is_read_in_32_and_in_64_bits() {
-        for rate in [6_250_000u64, 6_250_000_000] {
+    fn the_rate_of_a_token_bucket_is_read_in_32_and_in_64_bits_and_its_burst_in_ticks() {
+        let parameters = |rate: u32, ticks: u32| {
+            let mut all = [0; 36];
+            all[8..12].copy_from_slice(&rate.to_ne_bytes());
+            all[28..32].copy_from_slice(&ticks.to_ne_bytes());
+            attribute(1, &all)
+        };
+        let read = |options: &[u8]| {
             let mut body = message(4, u32::MAX, b"tbf\0");
-            body.extend(attribute(2, &crate::routing::token_bucket_options(rate, 32_000, 100_000)));
-            assert_eq!(decode(&body, 4).unwrap().rate_bps, Some(8 * rate));
-        }
-        let mut body = message(4, u32::MAX, b"tbf\0");
-        let parameters = [&[0; 8][..], &6_250_000u32.to_ne_bytes(), &[0; 24]].concat();
-        body.extend(attribute(2, &attribute(1, &parameters)));
-        assert_eq!(decode(&body, 4).unwrap().rate_bps, Some(50_000_000), "as tc sets it below 2^32 bytes/s");
+            body.extend(attribute(2, options));
+            decode(&body, 4).unwrap().bucket
+        };
+        let bucket = |rate_bps, burst_bytes| Some(TokenBucket { rate_bps, burst_bytes });
+        assert_eq!(read(&parameters(6_250_000, 81_920)), bucket(50_000_000, 32_768));
+        // 50 Gb/s: 1 ms are 15,625 ticks and 6.25 MB.
+        let large = [parameters(u32::MAX, 15_625), attribute(4, &6_250_000_000u64.to_ne_bytes())].concat();
+        assert_eq!(read(&large), bucket(50_000_000_000, 6_250_000));
+        assert_eq!(read(&attribute(1, &[0; 20])), None, "cut off");
     }
 
     #[test]
-    fn the_class_that_carries_the_flow_tells_the_rate() {
-        // The root class, the flow's leaf below it, and a leaf that carries little.
-        assert_eq!(
-            ceiling_of(&[(1000, 1_000_000_000), (990, 20_000_000), (10, 1_000_000)]),
-            Some(20_000_000)
-        );
-        assert_eq!(ceiling_of(&[]), None);
+    fn a_class_of_htb_tells_its_ceiling_and_the_bucket_of_that() {
         let mut body = message(4, 0x1_0000, b"htb\0");
-        let parameters = [&[0; 20][..], &2_500_000u32.to_ne_bytes(), &[0; 20]].concat();
+        body[8..12].copy_from_slice(&0x1_0010u32.to_ne_bytes());
+        // Rate and ceiling (12 bytes each, the number last), buffer, buffer of the ceiling, quantum, level, priority.
+        let parameters =
+            [&[0; 20][..], &2_500_000u32.to_ne_bytes(), &[0; 4], &10_000u32.to_ne_bytes(), &[0; 12]].concat();
         body.extend(attribute(2, &attribute(1, &parameters)));
-        assert_eq!(decode_class(&body, 4), Some((5_000_000_000, 20_000_000)));
+        // 640 us at 2.5 MB/s.
+        let ceiling = TokenBucket { rate_bps: 20_000_000, burst_bytes: 1600 };
+        let expected = ClassCounts { handle: 0x1_0010, bytes: 5_000_000_000, ceiling };
+        assert_eq!(decode_class(&body, 4), Some(expected));
         assert_eq!(decode_class(&body, 5), None);
     }
 

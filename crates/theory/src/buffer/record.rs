@@ -182,7 +182,8 @@ mod tests {
                 sample: Sample { side: Side::Sender, start_ns, end_ns, outside, readings },
             }
         };
-        let ceiling = Ceiling { limit: "link".to_owned(), bitrate_bps: 9.9e9, because: String::new() };
+        let ceiling =
+            Ceiling { limit: "link".to_owned(), bitrate_bps: 9.9e9, because: String::new(), slack_bps: 0.0 };
         let bodies = [
             link(40.0),
             link(10.0),

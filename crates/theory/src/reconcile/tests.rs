@@ -322,7 +322,7 @@ fn what_the_senders_own_queue_threw_away_opens_no_books() {
             bytes: Bytes::new(left),
             packets: SEGMENTS,
             dropped,
-            rate_bps: None,
+            ..QdiscCounts::default()
         };
         let interface = eth0(&mut run.sender);
         interface.qdisc = Some(qdisc);
@@ -351,8 +351,13 @@ fn datagrams_that_the_senders_own_queue_threw_away_open_no_books() {
         (eth0(&mut run.sender).sent, eth0(&mut run.sender).received) = (frames, passed(0, 0));
         (eth0(&mut run.receiver).received, eth0(&mut run.receiver).sent) = (frames, passed(0, 0));
         let bytes = Bytes::new(frames.bytes.get());
-        eth0(&mut run.sender).qdisc =
-            Some(QdiscCounts { kind: "tbf".into(), bytes, packets: segments, dropped, rate_bps: None });
+        eth0(&mut run.sender).qdisc = Some(QdiscCounts {
+            kind: "tbf".into(),
+            bytes,
+            packets: segments,
+            dropped,
+            ..QdiscCounts::default()
+        });
         (run.sender.udp, run.receiver.udp) = (udp(SEGMENTS, 0), udp(segments, SEGMENTS - segments));
         run.receiver.total_bytes = Bytes::new(payload);
         for tally in [&mut run.sender, &mut run.receiver] {

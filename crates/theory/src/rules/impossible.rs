@@ -1,6 +1,7 @@
 //! V00: the figure exceeds what the link can carry, or the books do not balance.
 
 use linerate_model::{Cause, Confidence, Finding};
+use linerate_units::Bitrate;
 
 use super::{Draft, core_is_full, slow_reader};
 use crate::evidence::{CountedBy, Evidence, LinkSource};
@@ -14,7 +15,7 @@ const UNACCOUNTED: f64 = 0.01;
 const MADE_UP: f64 = 1.25;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
-    above_the_link(evidence).or_else(|| books_do_not_balance(evidence))
+    above_the_link(evidence).or_else(|| above_the_bucket(evidence)).or_else(|| books_do_not_balance(evidence))
 }
 
 fn above_the_link(evidence: &Evidence) -> Option<Finding> {
@@ -49,6 +50,32 @@ fn above_the_link(evidence: &Evidence) -> Option<Finding> {
         .with("goodput_bps", Some(goodput))
         .with("ceiling_bps", Some(ceiling))
         .remedy(remedy)
+        .finish()
+}
+
+/// More than the sender's own queueing discipline lets through, and than its bucket held.
+fn above_the_bucket(evidence: &Evidence) -> Option<Finding> {
+    let goodput = evidence.highest_bps()?;
+    let bucket = ladder::qdisc(evidence)?;
+    let ceiling = bucket.bitrate_bps;
+    if !bucket.is_exceeded_by(Bitrate::from_bps(goodput)?) || held_back(evidence, goodput - ceiling) {
+        return None;
+    }
+    if evidence.timing.emulator_late == Some(true) && goodput <= MADE_UP * ceiling {
+        return late(goodput, ceiling);
+    }
+    let text = format!(
+        "{} exceeds the {} that the sender's own queueing discipline lets through ({}).",
+        phrase::rate(goodput),
+        phrase::rate(ceiling),
+        bucket.because
+    );
+    Draft::new(Cause::Impossible, "V00", Confidence::Confirmed, text)
+        .with("goodput_bps", Some(goodput))
+        .with("ceiling_bps", Some(ceiling))
+        .remedy(
+            "Check that its rate was not changed during the test, and that the receiver's count was used.",
+        )
         .finish()
 }
 

@@ -106,6 +106,7 @@ mod tests {
             host: "alpha".to_owned(),
             rate_bps: Some(100e6),
             dropped: Some(110.0),
+            ..OwnQueue::default()
         });
         let finding = rule(&evidence).unwrap();
         assert!(finding.text.contains("own tbf on eth0 of alpha dropped 110"), "{}", finding.text);

@@ -88,6 +88,7 @@ pub(crate) const PRIMARY: [Rule; 31] = [
 /// Rules that add to a verdict and never are one while another rule answers.
 pub(crate) const ADDITIONAL: [Rule; 3] = [black_hole::probed, bufferbloat::rule, disturbance::rule];
 
+pub(crate) use own_queue::shaper as own_queue_shaper;
 pub(crate) use policer::rtt_is_flat;
 pub(crate) use unexplained::finding as unexplained;
 

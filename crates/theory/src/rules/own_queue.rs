@@ -3,8 +3,8 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::{Draft, rate_was_asked_for};
-use crate::evidence::{Evidence, OwnQueue};
-use crate::{ethernet, phrase};
+use crate::evidence::{Evidence, LinkSource, OwnQueue};
+use crate::{ethernet, ladder, phrase};
 
 /// From this share of what the discipline lets through, the rate is its.
 const NEAR: f64 = 0.90;
@@ -12,6 +12,9 @@ const NEAR: f64 = 0.90;
 const AT: f64 = 0.96;
 /// Buckets that were full at the start, and reads that end within an interval.
 const ABOVE: f64 = 1.03;
+/// From this share of what the interface's line carries, the discipline stands for the line: as in the card of an emulated
+/// host, and where somebody paces a link to spare the buffer of the next.
+const LINE: f64 = 0.99;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let (queue, ceiling) = shaper(evidence)?;
@@ -48,7 +51,10 @@ pub(crate) fn shaper(evidence: &Evidence) -> Option<(&OwnQueue, f64)> {
     let rate = queue.rate_bps.filter(|rate| *rate > 0.0)?;
     let ceiling =
         ethernet::shaped_goodput_bps(rate, evidence.packet_bytes(), &evidence.headers(), evidence.tags())?;
-    Some((queue, ceiling))
+    let told = evidence.link.source == Some(LinkSource::Interface);
+    let line = evidence.line_rate_bps().filter(|_| told);
+    let line = line.and_then(|line| ladder::link_goodput_bps(evidence, line));
+    (line.is_none_or(|line| ceiling < LINE * line)).then_some((queue, ceiling))
 }
 
 #[cfg(test)]
@@ -64,6 +70,8 @@ mod tests {
             interface: "eth0".to_owned(),
             host: "alpha".to_owned(),
             rate_bps: Some(rate_bps),
+            burst_bytes: Some(32_768.0),
+            may_count_packets: false,
             dropped: Some(12.0),
         });
         evidence
@@ -87,6 +95,59 @@ mod tests {
         fair.own_queue.as_mut().unwrap().rate_bps = None;
         assert!(rule(&fair).is_none());
         assert!(rule(&full_gigabit()).is_none());
+    }
+
+    #[test]
+    fn a_bucket_that_stands_for_the_line_is_the_lines_rule() {
+        // 1 Gb/s of line carry 1514 in 1538 bytes as the kernel counts them: 984.4 Mb/s; less 200 ppm for its clock.
+        let mut card = full_gigabit();
+        card.own_queue = own(1e9 * 1514.0 / 1538.0 * (1.0 - 200e-6)).own_queue;
+        let verdict = diagnose(&card);
+        assert_eq!(
+            (verdict.primary.cause, verdict.primary.rule.as_str()),
+            (Cause::Link, "V02"),
+            "{verdict:?}"
+        );
+        assert_eq!(verdict.expected.map(|ceiling| ceiling.limit).as_deref(), Some("link"));
+        // The same bucket where the line is ten times as fast, or where somebody states what he believes to be the line.
+        card.link.link_bps = Some(10e9);
+        assert!(rule(&card).is_some());
+        card.link.link_bps = Some(1e9);
+        card.link.source = Some(LinkSource::User);
+        assert!(rule(&card).is_some());
+    }
+
+    #[test]
+    fn a_bucket_that_was_read_is_the_ceiling_and_nothing_is_inferred() {
+        let verdict = diagnose(&own(50e6));
+        let ceiling = verdict.expected.unwrap();
+        assert_eq!(ceiling.limit, "qdisc");
+        assert!((ceiling.bitrate_bps - 50e6 * 1448.0 / 1514.0).abs() < 1.0, "{ceiling:?}");
+        assert!(ceiling.because.contains("tbf of 50 Mb/s on eth0 of alpha"), "{}", ceiling.because);
+        assert!(verdict.ladder.iter().all(|rung| rung.limit != "link_inferred"), "{:?}", verdict.ladder);
+        // It is one of a flow that something else holds back, too.
+        let mut slow = own(200e6);
+        slow.asked.offered_bps = Some(47.8e6);
+        assert_eq!(diagnose(&slow).expected.unwrap().limit, "qdisc");
+    }
+
+    #[test]
+    fn above_the_bucket_is_impossible_and_what_was_in_it_is_not() {
+        // 47.82 Mb/s of payload; 32,768 bytes over 9 s are 29 kb/s, 50 ms of queue further on 266 kb/s.
+        let of = |bps: f64| {
+            let mut evidence = own(50e6);
+            evidence.outcome.goodput_bps = Some(bps);
+            evidence.outcome.intervals_bps = vec![bps; 90];
+            diagnose(&evidence).primary.cause
+        };
+        assert_eq!((of(48.0e6), of(48.3e6)), (Cause::Shaper, Cause::Impossible));
+        let mut larger = own(50e6);
+        larger.own_queue.as_mut().unwrap().burst_bytes = Some(1e6);
+        larger.outcome.goodput_bps = Some(48.3e6);
+        assert_eq!(diagnose(&larger).primary.cause, Cause::Shaper, "a bucket of 1 MB");
+        larger.own_queue.as_mut().unwrap().burst_bytes = None;
+        larger.outcome.goodput_bps = Some(60e6);
+        assert_ne!(diagnose(&larger).primary.cause, Cause::Impossible, "nobody knows what was in it");
     }
 
     #[test]

@@ -28,6 +28,7 @@ fn lowest(i: &Inputs<'_>, limits: &[&str]) -> Option<f64> {
                 limit: (*limit).to_owned(),
                 bitrate_bps: i.number(limit)?,
                 because: String::new(),
+                slack_bps: 0.0,
             })
         })
         .collect::<Option<Vec<_>>>()?;
