@@ -241,6 +241,18 @@ fn no_series_is_faster_than_the_slower_way_of_its_path() {
             let rate = point["bitrate_bps"].as_f64().unwrap();
             assert!(rate <= peak || point["buffered"] == true, "{mode:?}: {point} {}", flow["curve"]);
         }
+        // The bucket was read: it is the ceiling, where it holds every way that is used.
+        if ways < 2.0 {
+            let ceiling = &flow["ceiling"];
+            assert_eq!(ceiling["limit"], "qdisc", "{mode:?}: {flow}");
+            let expected = SHAPED * 1448.0 / 1514.0;
+            assert!((ceiling["bitrate_bps"].as_f64().unwrap() / expected - 1.0).abs() < 1e-6, "{ceiling}");
+            assert!(ceiling["because"].as_str().unwrap().contains("tbf of 200 Mb/s on veth0"), "{ceiling}");
+            // 64 KiB of 4 MiB were in the bucket.
+            assert!(peak <= expected * 64.0 / 63.0 * 1.0002, "{mode:?}: {}", flow["curve"]);
+        } else {
+            assert!(flow.get("ceiling").is_none(), "nobody knows the way back: {flow}");
+        }
         // With the line stated, nothing that is not marked exceeds it, and the line through the times does neither.
         let args: Vec<&str> = args.into_iter().chain(["--link", "200M"]).collect();
         let result = document(net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &args));

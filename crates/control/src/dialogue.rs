@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, arm};
-use linerate_model::{Caveat, Sample, Side, SideSettings, Transport};
+use linerate_model::{Caveat, Sample, Side, SideSettings, Tally, Transport};
 use linerate_proto::{Ended, Input, Output, PeerError, Progress, Session};
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, clock};
@@ -149,7 +149,7 @@ impl<S: Session> Dialogue<S> {
     /// thread, because its arrival is the time origin of the result. Senders wait until the session starts them.
     pub(crate) fn arm(&mut self, flows: Vec<(FlowSetup, Sockets)>) -> Result<(), ControlError> {
         if self.flows.is_empty() && !flows.is_empty() {
-            self.interface.phase_begins(&self.stream);
+            self.begin_counting();
         }
         let (receivers, senders): (Vec<_>, Vec<_>) =
             flows.into_iter().partition(|(setup, _)| setup.side == Side::Receiver);
@@ -405,10 +405,7 @@ impl<S: Session> Dialogue<S> {
         let mut report = flow.handle.finish();
         let samples = std::mem::take(&mut report.samples);
         report.caveats.extend(self.extra_caveats.iter().cloned());
-        if let Some((interface, dialogue)) = self.interface.counted(&self.stream) {
-            let kernel = report.tally.kernel.get_or_insert_default();
-            (kernel.interface, kernel.dialogue) = (Some(interface), dialogue);
-        }
+        self.note_counts(&mut report.tally);
         let ended = Box::new(last_word(number, side, report));
         if !rest.is_empty() {
             self.news.push(Happening::Samples { flow: number, samples: rest });
@@ -420,6 +417,19 @@ impl<S: Session> Dialogue<S> {
             }
         }
         self.input(Input::FlowEnded(ended))
+    }
+
+    /// From here on what the interface counts belongs to the phase.
+    pub(crate) fn begin_counting(&mut self) {
+        self.interface.phase_begins(&self.stream);
+    }
+
+    /// Adds what the interface counted since the phase began.
+    pub(crate) fn note_counts(&self, tally: &mut Tally) {
+        if let Some((interface, dialogue)) = self.interface.counted(&self.stream) {
+            let kernel = tally.kernel.get_or_insert_default();
+            (kernel.interface, kernel.dialogue) = (Some(interface), dialogue);
+        }
     }
 
     /// Ends every flow at once and keeps what they counted: the dialogue has failed.

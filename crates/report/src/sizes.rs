@@ -1,7 +1,9 @@
 //! A series over message sizes, in words and as a table.
 
-use linerate_model::{FlowRecord, MessageMode, RunRecord, SizeCurve, SizePoint, Sweep, TimeInterval};
-use linerate_units::{Bitrate, Ratio};
+use linerate_model::{
+    CeilingShare, FlowRecord, MessageMode, RunRecord, SizeCurve, SizePoint, Sweep, TimeInterval,
+};
+use linerate_units::Bitrate;
 
 use crate::layout::{Ink, View, harmless};
 use crate::quantity::{ABSENT, or_absent, percent};
@@ -103,9 +105,11 @@ fn curve_facts(curve: &SizeCurve) -> Vec<(&'static str, String)> {
 fn ceiling_fact(flow: &FlowRecord, curve: &SizeCurve) -> Option<(&'static str, String)> {
     let ceiling = flow.ceiling.as_ref()?;
     let rate = Bitrate::from_bps(ceiling.bitrate_bps)?;
-    let share = Ratio::new(curve.peak.bps() / ceiling.bitrate_bps).filter(|share| share.get() <= 1.0);
-    let share = share.map(|share| format!("; the highest rate is {} of it", percent(share)));
-    Some(("ceiling", format!("{rate}: {}{}", harmless(&ceiling.because), share.unwrap_or_default())))
+    let share = CeilingShare::of(curve.peak, ceiling).map_or_else(
+        || "; the highest rate is above it: one of the two is wrong".to_owned(),
+        |share| format!("; the highest rate is {share} of it"),
+    );
+    Some(("ceiling", format!("{rate}: {}{share}", harmless(&ceiling.because))))
 }
 
 /// Which sizes went faster than the path.

@@ -80,8 +80,11 @@ impl Client<'_> {
         let (mut runner, planned) = self.open_stream(order, stop)?;
         gate::note_start(planned, clock::now(), log);
         log.note(Body::FlowOpened { flow: FLOW, side: Side::Sender, settings: runner.settings().clone() });
+        self.dialogue.begin_counting();
         let measured = self.trials(schedule, &mut runner, stop, log);
-        words.own = Some(runner.last_word(FLOW));
+        let mut own = runner.last_word(FLOW);
+        self.dialogue.note_counts(&mut own.tally);
+        words.own = Some(own);
         measured?;
         self.part(&mut runner, words)
     }

@@ -2,6 +2,7 @@
 
 use linerate_model::{Ceiling, MessageMode, RunRecord, SizeCurve, SizeFit, SizePoint, Sweep};
 use linerate_theory::block_size::{fit_line, half_performance_bytes, saturation};
+use linerate_theory::evidence::Evidence;
 use linerate_theory::{framing, ladder};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
@@ -12,28 +13,53 @@ const ABOVE_THE_LARGEST: f64 = 1.02;
 /// Sizes from this share of the largest on say what the path sustains: one of them alone may have been disturbed.
 const LARGEST: u64 = 4;
 
-/// What the link can carry of a series, all directions that are used at a time; absent where no link is known.
+/// What the way can carry of a series, all directions that are used at a time: the link, or a queueing discipline of either
+/// end that was read. Absent where neither is known.
+///
+/// What the bucket of such a discipline adds to the largest messages is its slack.
 pub(super) fn ceiling(record: &RunRecord, flow: u16) -> Option<Ceiling> {
-    let evidence = super::evidence(record, flow)?;
-    let link = ladder::of(&ladder::ladder(&evidence), "link")?.clone();
-    Some(match both_ways(record) {
-        true => Ceiling {
-            bitrate_bps: 2.0 * link.bitrate_bps,
-            because: format!("{}, both ways together", link.because),
-            ..link
-        },
-        false => link,
-    })
+    let largest = record.flow(flow)?.sizes.last()?.message_bytes.get() as f64;
+    let there = super::evidence(record, flow).and_then(|evidence| wall(&evidence, largest));
+    let back = || super::gather::evidence_back(record, flow).and_then(|evidence| wall(&evidence, largest));
+    match mode(record)? {
+        MessageMode::Stream => there,
+        // The rate is that of the slower way.
+        MessageMode::PingPong => {
+            there.into_iter().chain(back()).min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
+        }
+        MessageMode::Both => both_ways(there?, &back()?),
+    }
 }
 
-fn both_ways(record: &RunRecord) -> bool {
-    let sweep = record.start.as_ref().and_then(|start| start.spec.sweep.as_ref());
-    sweep.map(Sweep::mode) == Some(MessageMode::Both)
+fn both_ways(there: Ceiling, back: &Ceiling) -> Option<Ceiling> {
+    let because = if there.because == back.because {
+        format!("{}, both ways together", there.because)
+    } else {
+        format!("{}, and {} the other way", there.because, back.because)
+    };
+    let (bitrate_bps, slack_bps) = (there.bitrate_bps + back.bitrate_bps, there.slack_bps + back.slack_bps);
+    Some(Ceiling { bitrate_bps, slack_bps, because, ..there })
+}
+
+/// The lowest of what nothing gets past in one direction.
+fn wall(evidence: &Evidence, largest: f64) -> Option<Ceiling> {
+    let link = ladder::of(&ladder::ladder(evidence), "link").cloned();
+    link.into_iter()
+        .chain(ladder::qdisc_of_messages(evidence, largest))
+        .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
+}
+
+fn mode(record: &RunRecord) -> Option<MessageMode> {
+    record.start.as_ref()?.spec.sweep.as_ref().map(Sweep::mode)
 }
 
 /// The curve of a flow that is a series over message sizes; absent for every other, and where no size has a rate.
 pub(super) fn of(record: &RunRecord, flow: u16, ceiling: Option<&Ceiling>) -> Option<SizeCurve> {
-    curve(&record.flow(flow)?.sizes, both_ways(record), ceiling.map(|ceiling| ceiling.bitrate_bps))
+    curve(
+        &record.flow(flow)?.sizes,
+        mode(record) == Some(MessageMode::Both),
+        ceiling.map(|ceiling| ceiling.bitrate_bps + ceiling.slack_bps),
+    )
 }
 
 /// From points in ascending order of size; `both` says that two messages cross at a time.

@@ -35,6 +35,7 @@ impl Run<'_> {
         let stream =
             streams.pop().ok_or_else(|| ControlError::Local("a series without a stream".to_owned()))?;
         self.series.runner = Some(Runner::new(stream, &client.spec, false)?);
+        self.dialogue.begin_counting();
         self.dialogue.input(Input::FlowsOpen)
     }
 
@@ -61,6 +62,7 @@ impl Run<'_> {
         runner.stop();
         // A trial that the client gave up was not counted there either.
         let mut own = runner.last_word(ended.flow);
+        self.dialogue.note_counts(&mut own.tally);
         own.caveats.extend(self.dialogue.extra_caveats().iter().cloned());
         self.dialogue.input(Input::FlowEnded(Box::new(own)))
     }
