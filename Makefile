@@ -14,7 +14,7 @@ help:
 	@echo "make demo    measure this machine over loopback, archive the run, write a report"
 	@echo "make test    everything that must hold before a change is taken"
 	@echo "make kills   as root: SIGKILL to a plan's coordinator, agents and lab at TIMES moments, by lot from SEED on"
-	@echo "make hostile SESSIONS peers that ask a server for what cannot be, drawn from SEED on, beside honest clients"
+	@echo "make hostile SESSIONS peers that ask for what cannot be, drawn from SEED on, against server, client and agent"
 	@echo "make bench   compare with the installed peers"
 	@echo "make fmt     format the code"
 	@echo "make fuzz    look for new cases: properties at random, arbitrary bytes into every decoder"
@@ -65,7 +65,7 @@ SESSIONS ?= 10000
 
 hostile:
 	@LINERATE_HOSTILE=$(SESSIONS) LINERATE_HOSTILE_SEED=$(SEED) \
-	cargo test -p linerate --test hostile hostile_sessions -- --nocapture
+	cargo test -p linerate --no-fail-fast --test hostile --test hostile_peers hostile_sessions -- --nocapture
 
 bench: build
 	@cargo xtask bench

@@ -7,16 +7,14 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_proto::native::{Connection, Datagram, DatagramKind, Preface};
 use linerate_sock::clock;
 use serde_json::{Value, json};
+use support::absurd::{Role, orders, spec, word};
 use support::{Lot, PATIENCE, Peer, Process, Server, eventually, framed, hello, prepare, test};
-
-/// Sessions in `make test`.
-const SAMPLE: u64 = 120;
 
 /// Sessions at the same time.
 const AT_ONCE: u64 = 12;
@@ -27,136 +25,9 @@ const KEPT_BYTES: u64 = 96 << 20;
 /// The longest that an honest client may wait to be let in, where that is held against it.
 const SERVED: Duration = Duration::from_secs(5);
 
-/// Numbers at which programs break.
-const NUMBERS: [u64; 14] = [
-    0,
-    1,
-    2,
-    31,
-    255,
-    65_508,
-    (1 << 20) + 1,
-    (64 << 20) + 1,
-    1 << 31,
-    (1 << 32) - 1,
-    1 << 40,
-    1 << 53,
-    u64::MAX - 1,
-    u64::MAX,
-];
-
-/// Every word that there is, and one that there is not.
-const WORDS: [&str; 20] = [
-    "hello",
-    "welcome",
-    "busy",
-    "refused",
-    "prepare",
-    "prepared",
-    "flows_ready",
-    "start",
-    "trial",
-    "trial_counted",
-    "stop",
-    "sender_done",
-    "cut",
-    "progress",
-    "samples",
-    "ended",
-    "heartbeat",
-    "failed",
-    "bye",
-    "no such word",
-];
-
 /// A small honest wish.
 fn upload() -> Value {
     json!({"traffic": {"upload": true, "no_latency": true, "duration_ns": 100_000_000}})
-}
-
-/// Sessions and seed of this run; true when somebody asked for them.
-fn wish() -> (std::ops::Range<u64>, bool) {
-    let number = |name: &str| {
-        let text = std::env::var(name).ok()?;
-        Some(text.parse::<u64>().unwrap_or_else(|error| panic!("{name}={text}: {error}")))
-    };
-    let (sessions, seed) = (number("LINERATE_HOSTILE"), number("LINERATE_HOSTILE_SEED").unwrap_or(1));
-    (seed..seed + sessions.unwrap_or(SAMPLE), sessions.is_some())
-}
-
-/// A word with all that words can carry, some of it absurd.
-fn word(lot: &mut Lot) -> Value {
-    let number = lot.of(&NUMBERS);
-    let flow = lot.of(&[0, 0, 0, 1, 7, u64::from(u16::MAX)]);
-    let side = lot.of(&["sender", "receiver"]);
-    match lot.of(&WORDS) {
-        "hello" => hello(&spec(lot)),
-        "prepare" => orders(lot),
-        "trial" => {
-            json!({"type": "trial", "trial": 0, "message_bytes": number, "repeats": lot.of(&[1, 100_001]), "patience_ns": lot.of(&NUMBERS)})
-        }
-        "progress" => {
-            json!({"type": "progress", "flow": flow, "side": side, "bytes": number, "elapsed_ns": lot.of(&NUMBERS)})
-        }
-        "samples" => {
-            let sample = json!({"side": side, "start_ns": number, "end_ns": lot.of(&NUMBERS), "readings": {"x": number}});
-            json!({"type": "samples", "flow": flow, "samples": vec![sample; lot.below(200)]})
-        }
-        "ended" => json!({"type": "ended", "flow": flow, "side": side, "tally": {"total_bytes": number}}),
-        "failed" | "refused" => json!({"type": "failed", "why": "w".repeat(lot.below(100_000))}),
-        other => json!({"type": other, "flow": flow, "place": number, "wait_ns": number}),
-    }
-}
-
-/// A specification of which one or two values were replaced.
-fn spec(lot: &mut Lot) -> Value {
-    let mut spec =
-        json!({"traffic": {"upload": lot.percent(50), "bidir": lot.percent(20), "no_latency": true}});
-    const TRAFFIC: [&str; 11] = [
-        "duration_ns",
-        "bytes",
-        "blocks",
-        "streams",
-        "rate_bps",
-        "fq_rate_bps",
-        "length_bytes",
-        "omit_ns",
-        "interval_ns",
-        "read_rate_bps",
-        "until",
-    ];
-    for _ in 0..=lot.below(2) {
-        let value = match lot.below(8) {
-            0 => json!(-1),
-            1 => json!(1e308),
-            2 => json!("x".repeat(lot.below(60_000))),
-            3 => Value::Null,
-            _ => json!(lot.of(&NUMBERS)),
-        };
-        match lot.below(4) {
-            0 => spec["socket"]["window_bytes"] = value,
-            1 => spec["host"]["server_affinity"] = value,
-            _ => spec["traffic"][lot.of(&TRAFFIC)] = value,
-        }
-    }
-    if lot.percent(20) {
-        spec["traffic"]["udp"] = json!(true);
-    }
-    if lot.percent(15) {
-        spec["sweep"] =
-            json!({"to_bytes": lot.of(&NUMBERS), "sizes": vec![lot.of(&NUMBERS); lot.below(3_000)]});
-    }
-    spec
-}
-
-/// Flows in any number, with any numbers.
-fn orders(lot: &mut Lot) -> Value {
-    let mut flow = || {
-        let direction = lot.of(&["upload", "download"]);
-        json!({"flow": lot.of(&[0, 0, 1, 65_535]), "direction": direction, "length_bytes": lot.of(&NUMBERS)})
-    };
-    let flows: Vec<Value> = (0..3).map(|_| flow()).collect();
-    json!({"type": "prepare", "flows": flows[..lot.of(&[0, 1, 1, 1, 2, 3])]})
 }
 
 /// An upload up to the moment at which data move.
@@ -320,8 +191,7 @@ fn threads(server: &Server) -> usize {
 /// Threads of runs.
 fn at_work(server: &Server) -> usize {
     const NAMES: [&str; 6] = ["run", "pump", "sampler", "exchange", "agent", "job"];
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
-    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    let names = support::thread_names(server.pid()).into_iter();
     names.filter(|name| NAMES.iter().any(|of_run| name.starts_with(of_run))).count()
 }
 
@@ -337,7 +207,7 @@ fn served(port: u16) -> Duration {
 
 #[test]
 fn hostile_sessions_leave_a_server_as_it_was_and_honest_clients_are_served_meanwhile() {
-    let (seeds, asked) = wish();
+    let sessions = Role::Client.sessions();
     linerate_sock::limits::raise_open_files(4_000).unwrap();
     let mut server = Server::start(&["--policy", "shared"]);
     let port = server.port;
@@ -345,14 +215,12 @@ fn hostile_sessions_leave_a_server_as_it_was_and_honest_clients_are_served_meanw
     drop(running(port));
     eventually("the first run is over", || (at_work(&server) == 0).then_some(()));
     let (idle, memory) = (threads(&server), server.resident_bytes());
-    let (next, over) = (AtomicU64::new(seeds.start), AtomicBool::new(false));
+    let over = AtomicBool::new(false);
     let longest = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..AT_ONCE)
             .map(|_| {
                 scope.spawn(|| {
-                    while let seed = next.fetch_add(1, Ordering::Relaxed)
-                        && seed < seeds.end
-                    {
+                    while let Some(seed) = sessions.next() {
                         session(port, seed);
                     }
                 })
@@ -370,18 +238,16 @@ fn hostile_sessions_leave_a_server_as_it_was_and_honest_clients_are_served_meanw
         over.store(true, Ordering::Relaxed);
         let longest = honest.join();
         assert_eq!(hurt, 0, "a peer of the test failed by itself");
-        longest.unwrap_or_else(|_| panic!("seeds {seeds:?}: an honest client was not let in"))
+        longest.unwrap_or_else(|_| panic!("{sessions}: an honest client was not let in"))
     });
-    assert!(server.running(), "seeds {seeds:?}: the server is gone: {}", server.stderr());
+    assert!(server.running(), "{sessions}: the server is gone: {}", server.stderr());
     eventually("threads back to idle", || (threads(&server) <= idle).then_some(()));
     let kept = eventually("memory back to idle", || {
         let kept = server.resident_bytes().saturating_sub(memory);
         (kept <= KEPT_BYTES).then_some(kept)
     });
-    println!(
-        "seeds {seeds:?}: {idle} threads, {kept} bytes more, an honest client waited {longest:?} at most"
-    );
-    assert!(!asked || longest <= SERVED, "seeds {seeds:?}: an honest client waited {longest:?}");
+    println!("{sessions}: {idle} threads, {kept} bytes more, an honest client waited {longest:?} at most");
+    assert!(!sessions.asked || longest <= SERVED, "{sessions}: an honest client waited {longest:?}");
     let done = Process::start(test("127.0.0.1", port, &["-t", "0.2", "-b", "20M"])).finish(PATIENCE);
     assert_eq!(done.code, Some(0), "{done:?}");
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 #![allow(dead_code, unused_imports, reason = "each test program uses its own part of this module")]
 
+pub(crate) mod absurd;
 mod bench;
 pub(crate) mod bursts;
 mod iperf2;
@@ -18,6 +19,7 @@ mod rigged;
 mod server;
 mod shape;
 mod sieve;
+pub(crate) mod tampering;
 mod tool;
 
 pub(crate) use bench::Bench;
@@ -29,7 +31,7 @@ pub(crate) use lossy::{Lossy, Passed};
 pub(crate) use lot::{Lot, wish};
 pub(crate) use net::{Net, Side};
 pub(crate) use peer::{Peer, framed, hello, prepare};
-pub(crate) use process::{Done, Process, kill, linerate, signal};
+pub(crate) use process::{Done, Process, kill, linerate, resident_bytes, signal, thread_names};
 pub(crate) use relay::Relay;
 pub(crate) use rigged::Rigged;
 pub(crate) use server::Server;

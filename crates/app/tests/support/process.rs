@@ -26,6 +26,19 @@ pub(crate) fn signal(pid: u32, name: &str) {
     assert!(sent.success(), "SIG{name} to {pid}");
 }
 
+/// Memory that a process holds, in bytes (VmRSS); 0 when it has ended.
+pub(crate) fn resident_bytes(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024)
+}
+
+/// The names of its threads.
+pub(crate) fn thread_names(pid: u32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok()).collect()
+}
+
 /// Kills processes, all at once; they may have ended already.
 pub(crate) fn kill(pids: &[u32]) {
     let pids = pids.iter().map(u32::to_string);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Done, Net, Process, Side, eventually, linerate, signal};
+use super::{Done, Net, Process, Side, eventually, linerate, resident_bytes, signal};
 
 /// A running `linerate serve --json` on a free port, killed on drop.
 pub(crate) struct Server {
@@ -67,9 +67,7 @@ impl Server {
 
     /// Memory that it holds, in bytes (VmRSS).
     pub(crate) fn resident_bytes(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+        resident_bytes(self.pid())
     }
 
     /// Waits for its end.

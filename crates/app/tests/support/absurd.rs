@@ -1,0 +1,265 @@
+//! What a hostile end says: numbers, texts and words that cannot be, drawn from a seed; and which end it is in a session.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use super::{Lot, hello};
+
+/// Sessions in `make test`.
+const SAMPLE: u64 = 120;
+
+/// Which end of a session is the hostile one. All sessions of `make hostile` are shared among them by their seeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A client, against our server.
+    Client,
+    /// A server, against our client.
+    Server,
+    /// An agent or a coordinator, against the other one.
+    Agent,
+}
+
+impl Role {
+    /// Of every twenty sessions two are a server's and one an agent's: each of these takes a program of its own.
+    fn of(seed: u64) -> Self {
+        match seed % 20 {
+            3 | 13 => Self::Server,
+            8 => Self::Agent,
+            _ => Self::Client,
+        }
+    }
+
+    /// Its sessions in this run.
+    pub(crate) fn sessions(self) -> Sessions {
+        let number = |name: &str| {
+            let text = std::env::var(name).ok()?;
+            Some(text.parse::<u64>().unwrap_or_else(|error| panic!("{name}={text}: {error}")))
+        };
+        let (sessions, seed) = (number("LINERATE_HOSTILE"), number("LINERATE_HOSTILE_SEED").unwrap_or(1));
+        let all = seed..seed + sessions.unwrap_or(SAMPLE);
+        let name = format!("seeds {all:?}, those of a hostile {self:?}");
+        let seeds = all.filter(|seed| Self::of(*seed) == self).collect();
+        Sessions { name, seeds, next: AtomicUsize::new(0), asked: sessions.is_some() }
+    }
+}
+
+/// Sessions of one role, handed out one by one.
+pub(crate) struct Sessions {
+    name: String,
+    seeds: Vec<u64>,
+    next: AtomicUsize,
+    /// Somebody asked for them: `make hostile`.
+    pub(crate) asked: bool,
+}
+
+impl Sessions {
+    /// The seed of a session that nobody has had.
+    pub(crate) fn next(&self) -> Option<u64> {
+        self.seeds.get(self.next.fetch_add(1, Ordering::Relaxed)).copied()
+    }
+
+    /// Runs them all, some at the same time; panics with the seeds of those that failed.
+    pub(crate) fn run(&self, at_once: usize, session: impl Fn(u64) + Sync) {
+        let failed = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..at_once.min(self.seeds.len()) {
+                scope.spawn(|| {
+                    while let Some(seed) = self.next() {
+                        if catch_unwind(AssertUnwindSafe(|| session(seed))).is_err() {
+                            failed.lock().unwrap().push(seed);
+                        }
+                    }
+                });
+            }
+        });
+        let failed = failed.into_inner().unwrap();
+        assert!(failed.is_empty(), "{self}: failed with {failed:?}; see above");
+    }
+}
+
+impl fmt::Display for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// Numbers at which programs break.
+pub(crate) const NUMBERS: [u64; 14] = [
+    0,
+    1,
+    2,
+    31,
+    255,
+    65_508,
+    (1 << 20) + 1,
+    (64 << 20) + 1,
+    1 << 31,
+    (1 << 32) - 1,
+    1 << 40,
+    1 << 53,
+    u64::MAX - 1,
+    u64::MAX,
+];
+
+/// Every word that there is, and one that there is not.
+const WORDS: [&str; 20] = [
+    "hello",
+    "welcome",
+    "busy",
+    "refused",
+    "prepare",
+    "prepared",
+    "flows_ready",
+    "start",
+    "trial",
+    "trial_counted",
+    "stop",
+    "sender_done",
+    "cut",
+    "progress",
+    "samples",
+    "ended",
+    "heartbeat",
+    "failed",
+    "bye",
+    "no such word",
+];
+
+/// A word with all that words can carry, some of it absurd.
+pub(crate) fn word(lot: &mut Lot) -> Value {
+    let number = lot.of(&NUMBERS);
+    let flow = lot.of(&[0, 0, 0, 1, 7, u64::from(u16::MAX)]);
+    let side = lot.of(&["sender", "receiver"]);
+    match lot.of(&WORDS) {
+        "hello" => hello(&spec(lot)),
+        "prepare" => orders(lot),
+        "trial" => {
+            json!({"type": "trial", "trial": 0, "message_bytes": number, "repeats": lot.of(&[1, 100_001]), "patience_ns": lot.of(&NUMBERS)})
+        }
+        "progress" => {
+            json!({"type": "progress", "flow": flow, "side": side, "bytes": number, "elapsed_ns": lot.of(&NUMBERS)})
+        }
+        "samples" => {
+            let sample = json!({"side": side, "start_ns": number, "end_ns": lot.of(&NUMBERS), "readings": {"x": number}});
+            json!({"type": "samples", "flow": flow, "samples": vec![sample; lot.below(200)]})
+        }
+        "ended" => json!({"type": "ended", "flow": flow, "side": side, "tally": {"total_bytes": number}}),
+        "failed" | "refused" => json!({"type": "failed", "why": "w".repeat(lot.below(100_000))}),
+        other => json!({"type": other, "flow": flow, "place": number, "wait_ns": number}),
+    }
+}
+
+/// A specification of which one or two values were replaced.
+pub(crate) fn spec(lot: &mut Lot) -> Value {
+    let mut spec =
+        json!({"traffic": {"upload": lot.percent(50), "bidir": lot.percent(20), "no_latency": true}});
+    const TRAFFIC: [&str; 11] = [
+        "duration_ns",
+        "bytes",
+        "blocks",
+        "streams",
+        "rate_bps",
+        "fq_rate_bps",
+        "length_bytes",
+        "omit_ns",
+        "interval_ns",
+        "read_rate_bps",
+        "until",
+    ];
+    for _ in 0..=lot.below(2) {
+        let value = match lot.below(8) {
+            0 => json!(-1),
+            1 => json!(1e308),
+            2 => json!("x".repeat(lot.below(60_000))),
+            3 => Value::Null,
+            _ => json!(lot.of(&NUMBERS)),
+        };
+        match lot.below(4) {
+            0 => spec["socket"]["window_bytes"] = value,
+            1 => spec["host"]["server_affinity"] = value,
+            _ => spec["traffic"][lot.of(&TRAFFIC)] = value,
+        }
+    }
+    if lot.percent(20) {
+        spec["traffic"]["udp"] = json!(true);
+    }
+    if lot.percent(15) {
+        spec["sweep"] =
+            json!({"to_bytes": lot.of(&NUMBERS), "sizes": vec![lot.of(&NUMBERS); lot.below(3_000)]});
+    }
+    spec
+}
+
+/// Flows in any number, with any numbers.
+pub(crate) fn orders(lot: &mut Lot) -> Value {
+    let mut flow = || {
+        let direction = lot.of(&["upload", "download"]);
+        json!({"flow": lot.of(&[0, 0, 1, 65_535]), "direction": direction, "length_bytes": lot.of(&NUMBERS)})
+    };
+    let flows: Vec<Value> = (0..3).map(|_| flow()).collect();
+    json!({"type": "prepare", "flows": flows[..lot.of(&[0, 1, 1, 1, 2, 3])]})
+}
+
+/// Texts that steer terminals, tables and file names, and one that is long.
+fn text(lot: &mut Lot) -> String {
+    let nasty =
+        ["", "\u{1b}]0;x\u{7}\u{1b}[2J", "=1+1\r\n,\"", "\u{202e}\u{9b}31m\0", "../../etc/x", "NaN", "-1"];
+    if lot.percent(5) { "w".repeat(lot.below(200_000)) } else { lot.of(&nasty).to_owned() }
+}
+
+/// What may stand where this stood: mostly of the same kind, so that it is read and its effect is seen.
+fn absurd(value: &Value, lot: &mut Lot) -> Value {
+    match (value, lot.below(20)) {
+        (_, 0) if lot.percent(20) => Value::Null,
+        (Value::Number(_), 1) if lot.percent(20) => json!(-1),
+        (Value::Number(_), 2) if lot.percent(20) => json!(1e308),
+        (Value::Number(number), 3..10) => json!(number.as_u64().unwrap_or(1).wrapping_mul(1_000)),
+        (Value::Number(_), _) => json!(lot.of(&NUMBERS)),
+        (Value::Bool(yes), _) => json!(!yes),
+        _ => json!(text(lot)),
+    }
+}
+
+/// Fields without whose honest value a word is not read, or is about nothing.
+const KEYS: [&str; 14] = [
+    "type",
+    "flow",
+    "side",
+    "version",
+    "versions",
+    "cookie",
+    "kind",
+    "capabilities",
+    "proof",
+    "nonce",
+    "number",
+    "job",
+    "trial",
+    "sent_ns",
+];
+
+/// Replaces some values of a message, `of_hundred` of a hundred, and rarely one without which it is not read.
+pub(crate) fn twist(value: &mut Value, lot: &mut Lot, of_hundred: usize) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields.iter_mut() {
+                if !KEYS.contains(&name.as_str()) || name != "type" && lot.percent(1) {
+                    twist(field, lot, of_hundred);
+                }
+            }
+        }
+        Value::Array(elements) => {
+            if lot.percent(of_hundred.min(5)) {
+                let first = elements.first().cloned().unwrap_or_default();
+                elements.extend(vec![first; lot.below(3_000)]);
+            }
+            elements.iter_mut().for_each(|element| twist(element, lot, of_hundred));
+        }
+        leaf if lot.percent(of_hundred) => *leaf = absurd(leaf, lot),
+        _ => {}
+    }
+}
