@@ -120,6 +120,10 @@ fn end(
         Ok(Outcome::Interrupted) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
         Ok(outcome) => (*outcome, None),
         Err(ControlError::Stopped) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
+        // Somebody does not want to wait any more, least of all for a server that says nothing.
+        Err(error) if request.stop.load(Ordering::Relaxed) => {
+            (Outcome::Interrupted, Some(format!("stopped by a signal; then: {error}")))
+        }
         Err(error) => (Outcome::Failed, Some(error.to_string())),
     };
     if let (Outcome::Failed, Some(witness)) = (outcome, request.witness) {
@@ -127,7 +131,7 @@ fn end(
     }
     log.note(Body::RunEnded { outcome, reason });
     match result {
-        Err(ControlError::Stopped) => Ok(Outcome::Interrupted),
+        Err(_) if outcome == Outcome::Interrupted => Ok(Outcome::Interrupted),
         other => other,
     }
 }

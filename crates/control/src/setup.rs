@@ -79,7 +79,7 @@ pub(crate) fn flow_setup(
         length: (traffic.udp || traffic.length.is_some()).then_some(order.length()),
         socket: spec.socket.clone(),
         affinity,
-        tick: tick(measured, traffic.interval, timed),
+        tick: flow_tick(spec),
         unwatched: spec.host.unwatched,
         stamp: native::STAMP,
         tag: native::data_tag(cookie),
@@ -94,6 +94,13 @@ fn tick(measured: Span, asked: Span, timed: bool) -> Span {
     }
     let coarsest = Span::from_ns(measured.as_ns() / MOST_SAMPLES);
     coarsest.max(TICK)
+}
+
+/// The interval between samples of a flow, the same at both ends.
+pub(crate) fn flow_tick(spec: &TestSpec) -> Span {
+    let traffic = &spec.traffic;
+    let timed = matches!(traffic.limit(Bytes::new(1)), Limit::TimeNs(_));
+    tick(traffic.measured(), traffic.interval, timed)
 }
 
 /// The interval between samples of a stand-in's flow.

@@ -3,12 +3,27 @@
 use std::collections::BTreeMap;
 
 use linerate_engine::settle_udp;
-use linerate_model::{Body, Books, CaveatKind, Direction, LatencyReport, Sample, Side};
-use linerate_proto::{Ended, FlowOrder, Progress};
+use linerate_model::{Body, Books, CaveatKind, Direction, LatencyReport, Sample, Side, TestSpec};
+use linerate_proto::{Ended, FlowOrder, Output, PeerError, Progress};
+use linerate_sock::{Mono, clock};
+use linerate_units::Span;
 
+use crate::dialogue::Happening;
+use crate::error::ControlError;
 use crate::flow_log::note_end;
 use crate::log::Log;
-use crate::setup::side;
+use crate::setup::{flow_tick, side};
+
+/// Samples of a flow that the other end may tell beyond one of each interval: it begins before the first, ends after the
+/// last, and looks late.
+const SPARE_SAMPLES: u64 = 100;
+
+/// Counts of a flow that it may tell beyond one in each [`PROGRESS`]: those that a full path held up come together.
+const SPARE_PROGRESS: u64 = 100;
+const PROGRESS: Span = Span::from_ms(100);
+
+/// Most readings of a sample: some times what our catalogue has.
+const MOST_READINGS: usize = 256;
 
 /// The flows of one phase, from both ends.
 #[derive(Debug)]
@@ -17,6 +32,9 @@ pub(super) struct Merge {
     udp: bool,
     latency: Option<LatencyReport>,
     cut: bool,
+    began: Mono,
+    /// The interval between samples.
+    tick: Span,
 }
 
 #[derive(Debug)]
@@ -25,22 +43,54 @@ struct Flow {
     sender_progress: Option<Progress>,
     sender: Option<(u16, Ended)>,
     receiver: Option<(u16, Ended)>,
+    /// Samples and counts that the other end has told.
+    told_samples: u64,
+    told_progress: u64,
 }
 
 impl Merge {
-    pub(super) fn new(orders: &[FlowOrder], udp: bool) -> Self {
+    pub(super) fn new(orders: &[FlowOrder], spec: &TestSpec) -> Self {
         let flow = |order: &FlowOrder| Flow {
             direction: order.direction(),
             sender_progress: None,
             sender: None,
             receiver: None,
+            told_samples: 0,
+            told_progress: 0,
         };
         Self {
             flows: orders.iter().map(|order| (order.flow(), flow(order))).collect(),
-            udp,
+            udp: spec.traffic.udp,
             latency: None,
             cut: false,
+            began: clock::now(),
+            tick: flow_tick(spec),
         }
+    }
+
+    /// Whether the other end tells of no more than there can have been: whatever it tells is kept.
+    ///
+    /// # Errors
+    /// It tells more.
+    pub(super) fn admit(&mut self, happening: &Happening, now: Mono) -> Result<(), ControlError> {
+        let elapsed = Span::from(now.since(self.began)).as_ns();
+        let can_be = |every: Span, spare: u64| spare + 2 * (elapsed / every.as_ns().max(1));
+        let within = match happening {
+            Happening::Session(Output::PeerSamples { flow, samples }) => {
+                let Some(flow) = self.flows.get_mut(flow) else { return Ok(()) };
+                flow.told_samples += samples.len() as u64;
+                flow.told_samples <= can_be(self.tick, SPARE_SAMPLES)
+                    && samples.iter().all(|sample| sample.readings.iter().count() <= MOST_READINGS)
+            }
+            Happening::Session(Output::PeerProgress(progress)) => {
+                let Some(flow) = self.flows.get_mut(&progress.flow) else { return Ok(()) };
+                flow.told_progress += 1;
+                flow.told_progress <= can_be(PROGRESS, SPARE_PROGRESS)
+            }
+            _ => true,
+        };
+        let what = "it tells of more intervals than there were";
+        if within { Ok(()) } else { Err(PeerError::Misbehaved { what: what.into() }.into()) }
     }
 
     pub(super) fn direction(&self, flow: u16) -> Option<Direction> {
@@ -127,5 +177,58 @@ impl Merge {
                 log.note(Body::Latency { flow: Some(*number), report });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use linerate_model::{CheckedSpec, Readings};
+    use linerate_units::{Bytes, Timestamp};
+
+    use super::*;
+
+    /// How many messages of so many samples, or of a count each, pass after so long; a million is without end.
+    fn passed(after: Duration, happening: &Happening) -> u32 {
+        let order = FlowOrder::new(&CheckedSpec::default(), 0, Direction::Download, Bytes::new(1)).unwrap();
+        let mut merge = Merge::new(&[order], &TestSpec::default());
+        let now = merge.began + after;
+        (0..1_000_000).take_while(|_| merge.admit(happening, now).is_ok()).count() as u32
+    }
+
+    fn samples(readings: Readings) -> Happening {
+        let (start_ns, end_ns) = (Timestamp::START, Timestamp::from_ns(1));
+        let each = Sample { side: Side::Sender, start_ns, end_ns, outside: false, readings };
+        Happening::Session(Output::PeerSamples { flow: 0, samples: vec![each; 10] })
+    }
+
+    #[test]
+    fn the_other_end_tells_of_no_more_intervals_than_there_can_have_been() {
+        let (minute, at_once) = (Duration::from_secs(60), Duration::ZERO);
+        // Ten in a second, as the default has it, twice over, and a hundred.
+        assert_eq!(passed(minute, &samples(Readings::default())), 130);
+        assert_eq!(passed(at_once, &samples(Readings::default())), 10);
+        let progress = Progress {
+            flow: 0,
+            side: Side::Sender,
+            bytes: Bytes::default(),
+            elapsed_ns: Span::ZERO,
+            srtt_ns: None,
+            retransmits: None,
+        };
+        let progress = Happening::Session(Output::PeerProgress(progress));
+        assert_eq!((passed(minute, &progress), passed(at_once, &progress)), (1_300, 100));
+    }
+
+    #[test]
+    fn a_sample_has_no_more_readings_than_a_catalogue_can_have() {
+        let readings = |count: usize| {
+            let named: serde_json::Map<String, serde_json::Value> =
+                (0..count).map(|number| (format!("x{number}"), number.into())).collect();
+            samples(serde_json::from_value(named.into()).unwrap())
+        };
+        assert_eq!(passed(Duration::ZERO, &readings(256)), 10);
+        assert_eq!(passed(Duration::ZERO, &readings(257)), 0);
     }
 }

@@ -56,7 +56,7 @@ impl Client<'_> {
             let plan = flow_log::plan(order.flow(), order.direction(), &self.spec, log);
             log.note(Body::FlowPlanned(plan));
         }
-        let mut merge = Merge::new(orders, self.spec.traffic.udp);
+        let mut merge = Merge::new(orders, &self.spec);
         let result = self.phase_steps(orders, request.stop, log, &mut merge);
         if result.is_err() {
             for happening in self.dialogue.salvage() {
@@ -103,6 +103,7 @@ impl Client<'_> {
                 }
             }
             for happening in happenings {
+                merge.admit(&happening, clock::now())?;
                 note_course(&happening, &mut told);
                 match happening {
                     Happening::Session(Output::Open(_)) => planned = self.open(orders, stop, log)?,
@@ -124,6 +125,10 @@ impl Client<'_> {
                 if merge.load_over() {
                     prober.stop();
                 }
+            }
+            // Nothing has begun, so nothing is to be ended: the other end may never be ready.
+            if stop.load(Ordering::Relaxed) && !self.dialogue.is_started() {
+                return Err(ControlError::Stopped);
             }
             let enough = judge::known_well_enough(log.record(), &flows, &told, &self.spec);
             if !stopped && (enough || stop.load(Ordering::Relaxed)) {
