@@ -232,6 +232,26 @@ pub struct SummaryInterval {
 }
 
 impl PointSummary {
+    /// The name of the quantity that is a rate over its ceiling.
+    pub const SHARE: &str = "share";
+
+    /// The same without shares of a ceiling above the whole, which older versions told: either the rate or the ceiling
+    /// was wrong, and nobody knows which.
+    #[must_use]
+    fn without_excess(mut self) -> Self {
+        if self.quantity == Self::SHARE {
+            let known = self.values.len();
+            self.values.retain(|share| *share <= 1.0);
+            let sound = |value: f64| value <= 1.0;
+            // What was made of them is not that of those that are left.
+            let whole = self.values.len() == known;
+            self.median = self.median.filter(|median| whole && sound(*median));
+            self.interval =
+                self.interval.filter(|interval| whole && sound(interval.low) && sound(interval.high));
+        }
+        self
+    }
+
     /// The smallest figure of a trial.
     #[must_use]
     pub fn smallest(&self) -> Option<f64> {
@@ -353,7 +373,7 @@ impl PlanRecord {
             }
             Body::TrialEnded(trial) => self.trials.push(trial.clone()),
             Body::SearchEnded(found) => self.found.push(found.clone()),
-            Body::PointSummed(summary) => self.summaries.push(summary.clone()),
+            Body::PointSummed(summary) => self.summaries.push(summary.clone().without_excess()),
             Body::MethodTable(table) => self.tables.push(table.clone()),
             Body::Judged(judgement) => self.judgements.push(judgement.clone()),
             Body::Caveat { flow: None, caveat } => self.caveats.push(caveat.clone()),

@@ -43,3 +43,5 @@ mod hostile_words;
 mod samples_of_plans;
 #[cfg(test)]
 mod samples_of_runs;
+#[cfg(test)]
+mod shares;

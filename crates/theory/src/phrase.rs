@@ -59,6 +59,11 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
+/// By how much something is more than its limit: a share of that, or how many times it is.
+pub(crate) fn beyond(ratio: f64) -> String {
+    if ratio < 2.0 { percent(ratio - 1.0) } else { format!("{} times that", digits(ratio)) }
+}
+
 /// Four significant digits above one, without trailing zeros.
 fn digits(value: f64) -> String {
     let decimals = match value {
@@ -89,6 +94,7 @@ mod tests {
         assert_eq!(size(2_625_000.0), "2.503 MiB");
         assert_eq!(time(0.021), "21 ms");
         assert_eq!(time(0.0002), "200 us");
+        assert_eq!((beyond(1.028), beyond(2.028)), ("2.8 %".to_owned(), "2.028 times that".to_owned()));
         assert_eq!(percent(0.998), "99.8 %");
         assert_eq!(percent(0.000_028_6), "0.0029 %");
         assert_eq!(percent(0.0001), "0.01 %");

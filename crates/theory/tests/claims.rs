@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::CeilingShare;
 use linerate_model::metrics::Side;
 use linerate_model::reading::{Claim, Figure, ForeignTest, Quantity, Scope};
 use linerate_theory::claims::{Context, Judgement, Verdict, judge, name_and_unit};
@@ -195,7 +196,7 @@ fn published_claims_get_the_verdict_that_the_arithmetic_gives() {
             assert!(all, "{}: {found:?} lacks one of {causes:?}", row.claim);
         }
         if let Some(sum) = &row.share {
-            let rate = last.judgements.iter().find_map(|one| one.share);
+            let rate = last.judgements.iter().find_map(|one| one.share).map(CeilingShare::get);
             close(rate, sum, &row.claim);
         }
     }

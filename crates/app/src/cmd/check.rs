@@ -228,6 +228,36 @@ mod tests {
         Answer::to(typed::claim(&args), Vec::new(), &args.path.context())
     }
 
+    /// Rates from a tenth to sixty times of what a gigabit carries, printed with few digits and with many.
+    #[test]
+    fn no_figure_is_more_than_the_whole_of_its_ceiling() {
+        let (mut above, mut below) = (0, 0);
+        for step in 0..200 {
+            let rate = 94.0e6 * 1.033_f64.powi(step);
+            for typed in
+                [format!("{:.0}M", rate / 1e6), format!("{:.2}M", rate / 1e6), format!("{rate:.0}bps")]
+            {
+                let answer = answer(&format!("--rate {typed} --link 1G --mtu 1500 --duration 10s"));
+                let shown = text::text(Page::new(100, false), &answer, true);
+                for (at, _) in shown.match_indices(" %") {
+                    let number = shown[..at].rsplit(|c: char| !(c.is_ascii_digit() || c == '.')).next();
+                    assert!(
+                        number.and_then(|n| n.parse::<f64>().ok()).is_some_and(|n| n <= 100.0),
+                        "{shown}"
+                    );
+                }
+                let document = serde_json::to_value(Document::of(&answer)).unwrap();
+                let figure = &document["inputs"][0]["readings"][0]["tests"][0]["lines"][0]["figures"][0];
+                match figure["share"].as_f64() {
+                    Some(share) => assert!(share <= 1.0, "{figure}"),
+                    None => assert_ne!(figure["verdict"], "possible", "{figure}"),
+                }
+                *(if figure["share"].is_null() { &mut above } else { &mut below }) += 1;
+            }
+        }
+        assert!(above > 100 && below > 100, "{above} above, {below} below");
+    }
+
     #[test]
     fn an_impossible_figure_is_exit_code_4_and_a_possible_one_0() {
         let path = "--link 1G --mtu 1500 --rtt 21ms --duration 10s";

@@ -440,7 +440,8 @@ impl View<'_> {
         // What its root queue counted may be among them, where the kernel told the connection.
         let queue = (side == Side::Sender).then(|| self.own_queue(side)?.dropped).flatten();
         Host {
-            thread_share: median(&thread),
+            // Two clocks may make a little more than a core of one.
+            thread_share: median(&thread).map(|share| share.min(1.0)),
             thread_wait_share: mean(&self.series(side, host::THREAD_WAIT)).map(|wait| wait.min(1.0)),
             thread_full_share: (!thread.is_empty())
                 .then(|| thread.iter().filter(|share| **share >= FULL).count() as f64 / thread.len() as f64),

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use linerate_model::metrics::Side;
 use linerate_model::reading::{Claim, ForeignTest, Quantity, Scope};
-use linerate_model::{Ceiling, Direction};
+use linerate_model::{Ceiling, CeilingShare, Direction};
+use linerate_units::Bitrate;
 
 use super::books::MESSAGE_DIGITS;
 use super::context::{Context, Frame};
@@ -234,7 +235,11 @@ impl<'a> Case<'a> {
         let verdict = reasons.first().map_or(Verdict::Possible, |reason| reason.verdict);
         let rate = self.rate(claim).filter(|rate| rate.quantity == quantity);
         let ceiling = rate.and_then(|rate| nearest(&line.ceilings, &rate));
-        let share = ceiling.as_ref().zip(rate).map(|(ceiling, rate)| rate.bps / ceiling.bitrate_bps);
+        let share = ceiling.as_ref().zip(rate).and_then(|(ceiling, rate)| {
+            // Digits that may as well be those of the ceiling are.
+            let least = rate.bps.min(rate.rounded.low.max(ceiling.bitrate_bps));
+            CeilingShare::of(Bitrate::from_bps(least)?, ceiling)
+        });
         Judgement { quantity, verdict, ceiling, share, reasons }
     }
 }

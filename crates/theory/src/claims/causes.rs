@@ -102,7 +102,7 @@ fn binary_prefix(excess: &Excess<'_>) -> Option<Ranked> {
     let text = format!(
         "a factor of {factor} ({words}) applied once too often: without it {}, {} of the ceiling",
         phrase::fine_rate(implied),
-        phrase::percent(implied / excess.ceiling_bps)
+        phrase::percent((implied / excess.ceiling_bps).min(1.0))
     );
     let remedy = "compare with bytes x 8 / seconds of the same test";
     Some((excess.miss(implied), cause(CauseKind::BinaryPrefix, text, remedy, &[("implied_bps", implied)])))
@@ -261,7 +261,7 @@ fn bits_for_bytes(excess: &Excess<'_>) -> Option<Ranked> {
         let text = format!(
             "bits printed as bytes: an eighth of it is {}, {} of the ceiling",
             phrase::fine_rate(implied),
-            phrase::percent(implied / excess.ceiling_bps)
+            phrase::percent((implied / excess.ceiling_bps).min(1.0))
         );
         let remedy = "compare with bytes x 8 / seconds of the same test";
         (excess.miss(implied), cause(CauseKind::BitsForBytes, text, remedy, &[("implied_bps", implied)]))
@@ -274,7 +274,7 @@ fn both_directions(excess: &Excess<'_>) -> Option<Ranked> {
         let text = format!(
             "both directions added: {} each, {} of the ceiling",
             phrase::fine_rate(implied),
-            phrase::percent(implied / excess.ceiling_bps)
+            phrase::percent((implied / excess.ceiling_bps).min(1.0))
         );
         let miss = excess.miss(implied) + 0.01;
         (

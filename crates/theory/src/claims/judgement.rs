@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::Ceiling;
 use linerate_model::reading::Quantity;
+use linerate_model::{Ceiling, CeilingShare};
 use serde::Serialize;
 
 /// What a figure is, from the best to the worst that can be said of it.
@@ -156,8 +156,8 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// For a rate: the lowest ceiling above it, or the highest when it exceeds all.
     pub ceiling: Option<Ceiling>,
-    /// The figure over that ceiling.
-    pub share: Option<f64>,
+    /// The figure as a share of that ceiling; absent where it is above, by more than the digits printed and two clocks.
+    pub share: Option<CeilingShare>,
     /// Worst first.
     pub reasons: Vec<Reason>,
 }

@@ -174,7 +174,7 @@ fn beyond(rate: &Rate, ceiling_bps: f64, because: &str) -> Reason {
         phrase::fine_rate(rate.bps),
         phrase::fine_rate(ceiling_bps),
         phrase::fine_rate(excess),
-        phrase::percent(excess / ceiling_bps)
+        phrase::beyond(rate.bps / ceiling_bps)
     );
     Reason::new(Check::Link, Verdict::Impossible, text)
         .with("rate_bps", Some(rate.bps))
@@ -329,7 +329,7 @@ fn suspected(rate: &Rate, name: &str, ceiling: f64, share: f64, frame: &Frame) -
     let because = format!("{name}, {}", frame.because);
     let text = format!(
         "{} of the {} that {name} carries ({}): a link of that rate may be on the path, or a shaper set to it.",
-        phrase::percent(share),
+        phrase::percent(share.min(1.0)),
         phrase::fine_rate(ceiling),
         frame.because
     );

@@ -97,7 +97,7 @@ fn window(case: &mut Case<'_>, index: usize, claim: &Claim, limit: &Rung) {
                 "{} exceeds the {} of one window each round trip ({because}) by {}.",
                 phrase::fine_rate(rate.bps),
                 phrase::fine_rate(ceiling),
-                phrase::percent(rate.bps / ceiling - 1.0)
+                phrase::beyond(rate.bps / ceiling)
             );
             let mut reason =
                 with(Reason::new(Check::Window, Verdict::Impossible, text)).with("excess_bytes", bytes);

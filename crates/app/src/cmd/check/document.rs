@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::Ceiling;
 use linerate_model::metrics::Side;
 use linerate_model::reading::{Claim, Figure, Scope, Unread};
+use linerate_model::{Ceiling, CeilingShare};
 use linerate_theory::claims::{Cause, Context, Judged, Judgement, Reason, Verdict, name_and_unit};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -169,7 +169,7 @@ struct FigureOf {
     ceiling: Option<Ceiling>,
     /// The figure over that ceiling, at most 1; absent where it is above.
     #[serde(skip_serializing_if = "Option::is_none")]
-    share: Option<f64>,
+    share: Option<CeilingShare>,
     /// Why, the worst first.
     reasons: Vec<ReasonOf>,
 }
@@ -317,11 +317,7 @@ impl FigureOf {
             step: finite(figure.step),
             verdict: verdict(judgement.verdict),
             ceiling: judgement.ceiling.clone(),
-            share: judgement
-                .share
-                .and_then(finite)
-                .filter(|share| *share <= 1.0 + 200e-6)
-                .map(|share| share.min(1.0)),
+            share: judgement.share,
             reasons: judgement.reasons.iter().map(ReasonOf::of).collect(),
         }
     }

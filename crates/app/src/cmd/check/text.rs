@@ -119,23 +119,14 @@ fn name(judgement: &Judgement) -> String {
     name_and_unit(judgement.quantity).0.replace('_', " ")
 }
 
-/// What two clocks may differ by.
-const CLOCKS: f64 = 200e-6;
-
 fn one_figure(page: &mut Page, printed: &str, judgement: &Judgement) {
     let ink = ink(judgement.verdict);
-    let ceiling =
-        judgement.ceiling.as_ref().zip(judgement.share).map_or_else(String::new, |(ceiling, share)| {
-            let rate =
-                Bitrate::from_bps(ceiling.bitrate_bps).map_or_else(String::new, |rate| rate.to_string());
-            // Nothing is more than the whole of what can be.
-            let part = if share > 1.0 + CLOCKS {
-                "more than".to_owned()
-            } else {
-                format!("{:.1} % of", share.min(1.0) * 100.0)
-            };
-            format!("{part} {rate}: {}", ceiling.because)
-        });
+    let ceiling = judgement.ceiling.as_ref().map_or_else(String::new, |ceiling| {
+        let rate = Bitrate::from_bps(ceiling.bitrate_bps).map_or_else(String::new, |rate| rate.to_string());
+        // Nothing is more than the whole of what can be.
+        let part = judgement.share.map_or_else(|| "more than".to_owned(), |share| format!("{share} of"));
+        format!("{part} {rate}: {}", ceiling.because)
+    });
     let name = name(judgement);
     let cells = [
         (Ink::Plain, ""),

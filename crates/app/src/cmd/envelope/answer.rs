@@ -1,5 +1,6 @@
 //! What the theory answers to the arguments, as one document.
 
+use linerate_model::CeilingShare;
 use linerate_theory::envelope::{Envelope, Path, envelope};
 use linerate_theory::{conversion, ladder, queueing, slow_start};
 use linerate_units::{Bitrate, Bytes};
@@ -49,8 +50,8 @@ pub(super) struct Offered {
     pub(super) bitrate_bps: f64,
     /// What the path carries of anything.
     pub(super) carried_bps: Option<f64>,
-    /// Share of that.
-    pub(super) share: Option<f64>,
+    /// Share of that; absent where it is more.
+    pub(super) share: Option<CeilingShare>,
     /// What is lost of it when nothing slows the sender, as with UDP.
     pub(super) excess_ratio: Option<f64>,
 }
@@ -127,11 +128,12 @@ fn transfer(envelope: &Envelope, bytes: Bytes, has_rtt: bool) -> Transfer {
 
 fn offered(envelope: &Envelope, rate: Bitrate) -> Offered {
     // What is offered is a rung itself; it is compared with the others.
-    let carried_bps = ladder::after_remedy(&envelope.ceilings, "application").map(|next| next.bitrate_bps);
+    let next = ladder::after_remedy(&envelope.ceilings, "application");
+    let carried_bps = next.map(|next| next.bitrate_bps);
     Offered {
         bitrate_bps: rate.bps(),
         carried_bps,
-        share: carried_bps.and_then(|carried| conversion::share_of_ceiling(rate.bps(), carried)),
+        share: next.and_then(|next| CeilingShare::of(rate, next)),
         excess_ratio: carried_bps.and_then(|carried| queueing::policer_loss(carried, rate.bps())),
     }
 }
@@ -185,10 +187,10 @@ mod tests {
         let offered = answer("--link 1G -u --offered 1914.174M").offered.unwrap();
         // UDP carries 957.087 Mb/s: half of it.
         close(offered.excess_ratio, 0.5);
-        close(offered.share, 2.0);
+        assert_eq!(offered.share, None, "more than fits");
         let offered = answer("--link 1G -u --offered 95.7087M").offered.unwrap();
         assert_eq!(offered.excess_ratio, Some(0.0));
-        close(offered.share, 0.1);
+        close(offered.share.map(CeilingShare::get), 0.1);
     }
 
     #[test]

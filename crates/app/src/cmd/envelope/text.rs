@@ -321,6 +321,14 @@ mod tests {
         assert!(fits.contains("59.0 %") && !fits.contains("does not fit"), "{fits}");
     }
 
+    #[test]
+    fn what_is_offered_beyond_the_path_is_no_share_of_it() {
+        let beyond = page("--link 1G -u --offered 1914.174M");
+        assert!(beyond.contains("more than the 957.1 Mb/s that fit"), "{beyond}");
+        let within = page("--link 1G -u --offered 95.7087M");
+        assert!(within.contains("10.0 % of the 957.1 Mb/s that fit"), "{within}");
+    }
+
     proptest! {
         /// Of anything that can be described, no line contradicts another one.
         #[test]

@@ -99,9 +99,9 @@ fn transfer(page: &mut Sheet, asked: &Transfer) {
 }
 
 fn offered(page: &mut Sheet, udp: bool, asked: &Offered) {
-    let part = asked.share.zip(asked.carried_bps);
-    let part = part.map_or_else(String::new, |(part, carried)| {
-        format!("{} of the {} that fit", share(part), rate(carried))
+    let part = asked.carried_bps.map_or_else(String::new, |carried| {
+        let part = asked.share.map_or_else(|| "more than".to_owned(), |part| format!("{part} of"));
+        format!("{part} the {} that fit", rate(carried))
     });
     page.row("offered", rate(asked.bitrate_bps), &part);
     let Some(excess) = asked.excess_ratio.filter(|excess| *excess > 0.0) else { return };
