@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use linerate_sock::clock;
+use linerate_sock::{clock, thread};
 
 use crate::process::Keeper;
 use case::Case;
@@ -192,7 +192,8 @@ impl Stage {
     }
 }
 
-/// Runs the jobs, so many at a time, and prints each row that is complete.
+/// Runs the jobs, so many at a time, and prints each row that is complete. This thread works too: where the host refuses
+/// others, it takes longer.
 fn work<J: Sync>(
     jobs: &[J],
     at_once: usize,
@@ -201,25 +202,34 @@ fn work<J: Sync>(
     run: &(impl Fn(usize, &J) -> (usize, Trial) + Sync),
 ) {
     let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for worker in 0..at_once {
-            let next = &next;
-            scope.spawn(move || {
-                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed))
-                    && !keeper.stopped()
-                {
-                    let (number, trial) = run(worker, job);
-                    let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
-                    let Some((row, wanted)) = rows.get_mut(number) else { continue };
-                    row.trials.push(trial);
-                    if row.trials.len() == *wanted {
-                        println!("{}", row.line());
-                        row.doubts().for_each(|line| println!("{line}"));
-                    }
-                }
-            });
+    let one = &|worker: usize| {
+        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed))
+            && !keeper.stopped()
+        {
+            let (number, trial) = run(worker, job);
+            add(rows, number, trial);
         }
+    };
+    std::thread::scope(|scope| {
+        for worker in 1..at_once {
+            if let Err(refused) = thread::spawn_scoped(scope, "trials", move || one(worker)) {
+                eprintln!("xtask verdicts: {worker} at a time, not {at_once}: {refused}");
+                break;
+            }
+        }
+        one(0);
     });
+}
+
+/// Adds a trial to its row, and prints the row when it is complete.
+fn add(rows: &Rows, number: usize, trial: Trial) {
+    let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some((row, wanted)) = rows.get_mut(number) else { return };
+    row.trials.push(trial);
+    if row.trials.len() == *wanted {
+        println!("{}", row.line());
+        row.doubts().for_each(|line| println!("{line}"));
+    }
 }
 
 /// The matrix of rows that are complete.

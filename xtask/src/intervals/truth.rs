@@ -56,8 +56,7 @@ impl Watch {
             };
             with_netns(&namespace, look).unwrap_or_default()
         };
-        let thread = std::thread::Builder::new().name("watch".to_owned());
-        let thread = thread.spawn(watch).map_err(|e| format!("cannot start a thread: {e}"))?;
+        let thread = linerate_sock::thread::spawn("watch", watch).map_err(|e| e.to_string())?;
         Ok(Self { stop, thread })
     }
 

@@ -43,13 +43,12 @@ impl Forwarder {
         let taps = [open(west, "right")?, open(east, "left")?];
         let stop = Arc::new(AtomicBool::new(false));
         let carry = Carry { taps, held: Held::new(what, seed), stop: Arc::clone(&stop) };
-        let thread = std::thread::Builder::new().name("forwarder".to_owned());
-        let thread = thread.spawn(move || {
+        let thread = linerate_sock::thread::spawn("forwarder", move || {
             if let Err(error) = carry.run() {
                 eprintln!("the delay forwarder ended: {error}");
             }
         });
-        let thread = thread.map_err(|e| format!("cannot start the delay forwarder: {e}"))?;
+        let thread = thread.map_err(|e| format!("the delay forwarder: {e}"))?;
         Ok(Self { stop, thread: Some(thread) })
     }
 }
