@@ -325,9 +325,7 @@ impl View<'_> {
         }
         let span = self.span_s(Side::Sender);
         let busy = self.sum(Side::Sender, tcp::BUSY);
-        let share = |part: Option<f64>| {
-            Some(part? / busy.filter(|busy| *busy > 0.0)?).map(|share| share.clamp(0.0, 1.0))
-        };
+        let share = |part: Metric<Span>| self.share_of_busy(part);
         let limited = self.series(Side::Sender, tcp::APP_LIMITED);
         let cwnd = self.series(Side::Sender, tcp::CWND);
         let hystart_exits = self.sum_ever(Side::Sender, host::HYSTART_EXITS);
@@ -336,8 +334,8 @@ impl View<'_> {
         Tcp {
             congestion: self.flow.sender_settings.as_ref().and_then(|s| s.congestion.effective.clone()),
             busy_share: busy.filter(|_| span > 0.0).map(|busy| (busy / span).min(1.0)),
-            receiver_window_share: share(self.sum(Side::Sender, tcp::RWND_LIMITED)),
-            send_buffer_share: share(self.sum(Side::Sender, tcp::SNDBUF_LIMITED)),
+            receiver_window_share: share(tcp::RWND_LIMITED),
+            send_buffer_share: share(tcp::SNDBUF_LIMITED),
             app_limited_share: (!limited.is_empty())
                 .then(|| limited.iter().sum::<f64>() / limited.len() as f64),
             not_sent_bytes: self.each(self.median(Side::Sender, tcp::NOTSENT)),
@@ -366,6 +364,20 @@ impl View<'_> {
             mtu_probes: self.sum_ever(Side::Sender, host::MTU_PROBES),
             pacing_rate_bps: self.median(Side::Sender, tcp::PACING_RATE),
         }
+    }
+
+    /// Share of the busy time in which something held the sender, after the ramp where enough is left: rules compare it with
+    /// the steady rate, and a window that grows while a bucket empties has nothing to do with what comes then.
+    fn share_of_busy(&self, part: Metric<Span>) -> Option<f64> {
+        let (ramp, steady) = steady_intervals(self.flow);
+        let ramp = if steady.len() >= super::STEADY_INTERVALS { ramp } else { 0 };
+        let sum = |metric: Metric<Span>| {
+            let values =
+                self.inside(Side::Sender).skip(ramp).filter_map(|sample| sample.readings.get(metric));
+            values.map(Plain::plain).reduce(|a, b| a + b)
+        };
+        let busy = sum(tcp::BUSY).filter(|busy| *busy > 0.0)?;
+        Some(sum(part)? / busy).map(|share| share.clamp(0.0, 1.0))
     }
 
     /// Segments without payload that came back, for a second and for each segment sent, over the whole flow.

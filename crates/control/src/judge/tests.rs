@@ -147,3 +147,25 @@ fn a_queue_that_the_flow_did_not_pass_is_none_of_its_own() {
     assert_eq!((passed.rate_bps, passed.burst_bytes), (Some(50e6), Some(32_768.0)));
     assert_eq!(own_queue(3), None, "only the dialogue");
 }
+
+#[test]
+fn a_window_that_held_only_the_start_holds_nothing_of_the_steady_part() {
+    use linerate_model::metrics::tcp::{BUSY, RWND_LIMITED};
+    // 80 Mb/s for half a second, while the window grew, and then what a policer lets through.
+    let burst = [vec![80e6; 5], vec![20e6; 26]].concat();
+    let share = |held: std::ops::Range<u64>| {
+        let mut record = received(&TestSpec::default(), &burst, TICK_MS);
+        for at in 0..31 {
+            let mut readings = Readings::default();
+            readings.put(BUSY, Span::from_ms(TICK_MS));
+            readings.put(RWND_LIMITED, Span::from_ms(if held.contains(&at) { TICK_MS } else { 0 }));
+            let at = |tick: u64| Timestamp::from_ns(Span::from_ms(tick * TICK_MS).as_ns());
+            let sample =
+                Sample { side: Side::Sender, start_ns: at(0), end_ns: at(1), outside: false, readings };
+            record.flows[0].samples.push(sample);
+        }
+        evidence(&record, 0).unwrap().tcp.receiver_window_share.unwrap()
+    };
+    assert!(share(0..5) < 0.01, "{}", share(0..5));
+    assert!(share(0..31) > 0.99 && share(5..31) > 0.99);
+}
