@@ -1,6 +1,6 @@
 //! From evidence to a verdict.
 
-use linerate_model::{Cause, Ceiling, Finding};
+use linerate_model::{Ceiling, Finding};
 
 use crate::evidence::Evidence;
 use crate::{doubts, ethernet, ladder, phrase, prospect, rules};
@@ -51,27 +51,10 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
         .chain(inferred)
         .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
         .or_else(|| ladder::of(&ladder, "link").cloned())
-        .or_else(|| ladder::of(&ladder, "host_memory").filter(|_| !is_of_the_path(primary.cause)).cloned());
+        .or_else(|| {
+            ladder::of(&ladder, "host_memory").filter(|_| !doubts::is_of_the_path(primary.cause)).cloned()
+        });
     Diagnosis { primary, also: found, ladder, disproved, expected }
-}
-
-/// Whether something between the hosts held the flow back: then their memory is nothing to compare with.
-const fn is_of_the_path(cause: Cause) -> bool {
-    matches!(
-        cause,
-        Cause::Link
-            | Cause::Shaper
-            | Cause::Policer
-            | Cause::Congestion
-            | Cause::ShallowBuffer
-            | Cause::RandomLoss
-            | Cause::Reordering
-            | Cause::Timeouts
-            | Cause::Mtu
-            | Cause::Duplex
-            | Cause::Trunk
-            | Cause::Ecn
-    )
 }
 
 /// How far below the ceiling that a finding names another one must lie to be the limit instead.
@@ -130,7 +113,7 @@ fn own_queue_binds(evidence: &Evidence, shaper_bps: Option<f64>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::Confidence;
+    use linerate_model::{Cause, Confidence};
 
     use super::*;
     use crate::evidence::Transport;

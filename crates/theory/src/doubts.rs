@@ -45,7 +45,8 @@ fn placed(mut finding: Finding, evidence: &Evidence) -> Finding {
     finding
 }
 
-fn is_about_loss(cause: Cause) -> bool {
+/// Whether the cause is a place between the hosts that drops what is too much, or now and then a packet.
+const fn is_about_loss(cause: Cause) -> bool {
     matches!(
         cause,
         Cause::Link
@@ -57,6 +58,16 @@ fn is_about_loss(cause: Cause) -> bool {
             | Cause::Timeouts
             | Cause::Unknown
     )
+}
+
+/// Whether something between the hosts held the flow back: then their memory is nothing to compare with.
+pub(crate) const fn is_of_the_path(cause: Cause) -> bool {
+    let named = is_about_loss(cause) && !matches!(cause, Cause::Unknown);
+    named
+        || matches!(
+            cause,
+            Cause::Reordering | Cause::Mtu | Cause::Duplex | Cause::Trunk | Cause::Ecn | Cause::ReturnPath
+        )
 }
 
 fn most_drops(evidence: &Evidence) -> Option<(&Port, f64)> {

@@ -146,14 +146,32 @@ impl Evidence {
 
     /// Whether the means of so many intervals each vary less than `limit`; `None` where fewer than four are left.
     fn is_constant_by(&self, each: usize, limit: f64) -> Option<bool> {
-        let whole = self.outcome.intervals_bps.chunks_exact(each);
-        let merged: Vec<f64> = whole.filter_map(series::mean).collect();
+        let merged = self.parts_bps(self.outcome.intervals_bps.len() / each.max(1));
         if merged.len() < 4 {
             return None;
         }
         let centre = order::median(&merged).filter(|median| *median > 0.0)?;
         let drift = (series::mean(&merged)? / centre - 1.0).abs();
         Some(spread::robust_sigma(&merged)? / centre < limit && drift < limit)
+    }
+
+    /// The means of so many parts of the steady time, all of nearly the same length.
+    ///
+    /// No interval is left out: the last one may hold what those before it lacked.
+    fn parts_bps(&self, parts: usize) -> Vec<f64> {
+        let intervals = &self.outcome.intervals_bps;
+        let bound = |part: usize| part * intervals.len() / parts;
+        let all = (0..parts).filter_map(|part| series::mean(intervals.get(bound(part)..bound(part + 1))?));
+        all.collect()
+    }
+
+    /// Whether most of the steady time had more than `bps`: the median of its sixths, less a read of 64 KiB in each. What
+    /// waited somewhere, and is read at once when it comes, lifts one or two of them.
+    #[must_use]
+    pub fn mostly_exceeds(&self, bps: f64) -> bool {
+        let sixth_s = self.outcome.interval_s.unwrap_or(1.0) * self.outcome.intervals_bps.len() as f64 / 6.0;
+        let parts = self.parts_bps(self.outcome.intervals_bps.len().min(6));
+        order::median(&parts).is_some_and(|median| median - 65536.0 * 8.0 / sixth_s > bps)
     }
 
     /// Whether the sixths of the steady part vary less than `limit`, or less than ten packets make them, or than late reads
@@ -295,6 +313,22 @@ mod tests {
         assert_eq!(evidence.is_surely_constant(0.1), Some(true));
         evidence.outcome.intervals_bps = [40e6, 40e6, 60e6, 60e6].repeat(12);
         assert_eq!(evidence.is_surely_constant(0.1), Some(false));
+    }
+
+    #[test]
+    fn what_waited_behind_a_hole_until_the_last_interval_makes_up_for_it() {
+        // A hole of three intervals that is filled in the last one, whatever number of intervals there is.
+        for count in 24..=49 {
+            let mut evidence = Evidence::default();
+            evidence.outcome.goodput_bps = Some(36e6);
+            evidence.outcome.interval_s = Some(0.1);
+            evidence.outcome.intervals_bps = vec![36e6; count];
+            evidence.outcome.intervals_bps[count - 4..].copy_from_slice(&[18e6, 0.0, 18e6, 108e6]);
+            assert_eq!(evidence.is_steady(0.03), Some(true), "{count}");
+            // What never comes is missing.
+            evidence.outcome.intervals_bps[count - 1] = 0.0;
+            assert_eq!(evidence.is_steady(0.03), Some(false), "{count}");
+        }
     }
 
     #[test]

@@ -11,6 +11,10 @@ use crate::{ladder, phrase};
 
 /// A loss model explains a rate within this factor.
 const MODEL_FACTOR: f64 = 2.0;
+/// From so many losses their count tells something of their probability.
+const FEWEST_LOSSES: f64 = 10.0;
+/// By how much a small count widens that factor at most: from three times on losses come in bursts.
+const WIDEST: f64 = 1.5;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !loss_limits(evidence) || policer::rtt_is_flat(evidence)? || shaper::holds(evidence) {
@@ -32,7 +36,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 /// Whether the flow loses packets in the network and its rate is what the loss model makes of them.
 pub(super) fn loss_limits(evidence: &Evidence) -> bool {
     evidence.transport == Transport::Tcp
-        && follows_the_law(evidence)
+        && follows_the_law_for_its_count(evidence)
         && windows_are_open(evidence)
         && !local_drops::holds(evidence)
         && !reordering::holds(evidence)
@@ -44,6 +48,16 @@ pub(super) fn loss_limits(evidence: &Evidence) -> bool {
 /// policer, it is higher: one back-off answers many of them.
 pub(super) fn follows_the_law(evidence: &Evidence) -> bool {
     over_the_law(evidence).is_some_and(|factor| (1.0 / MODEL_FACTOR..=MODEL_FACTOR).contains(&factor))
+}
+
+/// As [`follows_the_law`], where losses are few also up to the law at the least probability with which they may have been
+/// so many (two standard deviations of a count): a short test of many connections sees only some of each.
+fn follows_the_law_for_its_count(evidence: &Evidence) -> bool {
+    let sent = evidence.tcp.segments_sent.unwrap_or(0.0);
+    let count = evidence.loss().map(|loss| loss * sent).filter(|count| *count >= FEWEST_LOSSES);
+    // The rate of CUBIC is that of a probability to the power of -3/4.
+    let width = count.map_or(1.0, |count| (1.0 - 2.0 / count.sqrt()).powf(-0.75).min(WIDEST));
+    over_the_law(evidence).is_some_and(|factor| (1.0 / MODEL_FACTOR..=width * MODEL_FACTOR).contains(&factor))
 }
 
 /// How many times the loss law's rate was reached.
@@ -82,6 +96,24 @@ mod tests {
     #[test]
     fn loss_with_a_standing_queue_is_congestion() {
         assert_eq!(rule(&congested()).map(|finding| finding.cause), Some(Cause::Congestion));
+    }
+
+    #[test]
+    fn few_losses_tell_their_probability_only_roughly() {
+        // 2.3 times the law: 55 losses may have come with three quarters of the probability that they show, 5000 not.
+        let lossy = |count: f64| {
+            let mut evidence = congested();
+            evidence.tcp.segments_sent = Some(count * 1e4);
+            evidence.tcp.retransmits = Some(count);
+            evidence.outcome.goodput_bps = evidence.outcome.goodput_bps.map(|rate| 2.3 * rate);
+            evidence
+        };
+        assert!(rule(&lossy(55.0)).is_some());
+        assert_eq!(rule(&lossy(5000.0)), None);
+        assert_eq!(rule(&lossy(5.0)), None, "too few to tell anything");
+        let mut bursts = lossy(12.0);
+        bursts.outcome.goodput_bps = bursts.outcome.goodput_bps.map(|rate| 1.5 * rate);
+        assert_eq!(rule(&bursts), None, "3.5 times the law");
     }
 
     #[test]

@@ -110,6 +110,21 @@ mod tests {
     }
 
     #[test]
+    fn a_ramp_that_a_busy_host_drew_out_is_the_hosts() {
+        let mut evidence = beside_loops();
+        // It waits too little of the time to have been starved, and its ramp took longer than what is left.
+        evidence.sender.thread_wait_share = Some(0.3);
+        evidence.sender.all_cores_share = Some(0.9);
+        evidence.asked.from_memory = true;
+        (evidence.outcome.ramp_s, evidence.outcome.measured_s) = (Some(2.0), Some(1.4));
+        let found = diagnose(&evidence);
+        assert_eq!(found.primary.cause, Cause::HostBusy, "{:?}", found.primary);
+        assert!(found.also.iter().any(|finding| finding.rule == "V01"), "{:?}", found.also);
+        evidence.sender.others_share = Some(0.1);
+        assert_eq!(diagnose(&evidence).primary.rule, "V01", "an idle host");
+    }
+
+    #[test]
     fn a_busy_host_is_suspected_where_nothing_else_explains_the_rate() {
         let mut evidence = shaped(37e6);
         evidence.rtt.loaded_p50_s = Some(0.0001);

@@ -9,6 +9,8 @@ use crate::{framing, ladder, phrase};
 
 /// Share of the receive buffer from which data waited for the program.
 const WAITED: f64 = 0.1;
+/// What waited lifts most of the steady time above a ceiling by less than this.
+pub(super) const LIFTED: f64 = 1.005;
 /// Share of the written bytes that may be missing from the books.
 const UNACCOUNTED: f64 = 0.01;
 /// What a late switch can make up for within a test is a small part of it.
@@ -30,7 +32,7 @@ fn above_the_link(evidence: &Evidence) -> Option<Finding> {
         _ => ceiling,
     };
     let most = framing::acceptable_ceiling_bps(counted, framing::CLOCK_TOLERANCE_PPM)?;
-    if goodput <= most || held_back(evidence, goodput - ceiling) {
+    if goodput <= most || held_back(evidence, goodput - ceiling, counted) {
         return None;
     }
     if evidence.timing.emulator_late == Some(true) && goodput <= MADE_UP * counted {
@@ -58,7 +60,8 @@ fn above_the_bucket(evidence: &Evidence) -> Option<Finding> {
     let goodput = evidence.highest_bps()?;
     let bucket = ladder::qdisc(evidence)?;
     let ceiling = bucket.bitrate_bps;
-    if !bucket.is_exceeded_by(Bitrate::from_bps(goodput)?) || held_back(evidence, goodput - ceiling) {
+    if !bucket.is_exceeded_by(Bitrate::from_bps(goodput)?) || held_back(evidence, goodput - ceiling, ceiling)
+    {
         return None;
     }
     if evidence.timing.emulator_late == Some(true) && goodput <= MADE_UP * ceiling {
@@ -80,14 +83,19 @@ fn above_the_bucket(evidence: &Evidence) -> Option<Finding> {
 }
 
 /// Whether what arrived too fast may have waited behind a hole, or for the program: packets that came before the measured part, and that the
-/// program got within it, when the missing one had come.
-pub(super) fn held_back(evidence: &Evidence, excess_bps: f64) -> bool {
+/// program got within it, when the missing one had come. The buffers must have had room for them, and the link time.
+pub(super) fn held_back(evidence: &Evidence, excess_bps: f64, ceiling_bps: f64) -> bool {
     let happened = |count: Option<f64>| count.is_some_and(|count| count > 0.0);
+    let outcome = &evidence.outcome;
     let waited = evidence.windows.queue_max_share.is_some_and(|share| share > WAITED);
     let holes = happened(evidence.tcp.retransmits) || happened(evidence.tcp.out_of_order) || waited;
-    let excess = evidence.outcome.measured_s.map(|seconds| excess_bps * seconds / 8.0);
+    let excess = outcome.measured_s.map(|seconds| excess_bps * seconds / 8.0);
     let room = evidence.windows.rcv_buf_bytes.filter(|_| holes).map(|buffer| buffer * evidence.streams());
-    excess.zip(room).is_some_and(|(excess, room)| excess <= room)
+    // Before the first interval that counts there are the ramp, what was omitted, and an interval's edge.
+    let before_s = [outcome.omitted_s, outcome.ramp_s, outcome.interval_s].into_iter().flatten().sum::<f64>();
+    let came = ceiling_bps * before_s / 8.0;
+    let fits = excess.zip(room).is_some_and(|(excess, room)| excess <= room.min(came));
+    fits && !evidence.mostly_exceeds(LIFTED * ceiling_bps)
 }
 
 /// Nobody miscounted: an emulated line made up for the time in which it did not run.
@@ -150,6 +158,7 @@ mod tests {
         let mut evidence = full_gigabit();
         evidence.link.link_bps = Some(20e6);
         evidence.outcome.goodput_bps = Some(20.9e6);
+        evidence.outcome.intervals_bps = [vec![60.8e6; 2], vec![18.8e6; 38]].concat();
         evidence.outcome.measured_s = Some(4.0);
         evidence.windows.rcv_buf_bytes = Some(6e6);
         assert!(rule(&evidence).is_some(), "no hole");
@@ -157,6 +166,27 @@ mod tests {
         assert_eq!(rule(&evidence), None);
         evidence.windows.rcv_buf_bytes = Some(0.9e6);
         assert!(rule(&evidence).is_some(), "more than the buffer holds");
+    }
+
+    #[test]
+    fn a_buffer_excuses_neither_a_whole_test_nor_what_had_no_time_to_come() {
+        // Twice the stated 10 Mb/s for 3 s, with a receive buffer that grew to 6 MB and some losses.
+        let mut evidence = shaped(20e6);
+        evidence.link.link_bps = Some(10e6);
+        evidence.link.source = Some(LinkSource::User);
+        (evidence.outcome.measured_s, evidence.outcome.ramp_s, evidence.outcome.omitted_s) =
+            (Some(3.0), Some(0.0), None);
+        evidence.outcome.intervals_bps.truncate(30);
+        evidence.windows.rcv_buf_bytes = Some(6e6);
+        evidence.tcp.retransmits = Some(39.0);
+        assert!(rule(&evidence).is_some(), "nothing came before the test began");
+        evidence.outcome.omitted_s = Some(5.0);
+        assert!(rule(&evidence).is_some(), "every second is too fast");
+        // The same excess at once: 3.6 MB that had five seconds to come.
+        evidence.outcome.intervals_bps = [vec![154.4e6; 2], vec![9.5e6; 28]].concat();
+        assert_eq!(rule(&evidence), None);
+        evidence.outcome.omitted_s = None;
+        assert!(rule(&evidence).is_some(), "no time to come");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use linerate_model::{Cause, Confidence, Finding};
 
 use super::standard_rates::{self, Kind};
 use super::{
-    Draft, any_core_is_full, confidence, congestion, hosts_have_room, impossible, rate_was_asked_for,
-    windows_are_open,
+    Draft, any_core_is_full, confidence, congestion, hosts_have_room, impossible, own_queue,
+    rate_was_asked_for, windows_are_open,
 };
 use crate::ethernet::StandardRate;
 use crate::evidence::{Evidence, Transport};
@@ -13,8 +13,6 @@ use crate::{ethernet, framing, ladder, phrase};
 
 /// From this share of its ceiling a link is full.
 const FULL: f64 = 0.98;
-/// What waited behind a hole, or for the program, lifts the median of the intervals above the ceiling by less than this.
-const LIFTED: f64 = 1.005;
 /// From this share it is nearly so: other traffic may have the rest.
 const NEARLY: f64 = 0.93;
 /// Intervals of a full link vary less than this.
@@ -25,7 +23,7 @@ const UNEVEN: f64 = 0.10;
 const BUSY_THREAD: f64 = 0.85;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
-    if rate_was_asked_for(evidence) {
+    if rate_was_asked_for(evidence) || own_queue::holds(evidence) {
         return None;
     }
     own_link(evidence).or_else(|| slower_link(evidence))
@@ -46,8 +44,8 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
     let above = share > 1.0 + framing::CLOCK_TOLERANCE_PPM * 1e-6;
     let excess_bps = evidence.outcome.goodput_bps? - ceiling;
     // What waited lifts the mean, and not most of the intervals: a link that these exceed is not what holds them.
-    let exceeded = evidence.sustained_bps()? > LIFTED * ceiling;
-    if share < NEARLY || exceeded || (above && !impossible::held_back(evidence, excess_bps)) {
+    let exceeded = evidence.sustained_bps()? > impossible::LIFTED * ceiling;
+    if share < NEARLY || exceeded || (above && !impossible::held_back(evidence, excess_bps, ceiling)) {
         return None;
     }
     let constant = evidence.is_constant(CONSTANT) == Some(true);

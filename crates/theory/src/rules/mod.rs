@@ -79,10 +79,10 @@ pub(crate) const PRIMARY: [Rule; 31] = [
     ecn::rule,
     congestion::rule,
     random_loss::rule,
+    host_busy::suspected,
     premature_exit::rule,
     window_regrowth::rule,
     too_short::inexact,
-    host_busy::suspected,
 ];
 
 /// Rules that add to a verdict and never are one while another rule answers.

@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, rate_was_asked_for};
+use super::{Draft, impossible, rate_was_asked_for};
 use crate::evidence::{Evidence, LinkSource, OwnQueue};
 use crate::{ethernet, ladder, phrase};
 
@@ -15,13 +15,12 @@ const ABOVE: f64 = 1.03;
 /// From this share of what the interface's line carries, the discipline stands for the line: as in the card of an emulated
 /// host, and where somebody paces a link to spare the buffer of the next.
 const LINE: f64 = 0.99;
+/// A discipline that lets through this share of what a link carries as somebody states it is as fast as that link.
+const AS_FAST: f64 = 0.998;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
-    let (queue, ceiling) = shaper(evidence)?;
+    let (queue, ceiling) = shaper(evidence).filter(|_| holds(evidence))?;
     let (goodput, rate) = (evidence.outcome.goodput_bps?, queue.rate_bps?);
-    if !(NEAR..=ABOVE).contains(&(goodput / ceiling)) || rate_was_asked_for(evidence) {
-        return None;
-    }
     let sure = if goodput >= AT * ceiling { Confidence::Confirmed } else { Confidence::Probable };
     let dropped = queue.dropped.filter(|dropped| *dropped > 0.0);
     let drops = dropped.map_or_else(String::new, |dropped| format!(" It dropped {dropped:.0} packets."));
@@ -43,6 +42,24 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
             queue.interface
         ))
         .finish()
+}
+
+/// Whether the sender's own queue holds the rate: it lets through about what came, and less than the link carries.
+pub(super) fn holds(evidence: &Evidence) -> bool {
+    let near = |ceiling: f64| {
+        evidence.outcome.goodput_bps.is_some_and(|goodput| (NEAR..=ABOVE).contains(&(goodput / ceiling)))
+    };
+    let holds = |(_, ceiling)| near(ceiling) && !link_comes_first(evidence, ceiling);
+    shaper(evidence).is_some_and(holds) && !rate_was_asked_for(evidence)
+}
+
+/// Whether the link carries no more than the discipline lets through, also as somebody states it: then the link is what
+/// is full. What is stated may be exceeded, and then it is not.
+fn link_comes_first(evidence: &Evidence, ceiling: f64) -> bool {
+    let carries = evidence.line_rate_bps().and_then(|link| ladder::link_goodput_bps(evidence, link));
+    let exceeded =
+        |carries: f64| evidence.sustained_bps().is_some_and(|rate| rate > impossible::LIFTED * carries);
+    carries.is_some_and(|carries| ceiling >= AS_FAST * carries && !exceeded(carries))
 }
 
 /// The sender's own queue, if it has a rate, and the payload that this lets through.
@@ -109,11 +126,8 @@ mod tests {
             "{verdict:?}"
         );
         assert_eq!(verdict.expected.map(|ceiling| ceiling.limit).as_deref(), Some("link"));
-        // The same bucket where the line is ten times as fast, or where somebody states what he believes to be the line.
+        // The same bucket where the line is ten times as fast.
         card.link.link_bps = Some(10e9);
-        assert!(rule(&card).is_some());
-        card.link.link_bps = Some(1e9);
-        card.link.source = Some(LinkSource::User);
         assert!(rule(&card).is_some());
     }
 
@@ -148,6 +162,45 @@ mod tests {
         larger.own_queue.as_mut().unwrap().burst_bytes = None;
         larger.outcome.goodput_bps = Some(60e6);
         assert_ne!(diagnose(&larger).primary.cause, Cause::Impossible, "nobody knows what was in it");
+    }
+
+    #[test]
+    fn the_same_shaper_is_not_listed_twice_nor_a_link_beside_it() {
+        for rate in [2e6, 10e6, 50e6, 100e6, 1e9] {
+            let mut evidence = shaped(rate);
+            evidence.own_queue = own(rate).own_queue;
+            let found = diagnose(&evidence);
+            assert!(found.primary.text.contains("Your own tbf"), "{rate}: {:?}", found.primary);
+            let again =
+                found.also.iter().find(|finding| ["V14", "V02", "V11"].contains(&finding.rule.as_str()));
+            assert_eq!(again, None, "{rate}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_as_fast_as_its_link_leaves_the_link_the_limit() {
+        // 1514 of 1538 bytes of a frame on the wire: a bucket that stands in for the wire.
+        let mut evidence = full_gigabit();
+        evidence.own_queue = own(1e9 * 1514.0 / 1538.0).own_queue;
+        assert_eq!(diagnose(&evidence).primary.cause, Cause::Link);
+        evidence.link.source = Some(LinkSource::User);
+        assert_eq!(diagnose(&evidence).primary.cause, Cause::Link, "nor where the link is stated");
+        // At 960 Mb/s the bucket is the limit, and the link is not full.
+        evidence.outcome.goodput_bps = Some(960e6 * 1448.0 / 1514.0);
+        evidence.outcome.intervals_bps = vec![960e6 * 1448.0 / 1514.0; 90];
+        evidence.own_queue = own(960e6).own_queue;
+        let found = diagnose(&evidence);
+        assert_eq!(found.primary.cause, Cause::Shaper, "{:?}", found.primary);
+        assert!(found.also.iter().all(|finding| finding.cause != Cause::Link), "{:?}", found.also);
+    }
+
+    #[test]
+    fn a_bucket_set_to_the_rate_that_is_stated_is_the_bucket() {
+        let mut evidence = own(50e6);
+        evidence.link.link_bps = Some(50e6);
+        evidence.link.source = Some(LinkSource::User);
+        let verdict = diagnose(&evidence).primary;
+        assert!(verdict.text.contains("Your own tbf"), "{}", verdict.text);
     }
 
     #[test]

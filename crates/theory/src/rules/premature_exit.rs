@@ -102,6 +102,19 @@ mod tests {
     }
 
     #[test]
+    fn noise_that_other_programs_made_is_theirs() {
+        let mut busy = left();
+        busy.sender.others_share = Some(0.9);
+        busy.sender.thread_wait_share = Some(0.3);
+        busy.sender.thread_share = Some(0.05);
+        let found = diagnose(&busy);
+        assert_eq!(found.primary.cause, Cause::HostBusy, "{:?}", found.primary);
+        assert!(found.also.iter().any(|finding| finding.rule == "V12"), "{:?}", found.also);
+        busy.sender.thread_wait_share = Some(0.01);
+        assert_eq!(diagnose(&busy).primary.rule, "V12", "its thread never waited");
+    }
+
+    #[test]
     fn losses_full_links_and_windows_explain_the_rate_without_it() {
         let mut lossy = left();
         lossy.tcp.retransmits = Some(3.0);

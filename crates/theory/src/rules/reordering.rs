@@ -10,6 +10,12 @@ use crate::{ladder, phrase};
 const NEEDLESS: f64 = 0.3;
 /// Needless retransmissions that are no accident.
 const LEAST: f64 = 5.0;
+/// Share of needless retransmissions from which the packets had only come late.
+const NEARLY_ALL: f64 = 0.9;
+/// Back-offs taken back for each of them: one answers a whole group.
+const TAKEN_BACK: f64 = 0.1;
+/// Timeouts for each of them up to which they are not what was needless.
+const FEW_TIMEOUTS: f64 = 0.05;
 /// Share of the time in needless back-offs from which they hold the rate down.
 const HELD: f64 = 0.1;
 /// A loss model explains a rate within this factor.
@@ -47,7 +53,7 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
         .duplicate_acks
         .zip(tcp.retransmits)
         .is_some_and(|(needless, all)| needless >= LEAST && needless >= NEEDLESS * all);
-    let seen = tcp.reordered.is_some_and(|count| count > 0.0);
+    let seen = tcp.reordered.is_some_and(|count| count > 0.0) || came_late(evidence);
     let explained = link_full::own_link_is_full(evidence)
         || rate_was_asked_for(evidence)
         || local_drops::holds(evidence)
@@ -61,6 +67,18 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
         .is_some_and(|(goodput, model)| goodput <= MODEL_FACTOR * model);
     let held = held_share(evidence).is_some_and(|share| share >= HELD);
     evidence.transport == Transport::Tcp && needless && seen && !explained && (held || modelled)
+}
+
+/// Whether packets came so late that they were sent again before: then the kernel never sees them overtaken, but the
+/// receiver reports nearly every retransmission as a duplicate, and back-offs are taken back. Needless timeouts and
+/// tail probes look alike, so there may be few of them; and a duplicate of a packet takes no retransmission.
+fn came_late(evidence: &Evidence) -> bool {
+    let tcp = &evidence.tcp;
+    let all = tcp.retransmits.unwrap_or(0.0);
+    let share = |count: Option<f64>| count.map(|count| count / all).filter(|share| share.is_finite());
+    share(tcp.duplicate_acks).is_some_and(|share| share >= NEARLY_ALL)
+        && share(tcp.window_undone).is_some_and(|share| share >= TAKEN_BACK)
+        && share(tcp.timeouts).is_some_and(|share| share <= FEW_TIMEOUTS)
 }
 
 /// Share of the time in back-offs that were taken back, a round trip for each of them.
@@ -123,6 +141,27 @@ mod tests {
         evidence.tcp.reordered = Some(0.0);
         assert_eq!(rule(&evidence), None, "needless for another reason");
         assert_eq!(rule(&lossy_path(2e-4)), None);
+    }
+
+    #[test]
+    fn packets_later_than_their_retransmission_are_overtaken_too() {
+        // Two in ten thousand came 20 ms late on a path of 21: each was sent again, reported as a duplicate, and the
+        // back-off taken back. The kernel never sees them overtaken.
+        let mut evidence = overtaken();
+        evidence.tcp.duplicate_acks = evidence.tcp.retransmits;
+        evidence.tcp.reordered = Some(0.0);
+        assert_eq!(rule(&evidence), None, "nothing was taken back");
+        evidence.tcp.window_undone = evidence.tcp.retransmits;
+        assert_eq!(diagnose(&evidence).primary.rule, "V21");
+        let mut timeouts = evidence.clone();
+        timeouts.tcp.timeouts = timeouts.tcp.retransmits.map(|count| 0.5 * count);
+        assert_eq!(rule(&timeouts), None, "needless timeouts: the whole path was late");
+        let mut some = evidence.clone();
+        some.tcp.duplicate_acks = some.tcp.retransmits.map(|count| 0.6 * count);
+        assert_eq!(rule(&some), None, "many were really lost");
+        let mut twice = evidence;
+        twice.tcp.retransmits = Some(0.0);
+        assert_eq!(rule(&twice), None, "the path sends packets twice");
     }
 
     #[test]

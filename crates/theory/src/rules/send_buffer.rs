@@ -8,11 +8,14 @@ use crate::{bdp, phrase};
 
 /// Share of the busy time from which the buffer counts as the limit.
 const HELD: f64 = 0.25;
-/// Share of the granted buffer that holds payload: the kernel charges its own overhead, up to half.
-const PAYLOAD_SHARE: std::ops::RangeInclusive<f64> = 0.4..=1.15;
-/// What the kernel may take beyond a buffer: it looks for room before it begins a super-packet, not while that grows. Only
-/// of a tiny buffer is that more than the buffer itself.
+/// Share of the granted buffer that holds payload at least: the kernel charges its own overhead, up to half.
+const LEAST_PAYLOAD: f64 = 0.4;
+/// And at most, as far as counts agree.
+const MOST_PAYLOAD: f64 = 1.15;
+/// What the kernel may take beyond a buffer: it looks for room before it begins a super-packet, not while that grows.
 const SUPER_PACKET_BYTES: f64 = 65_536.0;
+/// A window that is less full than this is not the limit.
+const OTHERS_OPEN: f64 = 0.9;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if evidence.queue_stands() || rate_was_asked_for(evidence) {
@@ -26,7 +29,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 fn smallest_window(evidence: &Evidence) -> Option<Finding> {
     let buffer = evidence.windows.snd_buf_bytes?;
     let smallest = buffer < evidence.tcp.cwnd_bytes? && buffer < evidence.windows.offered_median_bytes?;
-    let in_flight = evidence.tcp.unacked_bytes.is_some_and(|bytes| PAYLOAD_SHARE.contains(&(bytes / buffer)));
+    let in_flight = evidence.tcp.unacked_bytes.is_some_and(|bytes| holds_about(buffer, bytes));
     let is_the_window = buffer < TINY_BUFFER_BYTES || (in_flight && !any_core_is_full(evidence));
     if !is_the_window || !smallest || !is_fixed(evidence, buffer) || !may_hold(evidence, buffer) {
         return None;
@@ -56,8 +59,7 @@ fn kernel_says_so(evidence: &Evidence) -> Option<Finding> {
         .into_iter()
         .flatten()
         .filter_map(|rtt| bdp::bdp_bytes(per_connection, rtt));
-    let fits =
-        flights.chain(evidence.tcp.unacked_bytes).any(|bytes| PAYLOAD_SHARE.contains(&(bytes / buffer)));
+    let fits = flights.chain(evidence.tcp.unacked_bytes).any(|bytes| holds_about(buffer, bytes));
     let fixed = is_fixed(evidence, buffer);
     let sure = match held {
         Some(_) => confidence(fits, fixed)?,
@@ -75,17 +77,39 @@ fn kernel_says_so(evidence: &Evidence) -> Option<Finding> {
 /// Whether what the buffer holds of payload allows about the goodput: a buffer that holds many times what the path and its
 /// queues can is no limit, only full.
 fn may_hold(evidence: &Evidence, buffer: f64) -> bool {
-    let in_flight = evidence.tcp.unacked_bytes.filter(|bytes| PAYLOAD_SHARE.contains(&(bytes / buffer)));
+    let in_flight = evidence.tcp.unacked_bytes.filter(|bytes| holds_about(buffer, *bytes));
     let allows = |window: f64| window_allows_bps(evidence, window).is_some();
     match in_flight {
         Some(bytes) => allows(bytes) || allows(buffer),
         // Steps finer than what a window may allow and still be the limit.
         None => {
-            let most = if buffer < TINY_BUFFER_BYTES { buffer + SUPER_PACKET_BYTES } else { 1.15 * buffer };
-            let steps = std::iter::successors(Some(0.4 * buffer), |bytes| Some(bytes * 1.25));
-            steps.take_while(|bytes| *bytes < most).chain([most]).any(allows)
+            let most = most_payload(buffer);
+            let steps = std::iter::successors(Some(LEAST_PAYLOAD * buffer), |bytes| Some(bytes * 1.25));
+            let within = steps.take_while(|bytes| *bytes < most).chain([most]).any(allows);
+            within || overfilled(evidence, buffer).is_some_and(allows)
         }
     }
+}
+
+/// What a buffer may hold of payload: one super-packet more than its size, whatever that is.
+fn most_payload(buffer: f64) -> f64 {
+    (MOST_PAYLOAD * buffer).max(buffer + SUPER_PACKET_BYTES)
+}
+
+fn holds_about(buffer: f64, bytes: f64) -> bool {
+    (LEAST_PAYLOAD * buffer..=most_payload(buffer)).contains(&bytes)
+}
+
+/// What is in flight of a buffer into which the kernel took several times its size, where the kernel itself says that
+/// the program waited for room in it, and neither of the other windows is full.
+///
+/// Linux charges a super-packet when it is begun, so that a fast writer finds room several times between two
+/// acknowledgements (a buffer of 128 KiB with 550 kB in it was seen).
+fn overfilled(evidence: &Evidence, buffer: f64) -> Option<f64> {
+    let bytes = evidence.tcp.unacked_bytes.filter(|bytes| *bytes > buffer)?;
+    let windows = [evidence.tcp.cwnd_bytes?, evidence.windows.offered_median_bytes?];
+    let waited = evidence.tcp.send_buffer_share.is_some_and(|share| share > HELD);
+    (waited && windows.into_iter().all(|window| bytes < OTHERS_OPEN * window)).then_some(bytes)
 }
 
 /// Whether the buffer cannot grow: asked for, or as large as the kernel lets it be.
@@ -171,6 +195,43 @@ mod tests {
         assert!(rule(&evidence).is_some());
         evidence.outcome.goodput_bps = Some(240e6);
         assert_eq!(rule(&evidence), None, "1.6 times the rate");
+    }
+
+    #[test]
+    fn a_buffer_that_the_kernel_overfills_is_the_limit_all_the_same() {
+        // 128 KiB at 21 ms are 50 Mb/s; the kernel took 448 KiB, and the program waited for room 40 % of the time.
+        let mut evidence = small_buffer();
+        evidence.windows.snd_buf_asked_bytes = None;
+        evidence.windows.wmem_max_bytes = Some(131_072.0);
+        evidence.tcp.send_buffer_share = Some(0.4);
+        evidence.tcp.unacked_bytes = Some(458_752.0);
+        evidence.tcp.cwnd_bytes = Some(700_000.0);
+        evidence.outcome.goodput_bps = Some(458_752.0 * 8.0 / 0.021);
+        assert_eq!(rule(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
+        let mut full = evidence.clone();
+        full.tcp.cwnd_bytes = full.tcp.unacked_bytes;
+        assert_eq!(rule(&full), None, "the congestion window is full");
+        let mut growing = evidence.clone();
+        growing.windows.wmem_max_bytes = Some(4e6);
+        assert_eq!(rule(&growing), None, "the kernel may still raise the buffer");
+        evidence.tcp.send_buffer_share = Some(0.1);
+        assert_eq!(rule(&evidence), None, "the program hardly waited");
+    }
+
+    #[test]
+    fn the_super_packet_that_was_begun_counts_for_buffers_of_every_size() {
+        // 147 KB of a buffer of 128 KiB, and 190 KB.
+        for bytes in [147_000.0, 190_000.0] {
+            let mut evidence = small_buffer();
+            evidence.tcp.send_buffer_share = Some(0.05);
+            evidence.tcp.unacked_bytes = Some(bytes);
+            evidence.tcp.cwnd_bytes = Some(700_000.0);
+            evidence.outcome.goodput_bps = Some(bytes * 8.0 / 0.021);
+            assert!(rule(&evidence).is_some(), "{bytes}");
+            evidence.tcp.unacked_bytes = Some(bytes + 65_536.0);
+            evidence.outcome.goodput_bps = Some((bytes + 65_536.0) * 8.0 / 0.021);
+            assert_eq!(rule(&evidence), None, "{bytes} and another one");
+        }
     }
 
     #[test]

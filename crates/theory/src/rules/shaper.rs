@@ -4,11 +4,11 @@ use linerate_model::{Cause, Confidence, Finding};
 
 use super::standard_rates::{self, Kind};
 use super::{
-    Draft, any_core_is_full, congestion, hosts_have_room, link_full, random_loss, rate_was_asked_for,
-    windows_are_open,
+    Draft, any_core_is_full, congestion, hosts_have_room, link_full, own_queue, random_loss,
+    rate_was_asked_for, windows_are_open,
 };
 use crate::ethernet::StandardRate;
-use crate::evidence::{Evidence, LinkSource};
+use crate::evidence::{Evidence, LinkSource, Transport};
 use crate::phrase;
 
 /// Constancy of a shaped rate.
@@ -17,11 +17,13 @@ const CONSTANT: f64 = 0.03;
 const UNEVEN: f64 = 0.10;
 /// Loss that the overflow of a shaper's queue may cause; with more, the rate must not be what the loss law makes of it.
 const OVERFLOW: f64 = 0.01;
+/// Share of datagrams from which they are more than the path takes.
+const EXCESS: f64 = 0.05;
 /// A thread with this much of a core may hold the rate by itself.
 const BUSY_THREAD: f64 = 0.6;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
-    if !holds(evidence) {
+    if !holds(evidence) || own_queue::holds(evidence) {
         return None;
     }
     let goodput = evidence.outcome.goodput_bps?;
@@ -62,15 +64,22 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether the rate is a shaper's: constant, limited by nothing else, and standard or with a queue before it.
+/// Whether the rate is a shaper's: the sender's own, or one on the path.
 pub(super) fn holds(evidence: &Evidence) -> bool {
+    own_queue::holds(evidence) || of_the_path(evidence)
+}
+
+/// Constant, limited by nothing else, and standard or with a queue before it.
+fn of_the_path(evidence: &Evidence) -> bool {
     let free = windows_are_open(evidence)
         && !any_core_is_full(evidence)
         && !rate_was_asked_for(evidence)
         && !random_loss::datagrams_arrive(evidence)
         && (!link_full::own_link_is_full(evidence) || is_the_stated_rate(evidence));
-    // Behind a standing queue nothing but its own rate brings a mean to that of a standard.
-    let certain = standard(evidence).is_some() && evidence.queue_stands();
+    // Behind a standing queue nothing but its own rate brings a mean to that of a standard, and of datagrams that are too
+    // many nothing but the bottleneck's rate comes through; a late host only adds gaps.
+    let overrun = is_overrun(evidence);
+    let certain = overrun || (standard(evidence).is_some() && evidence.queue_stands());
     // Late hosts move bytes between intervals, not between sixths of the test.
     let constant = evidence.is_constant(if certain { UNEVEN } else { CONSTANT }) == Some(true)
         || (evidence.queue_stands() && evidence.is_steady(CONSTANT) == Some(true));
@@ -79,14 +88,24 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
     let lossless = evidence.loss().is_none_or(|loss| loss <= 0.0);
     let steady = standard(evidence).is_some()
         || (evidence.is_steady(UNEVEN) != Some(false)
-            && (lossless || evidence.is_steady(CONSTANT) == Some(true)));
+            && (lossless || overrun || evidence.is_steady(CONSTANT) == Some(true)));
     let queued = link_full::queue_was_seen(evidence);
-    let little_loss =
-        evidence.loss().is_none_or(|loss| loss <= OVERFLOW) || !congestion::follows_the_law(evidence);
+    // A queue that never runs empty keeps the bottleneck busy: its losses are those of the flow's own connections, each of
+    // which they hold to its share.
+    let little_loss = evidence.loss().is_none_or(|loss| loss <= OVERFLOW)
+        || !congestion::follows_the_law(evidence)
+        || evidence.queue_never_empties();
     let at_ease = hosts_have_room(evidence, BUSY_THREAD);
     let signs =
         if standard(evidence).is_some() { queued || at_ease } else { queued && at_ease && little_loss };
     free && constant && steady && !is_a_link(evidence) && signs
+}
+
+/// Whether datagrams are sent faster than they come through, and those that do had to wait: loss does not slow them down.
+fn is_overrun(evidence: &Evidence) -> bool {
+    evidence.transport == Transport::Udp
+        && evidence.loss().is_some_and(|loss| loss > EXCESS)
+        && evidence.queue_stands()
 }
 
 /// The standard rate that a shaper seems to be set to, below the link's, and whether nothing else fits.
@@ -116,6 +135,7 @@ fn is_a_link(evidence: &Evidence) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ladder;
     use crate::rules::examples::{full_gigabit, long_path, loopback, lossy_path, shaped};
 
     #[test]
@@ -246,6 +266,58 @@ mod tests {
             ("V14", Confidence::Confirmed),
             "{verdict:?}"
         );
+    }
+
+    #[test]
+    fn datagrams_that_overrun_a_queue_are_held_by_its_rate_though_a_host_was_late() {
+        // Offered twice what comes through for 3 s; for the last half of a second the sender hardly had a processor.
+        for rate in [1e6, 48e6, 700e6, 4e9] {
+            let mut evidence = shaped(rate);
+            evidence.transport = Transport::Udp;
+            evidence.tcp = crate::evidence::Tcp::default();
+            evidence.asked.offered_bps = Some(2.0 * rate);
+            (evidence.udp.packets, evidence.udp.lost) = (Some(26e3), Some(13e3));
+            evidence.outcome.intervals_bps =
+                [vec![rate; 25], [0.8, 0.7, 0.5, 1.6].map(|s| s * rate).to_vec()].concat();
+            evidence.outcome.goodput_bps = crate::stats::series::mean(&evidence.outcome.intervals_bps);
+            let named = |evidence: &Evidence| crate::diagnose(evidence).primary.rule;
+            assert_eq!(named(&evidence), "V14", "{rate}");
+            let mut flat = evidence.clone();
+            (flat.rtt.loaded_p50_s, flat.rtt.loaded_p95_s) = (flat.rtt.min_s, flat.rtt.min_s);
+            assert_eq!(named(&flat), "V13", "nothing waits: a policer");
+            evidence.udp.lost = Some(520.0);
+            evidence.asked.offered_bps = evidence.outcome.goodput_bps.map(|rate| rate / 0.98);
+            assert_ne!(named(&evidence), "V14", "nearly all that was sent came");
+        }
+    }
+
+    #[test]
+    fn connections_that_share_a_shaper_lose_much_and_hold_its_queue_all_the_same() {
+        for (bps, streams, base_s) in [(20e6, 8, 0.01), (3e6, 4, 0.05), (300e6, 128, 0.02), (5e9, 64, 0.003)]
+        {
+            let mut evidence = shaped(bps);
+            evidence.outcome.streams = Some(streams);
+            evidence.rtt.min_s = Some(base_s);
+            evidence.rtt.idle_p50_s = Some(base_s);
+            for rtt in
+                [&mut evidence.rtt.mean_s, &mut evidence.rtt.loaded_p50_s, &mut evidence.rtt.loaded_p95_s]
+            {
+                *rtt = Some(base_s + 0.05);
+            }
+            // As much loss as makes the law give each connection its share.
+            let law = |loss: f64| {
+                ladder::backed_off_bps(&evidence, loss).unwrap() / evidence.outcome.goodput_bps.unwrap()
+            };
+            let loss = (1..400).map(|i| 0.3 * 0.97_f64.powi(i)).find(|loss| law(*loss) > 1.0).unwrap();
+            evidence.tcp.retransmits = evidence.tcp.segments_sent.map(|sent| sent * loss);
+            evidence.rtt.smoothed_p10_s = Some(base_s);
+            let emptied = crate::diagnose(&evidence).primary.rule;
+            assert_eq!(emptied == "V14", loss <= OVERFLOW, "{bps}: {loss}, and the queue was empty at times");
+            evidence.rtt.smoothed_p10_s = Some(base_s + 0.04);
+            assert_eq!(crate::diagnose(&evidence).primary.rule, "V14", "{bps}: {loss}");
+            evidence.outcome.intervals_bps = [[0.7 * bps; 15], [1.2 * bps; 15]].concat().repeat(3);
+            assert_ne!(crate::diagnose(&evidence).primary.rule, "V14", "{bps}: its share varies");
+        }
     }
 
     #[test]

@@ -16,6 +16,9 @@ const SHAPER_SHORT: f64 = 0.005;
 /// By how much it may let through more: its own clock, and what its bucket held.
 const SHAPER_OVER: f64 = 0.002;
 
+/// By how much an emulated line that was late may carry more: less than tells it from a shaper of its rate.
+const LATE_OVER: f64 = 0.004;
+
 /// What a standard rate belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -73,10 +76,13 @@ pub(super) fn best(evidence: &Evidence) -> Option<(Candidate, bool)> {
 
 /// A link and a shaper of that rate.
 fn of(evidence: &Evidence, rate: StandardRate) -> [Option<Candidate>; 2] {
+    // An emulated line that was late makes up for it, and carries a little more than its rate for a while.
+    let late = evidence.timing.emulator_late == Some(true);
+    let over = if late { LATE_OVER } else { framing::CLOCK_TOLERANCE_PPM * 1e-6 };
     let link = ladder::link_goodput_bps(evidence, rate.bps).map(|ceiling| Candidate {
         rate,
         kind: Kind::Link,
-        goodput_bps: (FULL * ceiling, ceiling * (1.0 + framing::CLOCK_TOLERANCE_PPM * 1e-6)),
+        goodput_bps: (FULL * ceiling, ceiling * (1.0 + over)),
     });
     [link, shaper(evidence, rate)]
 }
@@ -141,6 +147,19 @@ mod tests {
         evidence.outcome.goodput_bps = Some(9.3e6);
         evidence.outcome.intervals_bps = vec![9.3e6; 90];
         assert_eq!(kinds(&evidence), [(Kind::Link, 10e6)]);
+    }
+
+    #[test]
+    fn an_emulated_line_that_was_late_may_have_made_up_for_it() {
+        for rate in [10e6, 100e6, 1e9] {
+            let mut evidence = at(1.002 * rate * 1448.0 / 1538.0, 1e-4 * rate);
+            assert_eq!(kinds(&evidence), []);
+            evidence.timing.emulator_late = Some(true);
+            assert_eq!(kinds(&evidence), [(Kind::Link, rate)]);
+            let mut shaper = at(rate * 1448.0 / 1514.0, 1e-4 * rate);
+            shaper.timing.emulator_late = Some(true);
+            assert_eq!(kinds(&shaper), [(Kind::Shaper, rate)]);
+        }
     }
 
     #[test]
