@@ -4,6 +4,7 @@
 
 mod edges;
 mod file_names;
+mod foreign_text;
 mod fuzz_targets;
 mod ignored_tests;
 mod lib_files;
@@ -50,6 +51,7 @@ impl Problem {
 /// The checks that need nothing but the text of the workspace.
 const CHECKS: &[fn(&Tree) -> Vec<Problem>] = &[
     file_names::check,
+    foreign_text::check,
     fuzz_targets::check,
     ignored_tests::check,
     lib_files::check,

@@ -202,7 +202,7 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
     assert!(ends[1].reason.is_some() && ends[2].reason.is_none(), "{ends:?}");
     for (log, end) in logs.iter().zip(&ends) {
         let record = log.record();
-        assert_eq!((record.outcome, &record.reason), (Some(end.outcome), &end.reason));
+        assert_eq!((record.outcome, record.reason.as_deref()), (Some(end.outcome), end.reason.as_deref()));
         let partial = record.flows[0].caveats.iter().any(|caveat| caveat.kind == CaveatKind::Partial);
         assert_eq!(partial, end.outcome == Outcome::Failed, "{record:?}");
         assert!(record.flows[0].received().is_some(), "what was told is kept");

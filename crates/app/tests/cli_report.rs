@@ -125,7 +125,7 @@ fn plan_log(runs: [&str; 2]) -> Vec<Event> {
         vec![start, trial(0), trial(1), json!({ "kind": "run_ended", "outcome": "completed" })];
     let event = |(seq, body)| {
         let body: Body = serde_json::from_value(body).unwrap();
-        Event { run: "plan-run".to_owned(), host: 0, seq, at: Timestamp::from_ns(seq), body }
+        Event { run: "plan-run".into(), host: 0, seq, at: Timestamp::from_ns(seq), body }
     };
     (0..).zip(bodies).map(event).collect()
 }

@@ -23,11 +23,11 @@ pub(crate) struct SummaryRow {
 pub(crate) fn flow_heads(record: &RunRecord) -> Vec<FlowHead> {
     let heads = record.flows.iter().map(|flow| FlowHead {
         flow: flow.plan.flow,
-        name: flow.plan.name.clone(),
-        direction: flow.plan.direction.name().to_owned(),
-        transport: serialised_name(&flow.plan.transport),
+        name: flow.plan.name.to_string().into(),
+        direction: flow.plan.direction.name().into(),
+        transport: serialised_name(&flow.plan.transport).into(),
         bitrate: flow.bitrate(),
-        cause: flow.verdict.as_ref().map(|verdict| verdict.cause.name().to_owned()),
+        cause: flow.verdict.as_ref().map(|verdict| verdict.cause.name().into()),
     });
     heads.collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::{Body, Event, GroupPlace};
+use linerate_model::{Body, Event, ForeignText, GroupPlace};
 use linerate_units::{Span, Timestamp};
 
 use crate::{ArchiveError, Store};
@@ -17,7 +17,7 @@ pub struct Recorder<S: Store> {
     store: S,
     waiting: Vec<Event>,
     /// Runs under way that are parts of plans.
-    parts: BTreeSet<String>,
+    parts: BTreeSet<ForeignText>,
     /// When the waiting events are committed, on the clock of the events.
     due: Timestamp,
     failing: bool,
@@ -214,21 +214,16 @@ mod tests {
         let at = |body: Body, at_ms: u64| Event { body, ..progress(at_ms) };
         let started = || {
             Body::RunStarted(RunStart {
-                schema: String::new(),
-                started_at: String::new(),
+                schema: "".into(),
+                started_at: "".into(),
                 world: World::Lab,
-                linerate: String::new(),
-                target: String::new(),
+                linerate: "".into(),
+                target: "".into(),
                 spec: TestSpec::default(),
             })
         };
-        let trial = TrialEnd {
-            point: String::new(),
-            repeat: 0,
-            content: String::new(),
-            step: None,
-            runs: Vec::new(),
-        };
+        let trial =
+            TrialEnd { point: "".into(), repeat: 0, content: "".into(), step: None, runs: Vec::new() };
         let trial = Event { run: "plan".into(), ..at(Body::TrialEnded(trial), 90_000) };
         let mut recorder = Recorder::new(Notes::default());
         recorder.on(&at(Body::Grouped(grouped.clone()), 0)).unwrap();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linerate_model::{Body, Event, GroupPlace, RunRecord, Sample};
+use linerate_model::{Body, Event, ForeignText, GroupPlace, RunRecord, Sample};
 use linerate_units::{Bitrate, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, named_params, params};
 use serde::Deserialize;
@@ -186,11 +186,11 @@ impl SqliteArchive {
                 insert.execute(params![
                     number,
                     head.flow,
-                    head.name,
-                    head.direction,
-                    head.transport,
+                    head.name.as_str(),
+                    head.direction.as_str(),
+                    head.transport.as_str(),
                     bitrate,
-                    head.cause
+                    head.cause.as_deref()
                 ])?;
             }
             let mut insert = transaction
@@ -290,19 +290,21 @@ impl Store for SqliteArchive {
 fn encode(event: &Event) -> Result<(&Event, String), ArchiveError> {
     match serde_json::to_string(&event.body) {
         Ok(body) => Ok((event, body)),
-        Err(source) => Err(ArchiveError::Encode { run: event.run.clone(), seq: event.seq, source }),
+        Err(source) => Err(ArchiveError::Encode { run: event.run.to_string(), seq: event.seq, source }),
     }
 }
 
 fn insert(transaction: &Transaction<'_>, event: &Event, body: &str) -> rusqlite::Result<()> {
-    transaction.prepare_cached("INSERT OR IGNORE INTO run (id) VALUES (?1)")?.execute([&event.run])?;
+    transaction
+        .prepare_cached("INSERT OR IGNORE INTO run (id) VALUES (?1)")?
+        .execute([event.run.as_str()])?;
     // SQLite counts with a sign; the bits are the same.
     let added = transaction
         .prepare_cached("INSERT OR IGNORE INTO event SELECT number, ?2, ?3, ?4, ?5 FROM run WHERE id = ?1")?
-        .execute(params![event.run, event.seq as i64, event.at.as_ns() as i64, event.host, body])?;
+        .execute(params![event.run.as_str(), event.seq as i64, event.at.as_ns() as i64, event.host, body])?;
     transaction
         .prepare_cached("UPDATE run SET event_count = event_count + ?2, bytes = bytes + ?3 WHERE id = ?1")?
-        .execute(params![event.run, added as i64, (added * (body.len() + ROW_BYTES)) as i64])?;
+        .execute(params![event.run.as_str(), added as i64, (added * (body.len() + ROW_BYTES)) as i64])?;
     match &event.body {
         Body::RunStarted(start) => {
             transaction
@@ -310,11 +312,11 @@ fn insert(transaction: &Transaction<'_>, event: &Event, body: &str) -> rusqlite:
                     "UPDATE run SET started_at = ?2, target = ?3, world = ?4, linerate = ?5 WHERE id = ?1",
                 )?
                 .execute(params![
-                    event.run,
-                    start.started_at,
-                    start.target,
+                    event.run.as_str(),
+                    start.started_at.as_str(),
+                    start.target.as_str(),
                     start.world.name(),
-                    start.linerate
+                    start.linerate.as_str()
                 ])?;
         }
         Body::PlanStarted(start) => {
@@ -323,27 +325,27 @@ fn insert(transaction: &Transaction<'_>, event: &Event, body: &str) -> rusqlite:
                     "UPDATE run SET started_at = ?2, target = ?3, world = ?4, linerate = ?5, kind = 'plan' WHERE id = ?1",
                 )?
                 .execute(params![
-                    event.run,
-                    start.started_at,
-                    start.name,
+                    event.run.as_str(),
+                    start.started_at.as_str(),
+                    start.name.as_str(),
                     start.world.name(),
-                    start.linerate
+                    start.linerate.as_str()
                 ])?;
         }
         Body::PlanResumed => {
             transaction
                 .prepare_cached("UPDATE run SET outcome = NULL WHERE id = ?1")?
-                .execute([&event.run])?;
+                .execute([event.run.as_str()])?;
         }
         Body::Grouped(GroupPlace { plan: Some(place), .. }) => {
             transaction
                 .prepare_cached("UPDATE run SET part_of = ?2 WHERE id = ?1")?
-                .execute([&event.run, &place.run])?;
+                .execute([event.run.as_str(), place.run.as_str()])?;
         }
         Body::RunEnded { outcome, .. } => {
             transaction
                 .prepare_cached("UPDATE run SET outcome = ?2 WHERE id = ?1")?
-                .execute(params![event.run, serialised_name(outcome)])?;
+                .execute(params![event.run.as_str(), serialised_name(outcome)])?;
         }
         _ => {}
     }
@@ -356,7 +358,7 @@ fn read_event(row: &Row<'_>) -> rusqlite::Result<Event> {
     let body = sample(text).map_or_else(|| serde_json::from_str(text), Ok);
     let body = body.unwrap_or_else(|error| Body::unreadable(seq, &error));
     let at = Timestamp::from_ns(row.get::<_, i64>(2)? as u64);
-    Ok(Event { run: row.get(0)?, host: row.get(3)?, seq, at, body })
+    Ok(Event { run: row.get::<_, String>(0)?.into(), host: row.get(3)?, seq, at, body })
 }
 
 /// A sample as it stands in a log, which long ones are made of: reading one without asking first what it is takes less
@@ -379,28 +381,32 @@ fn sample(text: &str) -> Option<Body> {
 fn read_head(row: &Row<'_>) -> rusqlite::Result<(i64, bool, RunHead)> {
     let outcome: Option<String> = row.get(7)?;
     let head = RunHead {
-        id: row.get(2)?,
-        started_at: row.get(3)?,
-        target: row.get(4)?,
-        world: row.get(5)?,
-        linerate: row.get(6)?,
+        id: row.get::<_, String>(2)?.into(),
+        started_at: text(row, 3)?,
+        target: text(row, 4)?,
+        world: text(row, 5)?,
+        linerate: text(row, 6)?,
         outcome: outcome.and_then(|name| serde_json::from_value(name.into()).ok()),
         event_count: row.get::<_, i64>(8)? as u64,
         is_plan: row.get::<_, String>(9)? == "plan",
-        part_of: row.get(10)?,
+        part_of: text(row, 10)?,
         flows: Vec::new(),
     };
     Ok((row.get(0)?, row.get(1)?, head))
 }
 
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ForeignText>> {
+    Ok(row.get::<_, Option<String>>(column)?.map(Into::into))
+}
+
 fn read_flow(row: &Row<'_>) -> rusqlite::Result<FlowHead> {
     Ok(FlowHead {
         flow: row.get(0)?,
-        name: row.get(1)?,
-        direction: row.get(2)?,
-        transport: row.get(3)?,
+        name: row.get::<_, String>(1)?.into(),
+        direction: row.get::<_, String>(2)?.into(),
+        transport: row.get::<_, String>(3)?.into(),
         bitrate: row.get::<_, Option<f64>>(4)?.and_then(Bitrate::from_bps),
-        cause: row.get(5)?,
+        cause: text(row, 5)?,
     })
 }
 
@@ -414,7 +420,7 @@ mod tests {
     }
 
     fn ended(seq: u64) -> Event {
-        let body = Body::RunEnded { outcome: Outcome::Failed, reason: Some("x".repeat(1000)) };
+        let body = Body::RunEnded { outcome: Outcome::Failed, reason: Some("x".repeat(1000).into()) };
         Event { run: "r".into(), host: 0, seq, at: Timestamp::from_ns(seq), body }
     }
 

@@ -1,6 +1,6 @@
 //! What an archive can do, whatever keeps it.
 
-use linerate_model::{Event, Outcome};
+use linerate_model::{Event, ForeignText, Outcome};
 use linerate_units::Bitrate;
 
 use crate::ArchiveError;
@@ -85,19 +85,19 @@ pub struct StrangerLimits {
 #[non_exhaustive]
 pub struct RunHead {
     /// Its name.
-    pub id: String,
+    pub id: ForeignText,
     /// Wall-clock time of its start, RFC 3339; absent when the beginning of the log is lost.
-    pub started_at: Option<String>,
+    pub started_at: Option<ForeignText>,
     /// The server as typed; of a plan its name.
-    pub target: Option<String>,
+    pub target: Option<ForeignText>,
     /// True for a plan that is carried out, whose trials are runs of their own.
     pub is_plan: bool,
     /// The plan's run that it is a part of.
-    pub part_of: Option<String>,
+    pub part_of: Option<ForeignText>,
     /// Where it ran.
-    pub world: Option<String>,
+    pub world: Option<ForeignText>,
     /// Version of linerate.
-    pub linerate: Option<String>,
+    pub linerate: Option<ForeignText>,
     /// How it ended; absent while it runs and when it was killed.
     pub outcome: Option<Outcome>,
     /// Number of events in its log.
@@ -113,13 +113,13 @@ pub struct FlowHead {
     /// Number of the flow in its run.
     pub flow: u16,
     /// Its name, for people.
-    pub name: String,
+    pub name: ForeignText,
     /// Which way, seen from the client, by its name in results.
-    pub direction: String,
+    pub direction: ForeignText,
     /// What carried the data, by its name in results.
-    pub transport: String,
+    pub transport: ForeignText,
     /// Goodput at the receiver; absent when none was measured.
     pub bitrate: Option<Bitrate>,
     /// Cause of the verdict, by its name in results; absent when there is none.
-    pub cause: Option<String>,
+    pub cause: Option<ForeignText>,
 }

@@ -6,7 +6,7 @@ mod folder;
 use std::path::Path;
 
 use folder::Folder;
-use linerate_archive::{ArchiveError, Filter, Recorder, SqliteArchive, Store, StrangerLimits, open};
+use linerate_archive::{ArchiveError, Filter, Recorder, SqliteArchive, Store, open};
 use linerate_model::metrics::{flow, host, port};
 use linerate_model::{
     Body, Cause, Confidence, Direction, Event, Finding, FlowPlan, Outcome, PortSample, Readings, RunRecord,
@@ -99,7 +99,7 @@ fn whole_run(run: &str, target: &str) -> Vec<Event> {
         confidence: Confidence::Confirmed,
         share_of_time: None,
         text: "The link is full.".into(),
-        evidence: [("rtt_ns".to_owned(), 1.5)].into(),
+        evidence: [("rtt_ns".into(), 1.5)].into(),
         remedy: None,
     };
     vec![
@@ -248,7 +248,7 @@ fn runs_are_found_by_a_unique_beginning() {
     assert_eq!(archive.short_name("7f3a02").unwrap(), "7f3a02");
     assert_eq!(archive.short_name("901234").unwrap(), "9012");
     let ids = |filter: &Filter| -> Vec<String> {
-        archive.runs(filter).unwrap().into_iter().map(|head| head.id).collect()
+        archive.runs(filter).unwrap().into_iter().map(|head| head.id.into_string()).collect()
     };
     assert_eq!(ids(&Filter::default()), ["7f3a", "901234", "7f3a02", "7f3a01"]);
     assert_eq!(ids(&Filter { target: Some("a".into()), ..Filter::default() }), ["901234", "7f3a01"]);
@@ -447,8 +447,8 @@ fn any_event() -> impl Strategy<Value = Body> {
                 rule: "V99".into(),
                 confidence: Confidence::Unexplained,
                 share_of_time: None,
-                text,
-                evidence: [("x".to_owned(), value)].into(),
+                text: text.into(),
+                evidence: [("x".into(), value)].into(),
                 remedy: None,
             };
             Body::Verdict { flow: 0, verdict: finding, also: Vec::new() }
@@ -495,58 +495,4 @@ fn of_hundreds_of_runs_that_write_at_one_moment_each_gets_its_turn() {
     for run in (0..RUNS).map(|run| format!("{run:08x}")) {
         assert_eq!(archive.events(&run).unwrap().len(), 20, "{run}");
     }
-}
-
-fn limits(runs: u32, bytes: u64, oldest: &str) -> StrangerLimits {
-    StrangerLimits { runs, bytes, oldest: oldest.into(), under_way: "2026-11-21T09:00:00Z".into() }
-}
-
-/// A whole run with a log of some length; `of_stranger` where the server was asked for it.
-fn keep(archive: &mut SqliteArchive, run: &str, of_stranger: Option<&StrangerLimits>, padding: usize) {
-    if let Some(limits) = of_stranger {
-        archive.admit_stranger(run, limits).unwrap();
-    }
-    let end = Body::RunEnded { outcome: Outcome::Completed, reason: Some("x".repeat(padding)) };
-    archive.append(&[started(run, "server"), event(run, 1, 1, end)]).unwrap();
-}
-
-fn names(archive: &SqliteArchive) -> Vec<String> {
-    archive.runs(&Filter::default()).unwrap().into_iter().map(|run| run.id).collect()
-}
-
-#[test]
-fn the_oldest_runs_of_strangers_make_room_and_those_of_ones_own_stay() {
-    let mut archive = open(":memory:").unwrap();
-    keep(&mut archive, "own-1", None, 10);
-    let all = limits(3, u64::MAX / 2, "2026-01-01T00:00:00Z");
-    for run in ["a", "b", "c", "d", "e"] {
-        keep(&mut archive, run, Some(&all), 10);
-    }
-    keep(&mut archive, "own-2", None, 100_000);
-    assert_eq!(names(&archive), ["own-2", "e", "d", "c", "own-1"]);
-    assert!(archive.events("a").is_err() && archive.events("c").unwrap().len() == 2);
-}
-
-#[test]
-fn strangers_are_held_to_bytes_and_days_too_and_a_run_under_way_is_left_alone() {
-    let mut archive = open(":memory:").unwrap();
-    let bytes = limits(1000, 25_000, "2026-01-01T00:00:00Z");
-    for run in ["a", "b", "c", "d"] {
-        keep(&mut archive, run, Some(&bytes), 10_000);
-    }
-    keep(&mut archive, "e", Some(&bytes), 0);
-    // The two newest fit, each of some 10,000 bytes; the third does not.
-    assert_eq!(names(&archive), ["e", "d", "c"]);
-    archive.admit_stranger("f", &bytes).unwrap();
-    archive.append(&[started("f", "server")]).unwrap();
-    // Every one of them began earlier than this.
-    archive.admit_stranger("g", &limits(1000, 25_000, "2026-12-01T00:00:00Z")).unwrap();
-    assert_eq!(names(&archive), ["g", "f"], "f has no end yet");
-    let late = StrangerLimits {
-        under_way: "2026-11-30T00:00:00Z".into(),
-        ..limits(1000, 25_000, "2026-12-01T00:00:00Z")
-    };
-    archive.admit_stranger("h", &late).unwrap();
-    assert_eq!(names(&archive), ["h", "g"], "f was killed long ago, and g has not begun");
-    assert!(archive.contains("h").unwrap() && !archive.contains("f").unwrap());
 }

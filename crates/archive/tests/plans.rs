@@ -36,7 +36,7 @@ fn a_plan_is_listed_and_its_parts_only_when_asked_for() {
         world: World::Lab,
         linerate: "0.1.0".into(),
         name: "windows".into(),
-        about: String::new(),
+        about: "".into(),
         notes: std::collections::BTreeMap::new(),
         files: Vec::new(),
         set: Vec::new(),
@@ -62,7 +62,7 @@ fn a_plan_is_listed_and_its_parts_only_when_asked_for() {
     archive.append(&[event("bbbb", 0, 0, Body::Grouped(grouped))]).unwrap();
     archive.append(&[ended(1, Outcome::Interrupted)]).unwrap();
     let ids = |archive: &SqliteArchive, filter: &Filter| -> Vec<String> {
-        archive.runs(filter).unwrap().into_iter().map(|run| run.id).collect()
+        archive.runs(filter).unwrap().into_iter().map(|run| run.id.into_string()).collect()
     };
     assert_eq!(ids(&archive, &Filter::default()), ["bbbb", "aaaa", "cccc"]);
     assert_eq!(ids(&archive, &Filter { whole: true, ..Filter::default() }), ["aaaa", "cccc"]);

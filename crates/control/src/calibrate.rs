@@ -70,8 +70,8 @@ pub fn calibrate(
     let host = host_info(None);
     tell("system calls, clock, timers and memory");
     let mut calibration = Calibration {
-        schema: CALIBRATION_SCHEMA.to_owned(),
-        measured_at,
+        schema: CALIBRATION_SCHEMA.into(),
+        measured_at: measured_at.into(),
         linerate: host.linerate,
         kernel: host.kernel,
         cpu: host.cpu,
@@ -133,7 +133,7 @@ fn loopback_rate(spec: &TestSpec, flow: &FlowRecord) -> Option<LoopbackRate> {
     Some(LoopbackRate {
         transport: spec.traffic.transport(),
         streams: spec.traffic.streams,
-        method: settings.method().map(str::to_owned),
+        method: settings.method().map(Into::into),
         length_bytes: settings.length,
         bitrate_bps: flow.bitrate()?,
     })

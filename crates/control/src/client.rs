@@ -98,11 +98,11 @@ pub(crate) fn measure_with(
 
 fn begin(request: &Request<'_>, log: &mut Log<'_>) {
     log.note(Body::RunStarted(RunStart {
-        schema: EVENT_SCHEMA.to_owned(),
-        started_at: request.started_at.clone(),
+        schema: EVENT_SCHEMA.into(),
+        started_at: request.started_at.clone().into(),
         world: request.world,
-        linerate: env!("CARGO_PKG_VERSION").to_owned(),
-        target: request.host.clone(),
+        linerate: env!("CARGO_PKG_VERSION").into(),
+        target: request.host.clone().into(),
         spec: request.spec.clone(),
     }));
 }
@@ -129,7 +129,7 @@ fn end(
     if let (Outcome::Failed, Some(witness)) = (outcome, request.witness) {
         witness::look_after(witness, log);
     }
-    log.note(Body::RunEnded { outcome, reason });
+    log.note(Body::RunEnded { outcome, reason: reason.map(Into::into) });
     match result {
         Err(_) if outcome == Outcome::Interrupted => Ok(Outcome::Interrupted),
         other => other,
@@ -165,7 +165,7 @@ impl<'g> Client<'g> {
         let addresses = resolve(&request.host, port, version)?;
         let socket = SocketOptions {
             local: spec.socket.bind_address,
-            device: spec.socket.bind_device.clone(),
+            device: spec.socket.bind_device.clone().map(Into::into),
             ..SocketOptions::default()
         }
         .with_segment(Some(SMALL_SEGMENT));
@@ -227,7 +227,7 @@ impl<'g> Client<'g> {
                             self.spec = self.spec.clone().without_latency();
                         }
                         let mut info = welcome.host;
-                        info.address = Some(self.server.ip().to_canonical().to_string());
+                        info.address = Some(self.server.ip().to_canonical().to_string().into());
                         log.note_from(1, Body::Host { info });
                         if welcome.neighbours > 0 {
                             let text = format!(
@@ -254,7 +254,7 @@ impl<'g> Client<'g> {
         }
         let options = SocketOptions {
             local: self.spec.socket.bind_address,
-            device: self.spec.socket.bind_device.clone(),
+            device: self.spec.socket.bind_device.clone().map(Into::into),
             tos: self.spec.socket.tos_byte(),
             ..SocketOptions::default()
         };

@@ -12,7 +12,7 @@ pub(crate) fn plan(flow: u16, direction: Direction, spec: &TestSpec, log: &Log<'
     let (from, to) = if direction == Direction::Upload { (name(0), name(1)) } else { (name(1), name(0)) };
     FlowPlan {
         flow,
-        name: spec.sweep.as_ref().map_or(direction.name(), |sweep| sweep.mode().name()).to_owned(),
+        name: spec.sweep.as_ref().map_or(direction.name(), |sweep| sweep.mode().name()).into(),
         from,
         to,
         transport: spec.traffic.transport(),
@@ -26,7 +26,7 @@ pub(crate) fn note_end(flow: u16, host: u16, mut ended: Ended, log: &mut Log<'_>
     if ended.settings.mptcp == Some(false) {
         let text =
             "MPTCP was asked and plain TCP was used: one of the kernels, or a middlebox, does not know it";
-        ended.caveats.push(Caveat { kind: CaveatKind::MptcpFallback, text: text.to_owned() });
+        ended.caveats.push(Caveat { kind: CaveatKind::MptcpFallback, text: text.into() });
     }
     log.note_from(host, Body::FlowOpened { flow, side: ended.side, settings: ended.settings });
     log.note_from(host, Body::FlowEnded { flow, side: ended.side, tally: ended.tally });

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use linerate_model::{HostInfo, LinkInfo, LinkKind};
+use linerate_model::{ForeignText, HostInfo, LinkInfo, LinkKind};
 use linerate_sock::{affinity, iface, memcopy, proc};
 use linerate_units::Bitrate;
 
@@ -66,20 +66,20 @@ pub(crate) fn get_ready() {
 
 fn describe(local: Option<IpAddr>, memory_copy: impl FnOnce() -> Option<Bitrate>) -> HostInfo {
     let kernel = proc::host::kernel();
-    let sysctls: BTreeMap<String, String> = SYSCTLS
+    let sysctls: BTreeMap<ForeignText, ForeignText> = SYSCTLS
         .iter()
-        .filter_map(|name| proc::sysctl(name).map(|value| ((*name).to_owned(), value.replace('\t', " "))))
+        .filter_map(|name| proc::sysctl(name).map(|value| ((*name).into(), value.into())))
         .collect();
     let link = local.and_then(|address| iface::of_local_address(address).ok()).map(|link| link_info(&link));
     // Only where no line has a rate is the host itself the ceiling worth knowing.
     let memory_copy = link.as_ref().filter(|link| link.speed.is_none()).and_then(|_| memory_copy());
     HostInfo {
-        name: kernel.host.clone(),
-        kernel: format!("{} {}", kernel.system, kernel.release),
-        cpu: proc::host::cpu_model().unwrap_or_default(),
+        name: kernel.host.clone().into(),
+        kernel: format!("{} {}", kernel.system, kernel.release).into(),
+        cpu: proc::host::cpu_model().unwrap_or_default().into(),
         cores: u32::try_from(affinity::online_cpus()).unwrap_or(u32::MAX),
-        linerate: env!("CARGO_PKG_VERSION").to_owned(),
-        address: local.map(|address| address.to_canonical().to_string()),
+        linerate: env!("CARGO_PKG_VERSION").into(),
+        address: local.map(|address| address.to_canonical().to_string().into()),
         link,
         memory_copy,
         sysctls,
@@ -111,16 +111,16 @@ fn link_info(link: &iface::LinkInfo) -> LinkInfo {
         ("lro", link.offloads.lro),
     ];
     LinkInfo {
-        name: link.name.clone(),
+        name: link.name.clone().into(),
         kind,
         speed: link.speed_bps.and_then(|bps| Bitrate::from_bps(bps as f64)),
         full_duplex: link.full_duplex,
         mtu: link.mtu,
-        driver: link.driver.clone(),
+        driver: link.driver.clone().map(Into::into),
         offloads: offloads
             .iter()
             .filter(|(_, on)| *on == Some(true))
-            .map(|(name, _)| (*name).to_owned())
+            .map(|(name, _)| (*name).into())
             .collect(),
     }
 }

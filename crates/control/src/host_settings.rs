@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use linerate_model::ForeignText;
 use linerate_sock::host_setting::{HostSetting, Wish};
 use linerate_sock::{SockError, iface, routing};
 
@@ -338,7 +339,7 @@ pub(crate) type Wishes = Vec<(Wish, Option<Card>)>;
 /// # Errors
 /// What is not understood, or could not be set. Nothing is changed.
 pub(crate) fn check(
-    values: &BTreeMap<String, String>,
+    values: &BTreeMap<ForeignText, ForeignText>,
     interface: impl FnOnce() -> Result<String, String>,
 ) -> Result<Wishes, Vec<String>> {
     let wishes = asked::wishes(values)?;

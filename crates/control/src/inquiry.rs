@@ -68,10 +68,10 @@ fn ask_all<'f>(
         let found = conclusion.finding.clone();
         let count = runs.len();
         let inquiry = Inquiry {
-            question: question.topic.name().to_owned(),
-            because: question.because,
-            runs,
-            answer: conclusion.answer,
+            question: question.topic.name().into(),
+            because: question.because.into(),
+            runs: runs.into_iter().map(Into::into).collect(),
+            answer: conclusion.answer.into(),
             evidence: conclusion.evidence,
         };
         log.note(Body::Inquired { flow, inquiry });
@@ -127,7 +127,7 @@ impl Asked<'_> {
             log.warn(None, CaveatKind::FollowUp, text.clone());
         });
         let record = log.into_record();
-        (record.run.clone(), reply(trial, &record, matches!(done, Ok(Outcome::Completed))))
+        (record.run.to_string(), reply(trial, &record, matches!(done, Ok(Outcome::Completed))))
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
         first.traffic.bidir = true;
         first.traffic.blocks = Some(7);
         first.traffic.length = Some(Bytes::new(1 << 20));
-        first.socket.congestion = Some("reno".to_owned());
+        first.socket.congestion = Some("reno".into());
         first.socket.no_delay = true;
         first.socket.source_port = Some(4000);
         first.socket.dscp = Some(46);
@@ -205,19 +205,19 @@ mod tests {
     fn the_verdict_afterwards_has_the_first_one_beside_it() {
         let finding = |rule: &str| Finding {
             cause: Cause::Unknown,
-            rule: rule.to_owned(),
+            rule: rule.into(),
             confidence: Confidence::Probable,
             share_of_time: None,
-            text: "So.".to_owned(),
+            text: "So.".into(),
             evidence: std::collections::BTreeMap::new(),
             remedy: None,
         };
         let mut log = Log::owning("r".to_owned(), Vec::new());
         log.note(Body::FlowPlanned(FlowPlan {
             flow: 0,
-            name: "upload".to_owned(),
-            from: "a".to_owned(),
-            to: "b".to_owned(),
+            name: "upload".into(),
+            from: "a".into(),
+            to: "b".into(),
             transport: Transport::Tcp,
             direction: Direction::Upload,
             streams: 1,

@@ -81,7 +81,7 @@ impl InterfaceWatch {
         let (began, now) = (self.phase_began.as_ref()?, self.mark(stream)?);
         let (name, _) = self.interface.as_ref()?;
         let counts = InterfaceCounts {
-            name: name.clone(),
+            name: name.clone().into(),
             over: Span::from(now.at.since(began.at)),
             sent: passed(now.device.sent, began.device.sent),
             received: passed(now.device.received, began.device.received),
@@ -109,7 +109,7 @@ fn queued(now: &QueueCounts, then: &QueueCounts) -> Option<QdiscCounts> {
     let bytes = now.bytes - then.bytes;
     let bucket = bucket(now, then).or_else(|| class(&now.classes, &then.classes, bytes));
     Some(QdiscCounts {
-        kind: now.kind.clone(),
+        kind: now.kind.clone().into(),
         bytes: Bytes::new(bytes),
         packets: now.packets.wrapping_sub(then.packets).into(),
         dropped: now.dropped.wrapping_sub(then.dropped).into(),

@@ -48,7 +48,7 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
         log.note(Body::Steady { flow, steady });
     }
     if let Some(missed) = log.record().flow(flow).and_then(|found| missed(log.record(), found)) {
-        log.warn(Some(flow), missed.kind, missed.text);
+        log.warn(Some(flow), missed.kind, missed.text.into());
     }
     reconcile_counts(flow, log);
     let uncertainty = log.record().flow(flow).and_then(|found| known::uncertainty(log.record(), found));
@@ -60,12 +60,12 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
     let doubts =
         log.record().flow(flow).map(|record| doubts::doubts(log.record(), record, &evidence, &diagnosis));
     for doubt in doubts.unwrap_or_default() {
-        log.warn(Some(flow), doubt.kind, doubt.text);
+        log.warn(Some(flow), doubt.kind, doubt.text.into());
     }
     for doubt in doubts::outdated(log.record()) {
         let said = log.record().caveats.contains(&doubt);
         if !said {
-            log.warn(None, doubt.kind, doubt.text);
+            log.warn(None, doubt.kind, doubt.text.into());
         }
     }
     log.note(Body::Ceilings { flow, ladder: diagnosis.ladder, ceiling: diagnosis.expected });
@@ -171,7 +171,7 @@ fn missed(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
         None => "the rate never came to rest, so that nothing can be said of its mean".to_owned(),
     };
     let text = format!("--until {target} was not reached in {elapsed}: {known}; give it longer with -t");
-    Some(Caveat { kind: CaveatKind::UntilMissed, text })
+    Some(Caveat { kind: CaveatKind::UntilMissed, text: text.into() })
 }
 
 #[cfg(test)]

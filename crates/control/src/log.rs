@@ -100,14 +100,14 @@ impl<'a> Log<'a> {
     /// Notes something that host `host` says of time `at`; an earlier time than that of the last event counts as that.
     pub(crate) fn note_at(&mut self, at: Timestamp, host: u16, body: Body) {
         self.last = self.last.max(at);
-        let event = Event { run: self.run.clone(), host, seq: self.seq, at: self.last, body };
+        let event = Event { run: self.run.clone().into(), host, seq: self.seq, at: self.last, body };
         self.seq += 1;
         self.record.apply(&event);
         let mut failures = Vec::new();
         for slot in &mut self.sinks {
             let Some(sink) = slot else { continue };
             if let Err(why) = sink.on(&event) {
-                failures.push(Caveat { kind: sink.failed(), text: why });
+                failures.push(Caveat { kind: sink.failed(), text: why.into() });
                 *slot = None;
             }
         }
@@ -118,6 +118,6 @@ impl<'a> Log<'a> {
 
     /// Notes what weakens a result.
     pub fn warn(&mut self, flow: Option<u16>, kind: CaveatKind, text: String) {
-        self.note(Body::Caveat { flow, caveat: Caveat { kind, text } });
+        self.note(Body::Caveat { flow, caveat: Caveat { kind, text: text.into() } });
     }
 }

@@ -18,7 +18,7 @@ impl<'a> PlanLog<'a> {
     /// A log that begins now.
     #[must_use]
     pub fn new(run: String, sinks: Vec<&'a mut dyn Sink>) -> Self {
-        Self::resume(PlanRecord { run, ..PlanRecord::default() }, sinks)
+        Self::resume(PlanRecord { run: run.into(), ..PlanRecord::default() }, sinks)
     }
 
     /// A log that goes on where a record ends: numbers and time follow those of its last event.
@@ -26,7 +26,7 @@ impl<'a> PlanLog<'a> {
     pub fn resume(record: PlanRecord, sinks: Vec<&'a mut dyn Sink>) -> Self {
         let before = record.last.as_ns();
         Self {
-            run: record.run.clone(),
+            run: record.run.to_string(),
             epoch: Mono(clock::now().as_ns().saturating_sub(before)),
             record,
             sinks: sinks.into_iter().map(Some).collect(),
@@ -67,7 +67,7 @@ impl<'a> PlanLog<'a> {
     pub fn note(&mut self, body: Body) {
         let at = Timestamp::from_ns(clock::now().as_ns().saturating_sub(self.epoch.as_ns()));
         let event = Event {
-            run: self.run.clone(),
+            run: self.run.clone().into(),
             host: 0,
             seq: self.record.events,
             at: at.max(self.record.last),
@@ -78,7 +78,7 @@ impl<'a> PlanLog<'a> {
         for slot in &mut self.sinks {
             let Some(sink) = slot else { continue };
             if let Err(text) = sink.on(&event) {
-                failures.push(Caveat { kind: sink.failed(), text });
+                failures.push(Caveat { kind: sink.failed(), text: text.into() });
                 *slot = None;
             }
         }

@@ -45,13 +45,13 @@ pub(crate) fn socket_options(spec: &TestSpec, client: bool) -> SocketOptions {
         snd_buf: window,
         rcv_buf: window.or(udp.then_some(UDP_RCV_BUF)),
         mss: knobs.mss,
-        congestion: knobs.congestion.clone(),
+        congestion: knobs.congestion.clone().map(Into::into),
         tos: knobs.tos_byte(),
         no_delay: knobs.no_delay,
         mptcp: spec.traffic.mptcp,
         local: knobs.bind_address.filter(|_| client),
         local_port: knobs.source_port.filter(|_| client),
-        device: knobs.bind_device.clone().filter(|_| client),
+        device: knobs.bind_device.clone().filter(|_| client).map(Into::into),
         ..SocketOptions::default()
     }
 }

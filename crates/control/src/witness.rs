@@ -120,7 +120,7 @@ fn on_run_clock(intervals: Vec<PortInterval>, epoch: Mono, flows: &[u16], record
         let inside = windows.iter().any(|(opens, closes)| *opens <= start_ns && end_ns <= *closes);
         let outside = !windows.is_empty() && !inside;
         let sample = PortSample { start_ns, end_ns, outside, readings: interval.readings };
-        Some(Body::Port { flows: flows.to_vec(), port: interval.port, sample })
+        Some(Body::Port { flows: flows.to_vec(), port: interval.port.into(), sample })
     });
     bodies.collect()
 }
@@ -290,11 +290,11 @@ mod tests {
         spec.traffic.omit = Some(Span::from_ms(100));
         let mut record = RunRecord::fold(&flow(0));
         record.start = Some(RunStart {
-            schema: String::new(),
-            started_at: String::new(),
+            schema: "".into(),
+            started_at: "".into(),
             world: World::Lab,
-            linerate: String::new(),
-            target: String::new(),
+            linerate: "".into(),
+            target: "".into(),
             spec,
         });
         let bodies = on_run_clock(intervals(&[(300, 400), (400, 500)]), EPOCH, &[0], &record);

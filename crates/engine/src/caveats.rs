@@ -8,7 +8,7 @@ use crate::pump::datagram_recv::BUFFER;
 use crate::sampler::Sampled;
 
 fn caveat(kind: CaveatKind, text: String) -> Caveat {
-    Caveat { kind, text }
+    Caveat { kind, text: text.into() }
 }
 
 /// The kernel copied although MSG_ZEROCOPY asked it not to.
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     fn said(settings: &SideSettings) -> Vec<String> {
-        ineffective(settings).into_iter().map(|caveat| caveat.text).collect()
+        ineffective(settings).into_iter().map(|caveat| caveat.text.into_string()).collect()
     }
 
     #[test]

@@ -94,7 +94,7 @@ pub(crate) fn jobs(flow: &Flow) -> Result<Prepared, SockError> {
     }
     if let Some(method) = flow.setup.socket.zerocopy.filter(|_| flow.writes()) {
         let asked = settings::name(method);
-        settings.zerocopy.effective = Some(if refused.is_some() { "copy" } else { asked }.to_owned());
+        settings.zerocopy.effective = Some(if refused.is_some() { "copy" } else { asked }.into());
         caveats.extend(refused.map(|why| caveats::zerocopy_refused(asked, &why)));
     }
     Ok(Prepared { jobs, settings, caveats })

@@ -16,7 +16,7 @@ pub(crate) fn read(flow: &Flow) -> SideSettings {
     let mut settings = asked(knobs, setup.affinity);
     settings.pacing_bps.asked = setup.fq_rate;
     let (local, remote) = flow.sockets.addresses();
-    (settings.local, settings.remote) = (text(local), text(remote));
+    (settings.local, settings.remote) = (text(local).into(), text(remote).into());
     let Some(socket) = flow.sockets.iter().next() else { return settings };
     granted(&mut settings, &socket);
     if setup.transport != Transport::Udp || paces_datagrams(setup.interface.as_deref()) {
@@ -40,7 +40,8 @@ pub(crate) fn read(flow: &Flow) -> SideSettings {
 #[must_use]
 pub fn stream_settings(socket: &TcpStream, knobs: &SocketKnobs, affinity: Option<u32>) -> SideSettings {
     let mut settings = asked(knobs, affinity);
-    (settings.local, settings.remote) = (text(socket.local_addr().ok()), text(socket.peer_addr().ok()));
+    (settings.local, settings.remote) =
+        (text(socket.local_addr().ok()).into(), text(socket.peer_addr().ok()).into());
     granted(&mut settings, socket);
     granted_tcp(&mut settings, socket);
     settings
@@ -63,7 +64,7 @@ fn asked(knobs: &SocketKnobs, affinity: Option<u32>) -> SideSettings {
         mss: Effective { asked: knobs.mss, effective: None },
         congestion: Effective { asked: knobs.congestion.clone(), effective: None },
         tos: Effective { asked: knobs.tos_byte(), effective: None },
-        zerocopy: Effective { asked: knobs.zerocopy.map(|method| name(method).to_owned()), effective: None },
+        zerocopy: Effective { asked: knobs.zerocopy.map(|method| name(method).into()), effective: None },
         affinity,
         ..SideSettings::default()
     }
@@ -83,7 +84,7 @@ pub(crate) fn segment(socket: &impl AsFd) -> Option<u32> {
 
 fn granted_tcp(settings: &mut SideSettings, socket: &impl AsFd) {
     settings.mss.effective = segment(socket);
-    settings.congestion.effective = congestion(socket).ok();
+    settings.congestion.effective = congestion(socket).ok().map(Into::into);
     if let Ok(info) = tcp_info(socket) {
         settings.pmtu = info.pmtu;
         if let Some(options) = info.options() {
@@ -94,7 +95,7 @@ fn granted_tcp(settings: &mut SideSettings, socket: &impl AsFd) {
                 ("ecn", options.ecn),
             ];
             settings.tcp_options =
-                all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned()).collect();
+                all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.into()).collect();
         }
     }
 }

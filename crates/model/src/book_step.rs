@@ -3,6 +3,8 @@
 use linerate_units::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::foreign_text::ForeignText;
+
 /// Where on the way something was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -57,9 +59,9 @@ pub struct BookStep {
     /// Where.
     pub place: Place,
     /// The host; of a port of the emulated network the host that it leads from or to.
-    pub host: String,
+    pub host: ForeignText,
     /// What was read there: `socket`, an interface, a queueing discipline, a port.
-    pub counter: String,
+    pub counter: ForeignText,
     /// What it counted.
     pub counted_bytes: Bytes,
     /// The least that the flows of the phase explain.
@@ -71,5 +73,5 @@ pub struct BookStep {
     /// Whether that is more than 0.1 % of the flow.
     pub open: bool,
     /// What the expectation is made of, for a person.
-    pub because: String,
+    pub because: ForeignText,
 }

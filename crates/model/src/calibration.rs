@@ -3,6 +3,7 @@
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::foreign_text::ForeignText;
 use crate::host::HostInfo;
 use crate::settings::SideSettings;
 use crate::spec::Transport;
@@ -19,15 +20,15 @@ pub const CALIBRATION_SCHEMA: &str = "linerate.calibration/1";
 #[serde(default)]
 pub struct Calibration {
     /// Version of this format.
-    pub schema: String,
+    pub schema: ForeignText,
     /// Wall-clock time, RFC 3339.
-    pub measured_at: String,
+    pub measured_at: ForeignText,
     /// Version of linerate.
-    pub linerate: String,
+    pub linerate: ForeignText,
     /// Kernel name and release.
-    pub kernel: String,
+    pub kernel: ForeignText,
     /// Processor model.
-    pub cpu: String,
+    pub cpu: ForeignText,
     /// Processors online.
     pub cores: u32,
     /// What this host carries to itself, by mode; both ends at work on its processors.
@@ -61,7 +62,7 @@ pub struct LoopbackRate {
     pub streams: u32,
     /// Way of sending without copying that was asked for; absent for the usual way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub method: Option<String>,
+    pub method: Option<ForeignText>,
     /// Bytes handed to the kernel at once, or payload of one datagram.
     pub length_bytes: Bytes,
     /// Goodput at the receiver.
@@ -209,7 +210,7 @@ mod tests {
         assert_eq!(limit(Transport::Udp, 1, 724), Some(4e9), "so many packets, half as long");
         assert_eq!(limit(Transport::Udp, 2, 1448), None, "not measured");
         let mut other = calibration.clone();
-        other.loopback[0].method = Some("sendfile".to_owned());
+        other.loopback[0].method = Some("sendfile".into());
         assert_eq!(
             other.loopback_limit(Transport::Tcp, 1, &settings(131_072)),
             None,

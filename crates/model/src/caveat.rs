@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::foreign_text::ForeignText;
+
 /// One weakness of a result, with advice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -9,7 +11,7 @@ pub struct Caveat {
     /// Which weakness.
     pub kind: CaveatKind,
     /// What happened and what to do, for a person, with the numbers in it.
-    pub text: String,
+    pub text: ForeignText,
 }
 
 /// The weaknesses that a result can have.

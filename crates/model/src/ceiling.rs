@@ -3,6 +3,8 @@
 use linerate_units::{Bitrate, Ratio};
 use serde::{Deserialize, Serialize};
 
+use crate::foreign_text::ForeignText;
+
 /// What a rate may exceed a physical ceiling by before it is impossible: the error of two free-running clocks.
 const CLOCK_TOLERANCE: f64 = 200e-6;
 
@@ -15,11 +17,11 @@ const CLOCK_TOLERANCE: f64 = 200e-6;
 pub struct Ceiling {
     /// Which limit: `link`, `qdisc` (the rate that the sender's own queueing discipline is set to), `link_inferred` (found in
     /// the rate itself), `receiver_window`, `send_buffer`, `loss`, `cpu_sender`, `cpu_receiver`, `pacing`, `application`, `host_memory`.
-    pub limit: String,
+    pub limit: ForeignText,
     /// The rate it allows, application payload per second.
     pub bitrate_bps: f64,
     /// Where the figure comes from, for a person.
-    pub because: String,
+    pub because: ForeignText,
     /// What a rate may have beyond it for the time of this test: a bucket that was full when it began, and what was on its
     /// way then. Absent where there is none.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
 
     fn ceiling(limit: &str, bitrate_bps: f64) -> Ceiling {
-        Ceiling { limit: limit.to_owned(), bitrate_bps, because: String::new(), slack_bps: 0.0 }
+        Ceiling { limit: limit.into(), bitrate_bps, because: "".into(), slack_bps: 0.0 }
     }
 
     fn share(bps: f64, ceiling_bps: f64) -> Option<f64> {

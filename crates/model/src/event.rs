@@ -7,6 +7,7 @@ use crate::book_step::BookStep;
 use crate::caveat::{Caveat, CaveatKind};
 use crate::ceiling::Ceiling;
 use crate::finding::Finding;
+use crate::foreign_text::ForeignText;
 use crate::host::HostInfo;
 use crate::inquiry::Inquiry;
 use crate::method::MethodTable;
@@ -27,7 +28,7 @@ pub const EVENT_SCHEMA: &str = "linerate.event/1";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// The run.
-    pub run: String,
+    pub run: ForeignText,
     /// The host that says so: 0 is the client, 1 the server.
     pub host: u16,
     /// Number of the event in its run, from 0 without gaps.
@@ -99,7 +100,7 @@ pub enum Body {
         /// The flows that ran meanwhile.
         flows: Vec<u16>,
         /// The port: the node that it belongs to and the node that it sends to, as `a>s`.
-        port: String,
+        port: ForeignText,
         /// What was counted.
         sample: PortSample,
     },
@@ -220,7 +221,7 @@ pub enum Body {
         outcome: Outcome,
         /// Why, unless it was completed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
+        reason: Option<ForeignText>,
     },
 }
 
@@ -229,7 +230,7 @@ impl Body {
     #[must_use]
     pub fn unreadable(seq: u64, why: &dyn std::fmt::Display) -> Self {
         let text = format!("event {seq} of the log cannot be read by this version and is left out: {why}");
-        Self::Caveat { flow: None, caveat: Caveat { kind: CaveatKind::EventsDropped, text } }
+        Self::Caveat { flow: None, caveat: Caveat { kind: CaveatKind::EventsDropped, text: text.into() } }
     }
 }
 
@@ -238,15 +239,15 @@ impl Body {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunStart {
     /// Version of the event format.
-    pub schema: String,
+    pub schema: ForeignText,
     /// Wall-clock time, RFC 3339.
-    pub started_at: String,
+    pub started_at: ForeignText,
     /// Where it runs.
     pub world: World,
     /// Version of linerate.
-    pub linerate: String,
+    pub linerate: ForeignText,
     /// The server as typed.
-    pub target: String,
+    pub target: ForeignText,
     /// What shall be measured.
     pub spec: TestSpec,
 }
@@ -256,7 +257,7 @@ pub struct RunStart {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupPlace {
     /// Name of the group, the same in all of its runs.
-    pub group: String,
+    pub group: ForeignText,
     /// Asked time from the start of the group to the start of this run.
     #[serde(rename = "start_after_ns")]
     pub start_after: Span,
@@ -315,11 +316,11 @@ pub struct FlowPlan {
     /// Number of the flow in its run.
     pub flow: u16,
     /// Name, for people: the direction.
-    pub name: String,
+    pub name: ForeignText,
     /// The sending host.
-    pub from: String,
+    pub from: ForeignText,
     /// The receiving host.
-    pub to: String,
+    pub to: ForeignText,
     /// What carries the data.
     pub transport: Transport,
     /// Which way, seen from the client.

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::foreign_text::ForeignText;
+
 /// What held the flow back. These names are part of the public result format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -126,17 +128,17 @@ pub struct Finding {
     /// What held the flow back.
     pub cause: Cause,
     /// The row of the decision table, as `V02`.
-    pub rule: String,
+    pub rule: ForeignText,
     /// How well the evidence supports it.
     pub confidence: Confidence,
     /// For what share of the measured time the cause held, 0 to 1; absent when the evidence has no time axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_of_time: Option<f64>,
     /// One or two sentences for a person, with the numbers in them.
-    pub text: String,
+    pub text: ForeignText,
     /// The numbers that the rule looked at; each name carries its unit (`_bps`, `_bytes`, `_ns`) or is a plain ratio.
-    pub evidence: BTreeMap<String, f64>,
+    pub evidence: BTreeMap<ForeignText, f64>,
     /// What to change; absent when there is nothing to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
+    pub remedy: Option<ForeignText>,
 }

@@ -5,6 +5,7 @@
 //! second line of a log. [`ForeignText`] cannot hold them: they are replaced when it is made, and there is no other
 //! way to make one.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 
@@ -13,8 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// Text of somebody else, safe to print: one line, without a character that a terminal obeys, of bounded length.
 ///
 /// Line ends and tabs are spaces in it, every other forbidden character ([`is_forbidden`]) is a question mark.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct ForeignText(String);
 
@@ -41,6 +41,11 @@ impl ForeignText {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Appends `text`, made safe to print as well.
+    pub fn push_str(&mut self, text: &str) {
+        self.0.push_str(&one_line(text));
     }
 
     /// As [`Self::as_str`].
@@ -84,6 +89,26 @@ impl Deref for ForeignText {
     }
 }
 
+impl AsRef<str> for ForeignText {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Maps by foreign names are asked for our own.
+impl Borrow<str> for ForeignText {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// As that of a string: names of imported runs are made of it.
+impl fmt::Debug for ForeignText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
 impl fmt::Display for ForeignText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
@@ -99,6 +124,102 @@ impl PartialEq<str> for ForeignText {
 impl PartialEq<&str> for ForeignText {
     fn eq(&self, other: &&str) -> bool {
         self.0 == *other
+    }
+}
+
+impl PartialEq<String> for ForeignText {
+    fn eq(&self, other: &String) -> bool {
+        self.0 == *other
+    }
+}
+
+impl PartialEq<ForeignText> for String {
+    fn eq(&self, other: &ForeignText) -> bool {
+        *self == other.0
+    }
+}
+
+impl PartialEq<ForeignText> for str {
+    fn eq(&self, other: &ForeignText) -> bool {
+        *self == other.0
+    }
+}
+
+impl PartialEq<ForeignText> for &str {
+    fn eq(&self, other: &ForeignText) -> bool {
+        *self == other.0
+    }
+}
+
+/// A string like any other to those who read the format.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for ForeignText {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
+    }
+}
+
+/// Foreign text of several lines and any length, as a file that a log contains: without forbidden characters but line
+/// ends and tabs.
+///
+/// It has no `Display`: callers choose between [`Self::as_str`], where lines may stay, and [`Self::one_line`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct ForeignLines(String);
+
+impl ForeignLines {
+    /// The text with its line ends.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text with spaces for line ends and tabs.
+    #[must_use]
+    pub fn one_line(&self) -> String {
+        one_line(&self.0)
+    }
+}
+
+impl From<&str> for ForeignLines {
+    fn from(text: &str) -> Self {
+        // A byte order mark at the start means nothing to a reader of text.
+        Self(lines(text.strip_prefix('\u{feff}').unwrap_or(text)))
+    }
+}
+
+impl From<String> for ForeignLines {
+    fn from(text: String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for ForeignLines {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from).map(Self::from)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for ForeignLines {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
     }
 }
 
@@ -169,6 +290,23 @@ mod tests {
         assert_eq!(shown("one\r\ntwo\u{2028}three\tfour"), "one  two three four");
         assert_eq!(shown("Zürich 東京 🙂"), "Zürich 東京 🙂");
         assert_eq!(shown("tag\u{e0041}\u{feff}"), "tag??");
+    }
+
+    #[test]
+    fn a_file_keeps_its_lines_and_loses_a_mark_at_its_start() {
+        let file = ForeignLines::from("\u{feff}a = 1\n\tb\u{1b}[2J = 2\n");
+        assert_eq!(file.as_str(), "a = 1\n\tb?[2J = 2\n");
+        assert_eq!(file.one_line(), "a = 1  b?[2J = 2 ");
+        let read: ForeignLines = serde_json::from_str(r#""a\nb\u202ec""#).unwrap();
+        assert_eq!(read.as_str(), "a\nb?c");
+    }
+
+    #[test]
+    fn a_map_by_foreign_names_is_asked_for_our_own() {
+        let read: std::collections::BTreeMap<ForeignText, ForeignText> =
+            serde_json::from_str(r#"{"tcp_rmem":"4096\t6291456","x\u001b":"1"}"#).unwrap();
+        assert_eq!(read["tcp_rmem"], "4096 6291456");
+        assert_eq!(read["x?"], "1");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use linerate_units::{Bitrate, Bytes};
 use serde::{Deserialize, Serialize};
 
 use crate::calibration::Calibration;
+use crate::foreign_text::ForeignText;
 
 /// One host of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -13,18 +14,18 @@ use crate::calibration::Calibration;
 #[serde(default)]
 pub struct HostInfo {
     /// Host name.
-    pub name: String,
+    pub name: ForeignText,
     /// Kernel name and release.
-    pub kernel: String,
+    pub kernel: ForeignText,
     /// Processor model.
-    pub cpu: String,
+    pub cpu: ForeignText,
     /// Processors online.
     pub cores: u32,
     /// Version of linerate.
-    pub linerate: String,
+    pub linerate: ForeignText,
     /// The address used in this run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
+    pub address: Option<ForeignText>,
     /// The interface that carries the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkInfo>,
@@ -33,7 +34,7 @@ pub struct HostInfo {
     pub memory_copy: Option<Bitrate>,
     /// Kernel settings that explain results, by their sysctl names.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub sysctls: BTreeMap<String, String>,
+    pub sysctls: BTreeMap<ForeignText, ForeignText>,
     /// What this host measured of itself with `linerate doctor --calibrate`; absent when it never did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Box<Calibration>>,
@@ -52,7 +53,7 @@ impl HostInfo {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkInfo {
     /// Interface name.
-    pub name: String,
+    pub name: ForeignText,
     /// What it is.
     pub kind: LinkKind,
     /// Line rate; absent where the device has none (loopback, veth) or does not tell.
@@ -66,10 +67,10 @@ pub struct LinkInfo {
     pub mtu: u32,
     /// Driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub driver: Option<String>,
+    pub driver: Option<ForeignText>,
     /// Offloads that are on, by their ethtool names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub offloads: Vec<String>,
+    pub offloads: Vec<ForeignText>,
 }
 
 /// What kind of device an interface is.

@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::foreign_text::ForeignText;
+
 /// One question about a flow, and what further runs answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inquiry {
     /// Which question: `policing`, `pacing`, `ports`, `sizes` or `reads`.
-    pub question: String,
+    pub question: ForeignText,
     /// Why it was asked, for a person.
-    pub because: String,
+    pub because: ForeignText,
     /// The runs that were made for it, in their order.
-    pub runs: Vec<String>,
+    pub runs: Vec<ForeignText>,
     /// What they answer, for a person, with the numbers in it.
-    pub answer: String,
+    pub answer: ForeignText,
     /// The numbers; each name carries its unit (`_bps`, `_bytes`, `_ns`) or is a plain ratio.
-    pub evidence: BTreeMap<String, f64>,
+    pub evidence: BTreeMap<ForeignText, f64>,
 }

@@ -3,6 +3,8 @@
 use linerate_units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::foreign_text::ForeignText;
+
 /// What one host's kernel counted while a flow was open, from before its first byte to after its last.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -88,7 +90,7 @@ impl SocketCounts {
 #[serde(default)]
 pub struct InterfaceCounts {
     /// Interface name.
-    pub name: String,
+    pub name: ForeignText,
     /// Time between the two readings.
     #[serde(rename = "over_ns")]
     pub over: Span,
@@ -123,7 +125,7 @@ pub struct PassedCounts {
 #[serde(default)]
 pub struct QdiscCounts {
     /// Which one.
-    pub kind: String,
+    pub kind: ForeignText,
     /// Bytes that left it, every segment of a bundle with its headers (linux/net/core/dev.c, qdisc_pkt_len_init).
     pub bytes: Bytes,
     /// Packets that left it, every segment of a bundle.

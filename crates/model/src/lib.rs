@@ -34,7 +34,7 @@ pub use caveat::{Caveat, CaveatKind};
 pub use ceiling::{Ceiling, CeilingShare};
 pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart, World};
 pub use finding::{Cause, Confidence, Finding};
-pub use foreign_text::ForeignText;
+pub use foreign_text::{ForeignLines, ForeignText};
 pub use host::{HostInfo, LinkInfo, LinkKind};
 pub use inquiry::Inquiry;
 pub use kernel_counts::{IdleCounts, InterfaceCounts, KernelCounts, PassedCounts, QdiscCounts, SocketCounts};

@@ -2,21 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::foreign_text::ForeignText;
+
 /// A table in a method's own terms. It is made of the plan's summaries and runs behind the last trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MethodTable {
     /// What it shows, as a heading.
-    pub title: String,
+    pub title: ForeignText,
     /// How it was made, and the section or paper that it follows.
-    pub about: String,
+    pub about: ForeignText,
     /// What its columns are.
     pub columns: Vec<MethodColumn>,
     /// Its rows, each with a cell for every column.
     pub rows: Vec<MethodRow>,
     /// What a reader has to know to understand it: conditions that did not hold, what was left out and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
+    pub notes: Vec<ForeignText>,
 }
 
 /// A column of a table.
@@ -24,10 +26,10 @@ pub struct MethodTable {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MethodColumn {
     /// The method's name of it.
-    pub name: String,
+    pub name: ForeignText,
     /// What its numbers are measured in: `bit/s`, `bytes`, `ns`, `frames/s`, `bit m/s`, `%` or `1`; absent for words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unit: Option<String>,
+    pub unit: Option<ForeignText>,
 }
 
 /// A row of a table.
@@ -36,7 +38,7 @@ pub struct MethodColumn {
 pub struct MethodRow {
     /// The point that it is about, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub point: Option<String>,
+    pub point: Option<ForeignText>,
     /// What stands in the columns.
     pub cells: Vec<MethodCell>,
 }
@@ -47,7 +49,7 @@ pub struct MethodRow {
 pub struct MethodCell {
     /// Words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
+    pub text: Option<ForeignText>,
     /// A number in the unit of the column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
@@ -65,7 +67,7 @@ pub struct MethodCell {
 impl MethodCell {
     /// Words.
     #[must_use]
-    pub fn text(text: impl Into<String>) -> Self {
+    pub fn text(text: impl Into<ForeignText>) -> Self {
         Self { text: Some(text.into()), ..Self::default() }
     }
 

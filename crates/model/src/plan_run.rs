@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::caveat::Caveat;
 use crate::event::{Body, Event, Outcome, World};
+use crate::foreign_text::{ForeignLines, ForeignText};
 use crate::method::MethodTable;
 use crate::spec::Direction;
 
@@ -18,46 +19,46 @@ use crate::spec::Direction;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanStart {
     /// Version of the event format.
-    pub schema: String,
+    pub schema: ForeignText,
     /// Wall-clock time, RFC 3339.
-    pub started_at: String,
+    pub started_at: ForeignText,
     /// Where its runs take place.
     pub world: World,
     /// Version of linerate.
-    pub linerate: String,
+    pub linerate: ForeignText,
     /// Name of the plan.
-    pub name: String,
+    pub name: ForeignText,
     /// What it is for, one line.
-    pub about: String,
+    pub about: ForeignLines,
     /// What else its file says of itself, as the tester's name or the device.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub notes: BTreeMap<String, String>,
+    pub notes: BTreeMap<ForeignText, ForeignText>,
     /// The files that it was read from, the plan itself first.
     pub files: Vec<PlanFile>,
     /// What was set from outside, as typed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub set: Vec<String>,
+    pub set: Vec<ForeignLines>,
     /// Its hosts.
     pub hosts: Vec<PlanHost>,
     /// The topology of the emulated network; absent on real hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub topology: Option<String>,
+    pub topology: Option<ForeignText>,
     /// Its flows; each trial has a run for each.
     pub flows: Vec<PlanFlow>,
     /// What is swept; the last axis varies fastest.
     pub axes: Vec<PlanAxis>,
     /// The method that it follows, by its name in plans; absent when it follows none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub method: Option<String>,
+    pub method: Option<ForeignText>,
     /// What is searched at every point, as the claim that must hold; absent when nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub search: Option<String>,
+    pub search: Option<ForeignText>,
     /// The points, in the order of the plan.
     pub points: Vec<PlanPoint>,
     /// How often each point is measured.
     pub repeats: u32,
     /// In which order, by its name in plans.
-    pub order: String,
+    pub order: ForeignText,
     /// What a shuffled order draws from.
     pub seed: u64,
     /// How long it should take.
@@ -70,9 +71,9 @@ pub struct PlanStart {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanFile {
     /// Its name as it was opened.
-    pub name: String,
+    pub name: ForeignText,
     /// All of it.
-    pub text: String,
+    pub text: ForeignLines,
 }
 
 /// A host of a plan.
@@ -80,10 +81,10 @@ pub struct PlanFile {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanHost {
     /// Its name.
-    pub name: String,
+    pub name: ForeignText,
     /// Where it was reached; absent for one that the emulated network has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
+    pub address: Option<ForeignText>,
 }
 
 /// A flow of a plan.
@@ -91,11 +92,11 @@ pub struct PlanHost {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanFlow {
     /// Its name.
-    pub name: String,
+    pub name: ForeignText,
     /// The host that is its client.
-    pub from: String,
+    pub from: ForeignText,
     /// The host that is its server.
-    pub to: String,
+    pub to: ForeignText,
     /// Whether it is there to load the network, and ends when the others have ended.
     pub background: bool,
 }
@@ -105,10 +106,10 @@ pub struct PlanFlow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanAxis {
     /// Its name.
-    pub name: String,
+    pub name: ForeignText,
     /// What its numbers are measured in: `bit/s`, `bytes`, `ns` or `1`; absent where the values are no numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unit: Option<String>,
+    pub unit: Option<ForeignText>,
     /// Its values, in the order of the plan.
     pub values: Vec<PlanValue>,
 }
@@ -118,7 +119,7 @@ pub struct PlanAxis {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanValue {
     /// How it is shown.
-    pub label: String,
+    pub label: ForeignText,
     /// In the unit of the axis; absent for what is no number, as `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<f64>,
@@ -129,7 +130,7 @@ pub struct PlanValue {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanPoint {
     /// Its name: sixteen hexadecimal digits.
-    pub id: String,
+    pub id: ForeignText,
     /// For each axis the number of its value.
     pub values: Vec<usize>,
 }
@@ -139,11 +140,11 @@ pub struct PlanPoint {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialEnd {
     /// The point.
-    pub point: String,
+    pub point: ForeignText,
     /// Which repeat, from 0.
     pub repeat: u32,
     /// A digest of all that was measured and set, sixteen hexadecimal digits: under another one it is another measurement.
-    pub content: String,
+    pub content: ForeignText,
     /// The step of a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<SearchStep>,
@@ -156,7 +157,7 @@ pub struct TrialEnd {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchStep {
     /// The value that was tried, as it is shown.
-    pub label: String,
+    pub label: ForeignText,
     /// The same as a number: bit/s, bytes, nanoseconds, or as it is.
     pub number: f64,
     /// Whether it was the longer trial that confirms a value.
@@ -170,14 +171,14 @@ pub struct SearchStep {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialRun {
     /// The flow of the plan.
-    pub flow: String,
+    pub flow: ForeignText,
     /// The run's name in the archive.
-    pub run: String,
+    pub run: ForeignText,
     /// How it ended.
     pub outcome: Outcome,
     /// Why, unless it was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<ForeignText>,
     /// Where its own time begins, on the plan's clock: with it the events of all runs are on one line of time. Absent when
     /// it never began.
     #[serde(rename = "began_ns", default, skip_serializing_if = "Option::is_none")]
@@ -195,16 +196,16 @@ pub struct TrialRun {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PointSummary {
     /// The point.
-    pub point: String,
+    pub point: ForeignText,
     /// The flow of the plan.
-    pub flow: String,
+    pub flow: ForeignText,
     /// Which way, seen from the flow's client.
     pub direction: Direction,
     /// The quantity, by its name in assertions.
-    pub quantity: String,
+    pub quantity: ForeignText,
     /// What its numbers are measured in: `bit/s`, `bytes`, `ns` or `1`; absent for words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unit: Option<String>,
+    pub unit: Option<ForeignText>,
     /// The figure of each trial that has one, in the order of the repeats.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<f64>,
@@ -216,7 +217,7 @@ pub struct PointSummary {
     pub interval: Option<SummaryInterval>,
     /// The word of each trial, where the quantity is one, as the verdict's cause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub words: Vec<String>,
+    pub words: Vec<ForeignText>,
 }
 
 /// An interval with the probability that it covers what it is about.
@@ -270,12 +271,12 @@ impl PointSummary {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchEnd {
     /// The point.
-    pub point: String,
+    pub point: ForeignText,
     /// Which repeat, from 0.
     pub repeat: u32,
     /// The largest value that passed, as it is shown; absent when none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub found: Option<String>,
+    pub found: Option<ForeignText>,
     /// The same as a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<f64>,
@@ -286,18 +287,18 @@ pub struct SearchEnd {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanJudgement {
     /// The assertion's name.
-    pub assertion: String,
+    pub assertion: ForeignText,
     /// The point.
-    pub point: String,
+    pub point: ForeignText,
     /// The flow of the plan.
-    pub flow: String,
+    pub flow: ForeignText,
     /// Which way, seen from the flow's client.
     pub direction: Direction,
     /// Whether it holds; what was not measured does not.
     pub holds: bool,
     /// Both sides as found, or what was not measured; absent where it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub found: Option<String>,
+    pub found: Option<ForeignText>,
 }
 
 /// The place of a run in a plan that is carried out.
@@ -305,20 +306,20 @@ pub struct PlanJudgement {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanPlace {
     /// The plan's own run in the archive.
-    pub run: String,
+    pub run: ForeignText,
     /// The point.
-    pub point: String,
+    pub point: ForeignText,
     /// Which repeat, from 0.
     pub repeat: u32,
     /// The flow of the plan.
-    pub flow: String,
+    pub flow: ForeignText,
 }
 
 /// A plan folded from its own log. Folding a log again gives the same record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlanRecord {
     /// The plan's run.
-    pub run: String,
+    pub run: ForeignText,
     /// How it began; absent in a log whose beginning is lost, and in that of a run that is no plan.
     pub start: Option<PlanStart>,
     /// Trials, in the order in which they were run.
@@ -342,7 +343,7 @@ pub struct PlanRecord {
     /// How it ended; absent while it runs and when it was killed.
     pub outcome: Option<Outcome>,
     /// Why, unless it was completed.
-    pub reason: Option<String>,
+    pub reason: Option<ForeignText>,
 }
 
 impl PlanRecord {

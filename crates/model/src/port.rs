@@ -3,6 +3,7 @@
 use linerate_units::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::foreign_text::ForeignText;
 use crate::metrics::Readings;
 
 /// What one port counted in one interval.
@@ -32,7 +33,7 @@ impl PortSample {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortRecord {
     /// The port: the node that it belongs to and the node that it sends to, as `a>s`.
-    pub port: String,
+    pub port: ForeignText,
     /// Numbers of the flows that ran meanwhile; more than one when they ran at the same time.
     pub flows: Vec<u16>,
     /// Its intervals, in order.

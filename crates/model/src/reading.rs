@@ -5,6 +5,7 @@
 
 use linerate_units::Span;
 
+use crate::foreign_text::ForeignText;
 use crate::metrics::Side;
 use crate::spec::{Direction, TestSpec};
 
@@ -12,9 +13,9 @@ use crate::spec::{Direction, TestSpec};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading {
     /// The program, by the name of its protocol folder: `iperf3`.
-    pub tool: String,
+    pub tool: ForeignText,
     /// Its version, as far as it says: `3.12`.
-    pub version: Option<String>,
+    pub version: Option<ForeignText>,
     /// Its tests, in the order of the file.
     pub tests: Vec<ForeignTest>,
     /// What could not be read; the rest was.
@@ -29,16 +30,16 @@ pub struct Unread {
     /// Column, from 1, where it is known.
     pub column: Option<u32>,
     /// What is wrong with it and what was expected, for a person.
-    pub why: String,
+    pub why: ForeignText,
 }
 
 /// One test of another program.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ForeignTest {
     /// Wall-clock time of its start, RFC 3339; absent where the file does not tell.
-    pub started_at: Option<String>,
+    pub started_at: Option<ForeignText>,
     /// The other end, as the file names it.
-    pub target: Option<String>,
+    pub target: Option<ForeignText>,
     /// Which end wrote the file.
     pub written_by: Option<End>,
     /// What was asked, as far as the file tells and our words can say it.
@@ -48,7 +49,7 @@ pub struct ForeignTest {
     /// What the file claims.
     pub claims: Vec<Claim>,
     /// The error with which the test ended, in the words of the file.
-    pub error: Option<String>,
+    pub error: Option<ForeignText>,
 }
 
 /// Who opened the control connection.
@@ -66,7 +67,7 @@ pub struct Claim {
     /// Line of the file, from 1.
     pub line: u32,
     /// The line itself, or the path of the JSON value.
-    pub quote: String,
+    pub quote: ForeignText,
     /// What it covers.
     pub scope: Scope,
     /// The stream, by the number that the file gives it; absent for the sum of all.
@@ -107,7 +108,7 @@ pub struct Figure {
     /// What one more in its last printed digit would add, in the same unit; 0 where it is printed exactly.
     pub step: f64,
     /// As printed: `93.02 MB/sec`.
-    pub printed: String,
+    pub printed: ForeignText,
 }
 
 /// What a figure is, and its unit.

@@ -7,6 +7,7 @@ use crate::caveat::Caveat;
 use crate::ceiling::{Ceiling, CeilingShare};
 use crate::event::{Body, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart};
 use crate::finding::{Cause, Finding};
+use crate::foreign_text::ForeignText;
 use crate::host::HostInfo;
 use crate::inquiry::Inquiry;
 use crate::metrics::{Sample, Side};
@@ -20,7 +21,7 @@ use crate::uncertainty::Uncertainty;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunRecord {
     /// The run.
-    pub run: String,
+    pub run: ForeignText,
     /// How it began; absent in a log whose beginning is lost.
     pub start: Option<RunStart>,
     /// Its place among runs that are started together.
@@ -40,7 +41,7 @@ pub struct RunRecord {
     /// How it ended; absent when it was killed.
     pub outcome: Option<Outcome>,
     /// Why, unless it was completed.
-    pub reason: Option<String>,
+    pub reason: Option<ForeignText>,
 }
 
 /// A flow folded from its events.
@@ -282,7 +283,7 @@ impl RunRecord {
         match known.find(|record| record.port == port && record.flows == flows) {
             Some(record) => record.samples.push(sample.clone()),
             None => self.ports.push(PortRecord {
-                port: port.to_owned(),
+                port: port.into(),
                 flows: flows.to_vec(),
                 samples: vec![sample.clone()],
             }),

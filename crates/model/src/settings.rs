@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use linerate_units::{Bitrate, Bytes};
 use serde::{Deserialize, Serialize};
 
+use crate::foreign_text::ForeignText;
 use crate::reading::{Figure, Quantity};
 use crate::spec::SocketKnobs;
 
@@ -36,18 +37,18 @@ pub struct SideSettings {
     /// Segment size in bytes of payload.
     pub mss: Effective<u32>,
     /// Congestion control.
-    pub congestion: Effective<String>,
+    pub congestion: Effective<ForeignText>,
     /// Type-of-service byte.
     pub tos: Effective<u8>,
     /// Kernel pacing rate (SO_MAX_PACING_RATE).
     pub pacing_bps: Effective<Bitrate>,
     /// Way of sending without copying.
-    pub zerocopy: Effective<String>,
+    pub zerocopy: Effective<ForeignText>,
     /// Bytes handed to the kernel at once, or payload of one datagram.
     #[serde(rename = "length_bytes")]
     pub length: Bytes,
     /// TCP options in effect: `timestamps`, `sack`, `wscale`, `ecn`.
-    pub tcp_options: Vec<String>,
+    pub tcp_options: Vec<ForeignText>,
     /// Path MTU as the kernel knows it.
     #[serde(rename = "pmtu_bytes", skip_serializing_if = "Option::is_none")]
     pub pmtu: Option<u32>,
@@ -58,9 +59,9 @@ pub struct SideSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_merging: Option<bool>,
     /// Local address and port of the first stream.
-    pub local: String,
+    pub local: ForeignText,
     /// Remote address and port of the first stream.
-    pub remote: String,
+    pub remote: ForeignText,
     /// Whether MPTCP is in effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mptcp: Option<bool>,
@@ -69,7 +70,7 @@ pub struct SideSettings {
     pub affinity: Option<u32>,
     /// Settings of a peer that this version does not know.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub other: BTreeMap<String, String>,
+    pub other: BTreeMap<ForeignText, ForeignText>,
 }
 
 impl SideSettings {

@@ -3,6 +3,7 @@
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::foreign_text::ForeignText;
 use crate::kernel_counts::KernelCounts;
 use crate::metrics::Readings;
 
@@ -57,7 +58,7 @@ pub struct Tally {
     pub complete: bool,
     /// Why it did not, when it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
+    pub trouble: Option<ForeignText>,
 }
 
 /// What one stream counted.

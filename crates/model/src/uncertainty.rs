@@ -3,6 +3,8 @@
 use linerate_units::{Bitrate, Ratio};
 use serde::{Deserialize, Serialize};
 
+use crate::foreign_text::ForeignText;
+
 /// The uncertainty of the rate of a flow, with what it is made of.
 ///
 /// # Source
@@ -31,7 +33,7 @@ pub struct Contribution {
     /// What that makes of the rate, as a standard deviation.
     pub standard_bps: Bitrate,
     /// The numbers behind it, for a person.
-    pub because: String,
+    pub because: ForeignText,
 }
 
 /// What makes a rate uncertain. These names are part of the public result format.

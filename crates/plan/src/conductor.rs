@@ -208,9 +208,9 @@ impl<'p> Conductor<'p> {
     /// plan's log shall say.
     pub fn done(&mut self, task: &Task, runs: Vec<TrialRun>, figures: TrialFigures) -> Vec<Body> {
         let mut end = TrialEnd {
-            point: task.point.id.to_string(),
+            point: task.point.id.to_string().into(),
             repeat: task.repeat.saturating_sub(1),
-            content: format!("{:016x}", task.point.content),
+            content: format!("{:016x}", task.point.content).into(),
             step: None,
             runs,
         };
@@ -218,7 +218,7 @@ impl<'p> Conductor<'p> {
         let Some(step) = &task.step else {
             self.takings.take(self.plan, &task.point, task.repeat, figures);
             if complete {
-                let runs = end.runs.iter().map(|run| run.run.clone()).collect();
+                let runs = end.runs.iter().map(|run| run.run.to_string()).collect();
                 self.progress.note(&task.point, task.repeat, runs);
             }
             self.pass(true);
@@ -226,7 +226,7 @@ impl<'p> Conductor<'p> {
         };
         let passed = complete && self.passes(task, figures.clone());
         end.step = Some(SearchStep {
-            label: step.value.to_string(),
+            label: step.value.to_string().into(),
             number: step.value.number().unwrap_or_default(),
             confirms: step.confirm,
             passed,
@@ -247,9 +247,9 @@ impl<'p> Conductor<'p> {
         {
             let found = bisection.found();
             bodies.push(Body::SearchEnded(SearchEnd {
-                point: task.point.id.to_string(),
+                point: task.point.id.to_string().into(),
                 repeat: task.repeat.saturating_sub(1),
-                found: found.as_ref().map(ToString::to_string),
+                found: found.as_ref().map(ToString::to_string).map(Into::into),
                 number: found.as_ref().and_then(crate::kind::Setting::number),
             }));
             self.pass(true);
@@ -325,15 +325,15 @@ pub fn judgements(
     others: &BTreeMap<String, PlanRecord>,
 ) -> Vec<PlanJudgement> {
     let told = |judgement: crate::Judgement| PlanJudgement {
-        assertion: judgement.assertion,
-        point: judgement.point.to_string(),
-        flow: judgement.flow,
+        assertion: judgement.assertion.into(),
+        point: judgement.point.to_string().into(),
+        flow: judgement.flow.into(),
         direction: judgement.direction,
         holds: judgement.outcome.holds(),
         found: match judgement.outcome {
             assertion::Outcome::Holds => None,
-            assertion::Outcome::Fails(found) => Some(found),
-            assertion::Outcome::NotMeasured(what) => Some(format!("not measured: {what}")),
+            assertion::Outcome::Fails(found) => Some(found.into()),
+            assertion::Outcome::NotMeasured(what) => Some(format!("not measured: {what}").into()),
         },
     };
     judge(plan, &Summed::new(summaries, others)).into_iter().map(told).collect()

@@ -30,41 +30,45 @@ impl Plan {
     pub fn open(&self, opening: Opening) -> Result<PlanStart, PointError> {
         let point = |number| {
             let id = self.point(number)?.id.to_string();
-            Ok(PlanPoint { id, values: self.grid.choice(number).unwrap_or_default() })
+            Ok(PlanPoint { id: id.into(), values: self.grid.choice(number).unwrap_or_default() })
         };
         let lab = opening.world == World::Lab;
         Ok(PlanStart {
-            schema: EVENT_SCHEMA.to_owned(),
-            started_at: opening.started_at,
+            schema: EVENT_SCHEMA.into(),
+            started_at: opening.started_at.into(),
             world: opening.world,
-            linerate: opening.linerate,
-            name: self.name.clone(),
-            about: self.about.clone(),
-            notes: self.notes.clone(),
+            linerate: opening.linerate.into(),
+            name: self.name.clone().into(),
+            about: self.about.clone().into(),
+            notes: self
+                .notes
+                .iter()
+                .map(|(name, note)| (name.as_str().into(), note.as_str().into()))
+                .collect(),
             files: self
                 .files
                 .iter()
-                .map(|file| PlanFile { name: file.name.clone(), text: file.text.clone() })
+                .map(|file| PlanFile { name: file.name.clone().into(), text: file.text.clone().into() })
                 .collect(),
-            set: opening.set,
+            set: opening.set.into_iter().map(Into::into).collect(),
             hosts: self.used_hosts().map(|host| told_host(host, lab)).collect(),
-            topology: self.lab.as_ref().filter(|_| lab).map(|lab| lab.topology.clone()),
+            topology: self.lab.as_ref().filter(|_| lab).map(|lab| lab.topology.clone()).map(Into::into),
             flows: self
                 .flows
                 .iter()
                 .map(|flow| PlanFlow {
-                    name: flow.name.clone(),
-                    from: flow.from.clone(),
-                    to: flow.to.clone(),
+                    name: flow.name.clone().into(),
+                    from: flow.from.clone().into(),
+                    to: flow.to.clone().into(),
                     background: flow.background,
                 })
                 .collect(),
             axes: self.axes.iter().map(told_axis).collect(),
-            method: self.method.map(|method| method.name().to_owned()),
-            search: self.search.as_ref().map(|search| search.text.clone()),
+            method: self.method.map(|method| method.name().into()),
+            search: self.search.as_ref().map(|search| search.text.clone()).map(Into::into),
             points: (0..self.grid.len()).map(point).collect::<Result<_, _>>()?,
             repeats: self.least_repeats(),
-            order: self.order.name().to_owned(),
+            order: self.order.name().into(),
             seed: self.seed,
             estimate: self.estimate()?.time,
         })
@@ -80,7 +84,7 @@ impl Plan {
 
 fn told_host(host: &Host, lab: bool) -> PlanHost {
     let address = host.address.clone().filter(|_| !lab);
-    PlanHost { name: host.name.clone(), address }
+    PlanHost { name: host.name.clone().into(), address: address.map(Into::into) }
 }
 
 fn told_axis(axis: &Axis) -> PlanAxis {
@@ -91,11 +95,13 @@ fn told_axis(axis: &Axis) -> PlanAxis {
         Setting::Memory(_) => Some("bytes"),
         Setting::Default | Setting::Flag(_) | Setting::Text(_) => None,
     });
-    let value =
-        |value: &crate::AxisValue| PlanValue { label: value.label.clone(), number: value.setting.number() };
+    let value = |value: &crate::AxisValue| PlanValue {
+        label: value.label.clone().into(),
+        number: value.setting.number(),
+    };
     PlanAxis {
-        name: axis.name.clone(),
-        unit: unit.map(str::to_owned),
+        name: axis.name.clone().into(),
+        unit: unit.map(Into::into),
         values: axis.values.iter().map(value).collect(),
     }
 }

@@ -40,10 +40,10 @@ impl Progress {
     #[must_use]
     pub fn of(record: &PlanRecord) -> Self {
         let plan = record.start.as_ref().map(|start| start.name.clone()).unwrap_or_default();
-        let mut progress = Self { plan, done: BTreeMap::new() };
+        let mut progress = Self { plan: plan.into(), done: BTreeMap::new() };
         for trial in record.trials.iter().filter(|trial| trial.step.is_none() && is_complete(trial)) {
             let (Ok(point), Some(content)) = (trial.point.parse(), content_of(trial)) else { continue };
-            let runs = trial.runs.iter().map(|run| run.run.clone()).collect();
+            let runs = trial.runs.iter().map(|run| run.run.to_string()).collect();
             let done = Done { repeat: trial.repeat.saturating_add(1), content, runs };
             progress.done.entry(point).or_default().push(done);
         }

@@ -127,11 +127,11 @@ fn summary<'m>(
     }
     let interval = median_interval(&values, CONFIDENCE);
     Some(PointSummary {
-        point: point.to_string(),
-        flow: flow.to_owned(),
+        point: point.to_string().into(),
+        flow: flow.into(),
         direction,
-        quantity: quantity.name.to_owned(),
-        unit: quantity.dimension.unit().map(str::to_owned),
+        quantity: quantity.name.into(),
+        unit: quantity.dimension.unit().map(Into::into),
         median: median(&values),
         interval: interval.map(|known| SummaryInterval {
             low: known.low,
@@ -139,7 +139,7 @@ fn summary<'m>(
             coverage: known.coverage,
         }),
         values,
-        words,
+        words: words.into_iter().map(Into::into).collect(),
     })
 }
 
@@ -187,8 +187,8 @@ impl Results for Summed<'_> {
         words.dedup();
         match words.as_slice() {
             [] => None,
-            [one] => Some(Measured::Word(one.clone())),
-            _ => Some(Measured::Words(words)),
+            [one] => Some(Measured::Word(one.to_string())),
+            _ => Some(Measured::Words(words.into_iter().map(Into::into).collect())),
         }
     }
 }

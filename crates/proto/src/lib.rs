@@ -7,7 +7,6 @@ pub mod agent;
 mod allowance;
 mod c_format;
 mod error;
-pub mod foreign_json;
 pub mod iperf2;
 pub mod iperf3;
 pub mod native;

@@ -72,7 +72,7 @@ pub fn read(text: &str, tool: Option<&str>) -> Result<Vec<Reading>, ReadError> {
     let unread = readings.into_iter().flat_map(|reading| reading.unread).min_by_key(|unread| unread.line);
     let what = only.map_or_else(|| format!("any of {}", TOOLS.join(", ")), str::to_owned);
     Err(match unread {
-        Some(unread) => ReadError { line: unread.line, why: unread.why },
+        Some(unread) => ReadError { line: unread.line, why: unread.why.into() },
         None if text.trim().is_empty() => ReadError { line: 0, why: "there is nothing in it".to_owned() },
         None => {
             let first = text.lines().position(|line| !line.trim().is_empty()).map_or(0, |at| at as u32 + 1);

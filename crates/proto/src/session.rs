@@ -5,7 +5,8 @@
 //! ends against each other in virtual time, a fuzzer runs it with noise.
 
 use linerate_model::{
-    Caveat, CheckedSpec, Direction, HostInfo, Sample, Side, SideSettings, SpecError, Sweep, Tally,
+    Caveat, CheckedSpec, Direction, ForeignText, HostInfo, Sample, Side, SideSettings, SpecError, Sweep,
+    Tally,
 };
 use linerate_units::{Bytes, Span, Timestamp};
 
@@ -196,7 +197,7 @@ pub struct Welcome {
     /// Other runs on the server at this moment.
     pub neighbours: u32,
     /// What both ends can do, by the protocol's names.
-    pub capabilities: Vec<String>,
+    pub capabilities: Vec<ForeignText>,
 }
 
 /// What the server decides when it lets a client in.
@@ -297,7 +298,7 @@ pub struct TrialCount {
     pub arriving_ns: Span,
     /// Why the trial could not be finished; the counts are then 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
+    pub trouble: Option<ForeignText>,
 }
 
 /// One side's final word on a flow.

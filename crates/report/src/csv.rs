@@ -13,7 +13,6 @@ use thiserror::Error;
 
 use crate::figure::{Figure, datagrams};
 use crate::intervals;
-use crate::layout::harmless;
 use crate::ports::during;
 
 /// A table that could not be written.
@@ -54,11 +53,10 @@ pub fn samples(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
     Ok(table.flush()?)
 }
 
-/// Words that others may have written, as a cell: in one line, and no spreadsheet takes them for a formula.
+/// Words that others may have written, as a cell: no spreadsheet takes them for a formula.
 pub(crate) fn words(text: &str) -> String {
-    let text = harmless(text);
     let formula = text.trim_start().starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err();
-    if formula { format!("'{text}") } else { text }
+    if formula { format!("'{text}") } else { text.to_owned() }
 }
 
 /// Heads of the table of [`sizes`], in the order of its cells.
@@ -309,7 +307,7 @@ mod tests {
             ("a=1", "a=1"),
             ("-3", "-3"),
         ] {
-            assert_eq!(words(name), cell);
+            assert_eq!(words(&linerate_model::ForeignText::new(name)), cell);
         }
     }
 

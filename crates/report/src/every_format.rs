@@ -34,9 +34,9 @@ fn planned() -> impl Strategy<Value = Body> {
         let direction = if udp { Direction::Upload } else { Direction::Download };
         Body::FlowPlanned(FlowPlan {
             flow,
-            from: name.clone(),
-            to: name.clone(),
-            name,
+            from: name.clone().into(),
+            to: name.clone().into(),
+            name: name.into(),
             transport,
             direction,
             streams,
@@ -59,7 +59,7 @@ fn tally() -> impl Strategy<Value = Tally> {
                 ..UdpTally::default()
             }),
             complete,
-            trouble,
+            trouble: trouble.map(Into::into),
             ..Tally::default()
         },
     )
@@ -89,7 +89,11 @@ fn port() -> impl Strategy<Value = Body> {
             readings.put_some(Metric::new("port.rate"), Bitrate::from_bps(real));
             readings.put_some(Metric::new("port.busy"), Ratio::new(real));
             let (start_ns, end_ns) = (Timestamp::from_ns(start), Timestamp::from_ns(end));
-            Body::Port { flows, port, sample: PortSample { start_ns, end_ns, outside, readings } }
+            Body::Port {
+                flows,
+                port: port.into(),
+                sample: PortSample { start_ns, end_ns, outside, readings },
+            }
         },
     )
 }
@@ -98,12 +102,12 @@ fn finding() -> impl Strategy<Value = Finding> {
     (".*", any::<f64>(), proptest::option::of(".*"), any::<bool>()).prop_map(
         |(text, value, remedy, known)| Finding {
             cause: if known { Cause::Impossible } else { Cause::Unknown },
-            rule: text.chars().take(3).collect(),
+            rule: text.chars().take(3).collect::<String>().into(),
             confidence: if known { Confidence::Probable } else { Confidence::Unexplained },
             share_of_time: Some(value),
-            evidence: ["a_bps", "b_bytes", "c_ns", "d", "_ns"].map(|name| (name.to_owned(), value)).into(),
-            text,
-            remedy,
+            evidence: ["a_bps", "b_bytes", "c_ns", "d", "_ns"].map(|name| (name.into(), value)).into(),
+            text: text.into(),
+            remedy: remedy.map(Into::into),
         },
     )
 }
@@ -126,7 +130,7 @@ fn latency() -> impl Strategy<Value = LatencyReport> {
 
 fn ceilings() -> impl Strategy<Value = Body> {
     (flow(), any::<f64>(), ".*").prop_map(|(flow, bitrate_bps, because)| {
-        let ceiling = Ceiling { limit: "link".into(), bitrate_bps, because, slack_bps: 0.0 };
+        let ceiling = Ceiling { limit: "link".into(), bitrate_bps, because: because.into(), slack_bps: 0.0 };
         Body::Ceilings { flow, ladder: vec![ceiling.clone(), ceiling.clone()], ceiling: Some(ceiling) }
     })
 }
@@ -178,7 +182,7 @@ fn body() -> impl Strategy<Value = Body> {
         curve(),
         planned(),
         ".*".prop_map(|name| Body::Host {
-            info: HostInfo { address: Some(name.clone()), name, ..HostInfo::default() }
+            info: HostInfo { address: Some(name.clone().into()), name: name.into(), ..HostInfo::default() }
         }),
         (flow(), side(), tally()).prop_map(|(flow, side, tally)| Body::FlowEnded { flow, side, tally }),
         (flow(), sample()).prop_map(|(flow, sample)| Body::Sample { flow, sample }),
@@ -200,19 +204,20 @@ fn body() -> impl Strategy<Value = Body> {
         (flow(), ".*", ".*").prop_map(|(flow, because, answer)| Body::Inquired {
             flow,
             inquiry: Inquiry {
-                question: "ports".to_owned(),
-                runs: vec![because.clone()],
-                because,
-                answer,
+                question: "ports".into(),
+                runs: vec![because.clone().into()],
+                because: because.into(),
+                answer: answer.into(),
                 evidence: std::collections::BTreeMap::new(),
             }
         }),
         (proptest::option::of(flow()), ".*").prop_map(|(flow, text)| Body::Caveat {
             flow,
-            caveat: Caveat { kind: CaveatKind::Neighbour, text }
+            caveat: Caveat { kind: CaveatKind::Neighbour, text: text.into() }
         }),
         (flow(), side()).prop_map(|(flow, side)| runs::settings(flow, side).1),
-        proptest::option::of(".*").prop_map(|reason| Body::RunEnded { outcome: Outcome::Failed, reason }),
+        proptest::option::of(".*")
+            .prop_map(|reason| Body::RunEnded { outcome: Outcome::Failed, reason: reason.map(Into::into) }),
     ]
 }
 
@@ -270,12 +275,12 @@ proptest! {
     #[test]
     fn the_list_takes_every_run(names in proptest::collection::vec(".{0,30}", 5), width in 40_usize..200) {
         let row = RunRow {
-            run: names[0].clone(),
-            started_at: names[1].clone(),
-            target: names[2].clone(),
-            flow: names[3].clone(),
+            run: names[0].clone().into(),
+            started_at: names[1].clone().into(),
+            target: names[2].clone().into(),
+            flow: names[3].clone().into(),
             bitrate: None,
-            cause: Some(names[4].clone()),
+            cause: Some(names[4].clone().into()),
             outcome: None,
         };
         let table = history_table(&[row.clone(), row], &View { width, colour: false, kept: None, explain: false });
@@ -296,16 +301,16 @@ proptest! {
         let mut bodies = runs::opening(TestSpec::default());
         bodies.push(runs::planned(0, Direction::Download, Transport::Tcp));
         bodies.push(runs::ended(0, Side::Receiver, Tally { complete: true, ..runs::tally(rate) }));
-        let ceiling = Ceiling { limit, bitrate_bps: rate / factor, because: "told".to_owned(), slack_bps: 0.0 };
+        let ceiling = Ceiling { limit: limit.into(), bitrate_bps: rate / factor, because: "told".into(), slack_bps: 0.0 };
         let ladder = vec![ceiling.clone()];
         bodies.push((0, Body::Ceilings { flow: 0, ladder, ceiling: Some(ceiling.clone()) }));
         if let Some(cause) = cause {
             let verdict = Finding {
                 cause,
-                rule: "V02".to_owned(),
+                rule: "V02".into(),
                 confidence: Confidence::Probable,
                 share_of_time: None,
-                text: "said".to_owned(),
+                text: "said".into(),
                 evidence: std::collections::BTreeMap::new(),
                 remedy: None,
             };

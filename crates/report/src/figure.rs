@@ -39,7 +39,7 @@ pub(crate) fn caveats(flow: &FlowRecord) -> Vec<Caveat> {
     let finished = flow.receiver.as_ref().is_some_and(|tally| tally.complete);
     // The sizes of a series are told when they are finished.
     if !said && !finished && flow.sizes.is_empty() {
-        caveats.push(Caveat { kind: CaveatKind::Partial, text: partial_text(flow) });
+        caveats.push(Caveat { kind: CaveatKind::Partial, text: partial_text(flow).into() });
     }
     caveats
 }

@@ -1,8 +1,9 @@
 //! The list of archived runs.
 
+use linerate_model::ForeignText;
 use linerate_units::Bitrate;
 
-use crate::layout::{Ink, View, harmless};
+use crate::layout::{Ink, View};
 use crate::quantity::or_absent;
 use crate::table::{Cell, Column, Table};
 
@@ -10,19 +11,19 @@ use crate::table::{Cell, Column, Table};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunRow {
     /// Name of the run, or its start as far as it is unique.
-    pub run: String,
+    pub run: ForeignText,
     /// Wall-clock time of its start.
-    pub started_at: String,
+    pub started_at: ForeignText,
     /// The server as typed.
-    pub target: String,
+    pub target: ForeignText,
     /// Name of the flow; empty when the run has none.
-    pub flow: String,
+    pub flow: ForeignText,
     /// Goodput at the receiver; absent when none was measured.
     pub bitrate: Option<Bitrate>,
     /// Cause of the verdict; absent when there is none.
-    pub cause: Option<String>,
+    pub cause: Option<ForeignText>,
     /// How the run ended; absent while it runs and when it was killed.
-    pub outcome: Option<String>,
+    pub outcome: Option<ForeignText>,
 }
 
 /// The list as a table, rows in the order given; one sentence when it is empty.
@@ -37,13 +38,13 @@ pub fn history_table(rows: &[RunRow], view: &View) -> String {
         Column::words(head, rows.iter().map(|row| Cell::plain(text(row))).collect())
     };
     let table = Table::new(vec![
-        words("run", &|row| harmless(&row.run)),
-        words("started", &|row| harmless(&row.started_at)),
-        words("target", &|row| harmless(&row.target)),
-        words("flow", &|row| harmless(&row.flow)),
+        words("run", &|row| row.run.to_string()),
+        words("started", &|row| row.started_at.to_string()),
+        words("target", &|row| row.target.to_string()),
+        words("flow", &|row| row.flow.to_string()),
         Column::numbers("bitrate", rows.iter().map(bitrate).collect()),
-        words("cause", &|row| or_absent(row.cause.as_deref().map(harmless))),
-        words("outcome", &|row| row.outcome.as_deref().map_or("unfinished".to_owned(), harmless)),
+        words("cause", &|row| or_absent(row.cause.as_deref().map(str::to_owned))),
+        words("outcome", &|row| row.outcome.as_deref().map_or("unfinished".to_owned(), str::to_owned)),
     ]);
     table.lines(view).join("\n") + "\n"
 }

@@ -1,7 +1,7 @@
 //! Every word of a log may be that of a hostile peer or file: no format hands it on as it is.
 //!
-//! The words are found in the log itself: each string of a sample log takes the place of a hostile one where the event
-//! can still be read, so that a field that is added tomorrow is tried too.
+//! The words are found in the log itself: a hostile text replaces each string and each key of a sample log where the event
+//! can still be read, so that a field that is added tomorrow is tried too. No format cleans text: decoding does.
 
 use linerate_model::foreign_text::is_forbidden;
 use linerate_model::{Event, PlanRecord, RunRecord};
@@ -16,9 +16,24 @@ use crate::{
 /// Clears a screen, ends the line, forges one, retitles the window, reorders what follows, and is a formula.
 const HOSTILE: &str = "=cmd()\u{1b}[2J\r\nforged: line\t\u{9b}31m\u{7f}\u{1b}]0;title\u{7}\u{202e}txt\u{2066}\u{200f}\u{61c}\u{2028}\u{e0041}\u{0}";
 
-/// The event with each of its strings replaced that may be any; `tried` counts them.
+/// The event with each of its strings replaced that may be any, and a hostile key added to each map of free keys; `tried`
+/// counts them.
 fn hostile(event: &Event, tried: &mut usize) -> Event {
     let mut whole = serde_json::to_value(event).unwrap();
+    for path in maps(&whole, String::new()) {
+        let kept = whole.clone();
+        let map = whole.pointer_mut(&path).and_then(Value::as_object_mut).unwrap();
+        let Some(value) = map.values().next().cloned() else { continue };
+        map.insert(format!("{HOSTILE}key"), value);
+        // A key that nobody asks for is passed over, where keys are those of a type.
+        let read = serde_json::from_value::<Event>(whole.clone());
+        let taken = read.ok().and_then(|event| serde_json::to_value(event).ok()).is_some_and(|read| {
+            read.pointer(&path)
+                .and_then(Value::as_object)
+                .is_some_and(|map| map.keys().any(|key| key.ends_with("key")))
+        });
+        if taken { *tried += 1 } else { whole = kept }
+    }
     for path in paths(&whole, String::new()) {
         let kept = whole.pointer_mut(&path).map(|found| std::mem::replace(found, HOSTILE.into())).unwrap();
         let good = serde_json::from_value::<Event>(whole.clone()).is_ok();
@@ -45,6 +60,14 @@ fn paths(document: &Value, at: String) -> Vec<String> {
         Value::Object(members) => members.iter().flat_map(|(key, value)| below(key, value)).collect(),
         _ => Vec::new(),
     }
+}
+
+/// Where the objects of a document are.
+fn maps(document: &Value, at: String) -> Vec<String> {
+    let Value::Object(members) = document else { return Vec::new() };
+    let below = members.iter().filter(|(key, _)| !key.contains(['~', '/']));
+    let below = below.flat_map(|(key, value)| maps(value, format!("{at}/{key}"))).collect::<Vec<_>>();
+    [at].into_iter().chain(below).collect()
 }
 
 fn all_hostile(log: &[Event]) -> Vec<Event> {
@@ -162,7 +185,7 @@ fn no_format_of_a_plan_hands_on_what_a_terminal_obeys() {
         found.check_table("plan as csv", &out);
         out.clear();
         let assets = html::Assets { script: "", style: "" };
-        let plan = html::Plan { record: &record, events: &log, left_out: &[HOSTILE.to_owned()] };
+        let plan = html::Plan { record: &record, events: &log, left_out: &[HOSTILE.into()] };
         html::write(Some(&plan), &[], &assets, &mut out).unwrap();
         // Only the files of the plan have tabs, as they were written.
         found.check_letters(

@@ -25,7 +25,7 @@ mod thin;
 use std::io::{self, Write};
 
 use linerate_model::metrics::{Entry, find};
-use linerate_model::{Event, PlanRecord, RunRecord};
+use linerate_model::{Event, ForeignText, PlanRecord, RunRecord};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use chart::Charts;
@@ -34,7 +34,6 @@ pub(crate) use heat::Matrix;
 use parts::Figures;
 use summaries::Summaries;
 
-use crate::layout::harmless;
 use crate::text_flow::plural;
 
 /// Version of the data that the script reads; page and script are always of one build.
@@ -69,7 +68,7 @@ pub struct Plan<'a> {
     /// Its own log.
     pub events: &'a [Event],
     /// Names of its runs that are not in the page, to be said.
-    pub left_out: &'a [String],
+    pub left_out: &'a [ForeignText],
 }
 
 /// Writes a report: the plan first if there is one, then runs side by side if there are several, then each run.
@@ -167,10 +166,10 @@ fn body(plan: Option<&Plan<'_>>, runs: &[Run<'_>], figures: &mut Figures) -> Mar
 fn plan_heading(record: &PlanRecord) -> Markup {
     let start = record.start.as_ref();
     html! {
-        h1 { "plan " (start.map_or_else(String::new, |start| harmless(&start.name))) }
+        h1 { "plan " (start.map_or_else(String::new, |start| start.name.to_string())) }
         @if let Some(start) = start {
-            p.about { (harmless(&start.about)) }
-            p.faint { (harmless(&start.started_at)) " · " (start.world.name()) " · " (plural(start.points.len() as u64, "point")) " × " (plural(u64::from(start.repeats), "repeat")) }
+            p.about { (start.about.one_line()) }
+            p.faint { (start.started_at.to_string()) " · " (start.world.name()) " · " (plural(start.points.len() as u64, "point")) " × " (plural(u64::from(start.repeats), "repeat")) }
         }
     }
 }
@@ -185,13 +184,13 @@ fn run_heading(record: &RunRecord, alone: bool) -> Markup {
 }
 
 /// Runs of the plan that the page does not have, and how to get them.
-fn left_out(runs: &[String]) -> Markup {
+fn left_out(runs: &[ForeignText]) -> Markup {
     html! {
         @if !runs.is_empty() {
             details {
                 summary { "⚠ " (plural(runs.len() as u64, "run")) @if runs.len() == 1 { " is" } @else { " are" } " not in this page, which would be too large" }
                 p { "Each of them is in the archive: linerate report RUN -o FILE.html, with RUN being" }
-                p.names { @for run in runs { code { (harmless(run)) } " " } }
+                p.names { @for run in runs { code { (run.to_string()) } " " } }
             }
         }
     }
@@ -219,7 +218,7 @@ fn file_name(run: &str) -> String {
 
 fn title(plan: Option<&Plan<'_>>, runs: &[Run<'_>]) -> String {
     if let Some(start) = plan.and_then(|plan| plan.record.start.as_ref()) {
-        return format!("linerate: plan {}", harmless(&start.name));
+        return format!("linerate: plan {}", start.name);
     }
     match runs {
         [run] => format!("linerate: {}", run::title(run.record).into_iter().next().unwrap_or_default()),

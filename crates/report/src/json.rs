@@ -29,7 +29,7 @@ pub fn document(record: &RunRecord) -> ResultDocument {
     ResultDocument {
         schema: RESULT_SCHEMA,
         run: RunSection {
-            id: record.run.clone(),
+            id: record.run.to_string().into(),
             started_at: start.map(|s| s.started_at.clone()),
             world: start.map(|s| s.world),
             linerate: start.map(|s| s.linerate.clone()),
@@ -50,7 +50,7 @@ pub fn document(record: &RunRecord) -> ResultDocument {
 fn port_section(record: &RunRecord, ports: &PortRecord) -> Option<PortSection> {
     let totals = PortTotals::of(record, ports)?;
     Some(PortSection {
-        port: ports.port.clone(),
+        port: ports.port.to_string().into(),
         flows: ports.flows.clone(),
         seconds: totals.measured.as_secs_f64(),
         rate_bps: totals.rate,
@@ -69,9 +69,9 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
     let plan = &flow.plan;
     FlowSection {
         flow: plan.flow,
-        name: plan.name.clone(),
-        from: plan.from.clone(),
-        to: plan.to.clone(),
+        name: plan.name.to_string().into(),
+        from: plan.from.to_string().into(),
+        to: plan.to.to_string().into(),
         transport: plan.transport,
         direction: plan.direction,
         streams: plan.streams,
@@ -85,10 +85,10 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
         latency: latency_section(record.idle.as_ref(), flow.loaded.as_ref()),
         cpu: cpu_section(flow),
         ceiling: flow.ceiling.as_ref().map(|ceiling| CeilingSection {
-            limit: ceiling.limit.clone(),
+            limit: ceiling.limit.to_string().into(),
             bitrate_bps: ceiling.bitrate_bps,
             share: figure.filter(|_| flow.sizes.is_empty()).and_then(|figure| figure.share),
-            because: ceiling.because.clone(),
+            because: ceiling.because.to_string().into(),
         }),
         ladder: flow.ladder.clone(),
         verdict: flow.verdict.clone(),

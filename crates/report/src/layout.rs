@@ -71,11 +71,6 @@ impl View {
     }
 }
 
-/// `text` without control characters: line ends become spaces, everything else that a terminal obeys a question mark.
-pub(crate) fn harmless(text: &str) -> String {
-    linerate_model::foreign_text::one_line(text)
-}
-
 /// Columns that `text` takes, one per character.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().count()

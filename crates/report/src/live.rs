@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use linerate_model::{Body, Event, ProbePhase, Side};
 use linerate_units::{Bitrate, Bytes, Span};
 
-use crate::layout::{Ink, View, harmless, width};
+use crate::layout::{Ink, View, width};
 
 /// What the line shows, folded from events.
 #[derive(Debug, Clone, Default)]
@@ -67,7 +67,7 @@ impl Live {
             }
             Body::Queued { place, .. } => self.stage = Stage::Queued(*place),
             Body::FlowPlanned(plan) => {
-                let moving = Moving { name: harmless(&plan.name), ..Moving::default() };
+                let moving = Moving { name: plan.name.to_string(), ..Moving::default() };
                 self.flows.insert(plan.flow, moving);
             }
             Body::FlowOpened { flow, .. } => self.start(*flow),

@@ -4,7 +4,6 @@ use linerate_model::{HostInfo, RunRecord};
 use linerate_units::Span;
 
 use crate::figure::caveats;
-use crate::layout::harmless;
 use crate::ports;
 use crate::quantity::or_absent;
 use crate::sizes;
@@ -69,7 +68,7 @@ fn run_section(record: &RunRecord) -> String {
 }
 
 fn host(host: &HostInfo) -> String {
-    let facts = [host.kernel.clone(), host.cpu.clone(), or_absent(host.link.as_ref().map(link))];
+    let facts = [host.kernel.clone(), host.cpu.clone(), or_absent(host.link.as_ref().map(link)).into()];
     let facts: Vec<String> = facts.iter().filter(|fact| !fact.is_empty()).map(|fact| escaped(fact)).collect();
     format!("- host {}: {}", escaped(&host.name), facts.join("; "))
 }
@@ -90,7 +89,7 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
 /// `text` so that it reads in Markdown as it is, whoever wrote it.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::new();
-    for c in harmless(text).chars() {
+    for c in text.chars() {
         if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '|' | '~' | '&') {
             out.push('\\');
         }
@@ -163,6 +162,9 @@ mod tests {
 
     #[test]
     fn what_others_wrote_cannot_become_markup() {
-        assert_eq!(escaped("<b>*x*</b>|a_b\n# c"), "\\<b>\\*x\\*\\</b>\\|a\\_b # c");
+        assert_eq!(
+            escaped(&linerate_model::ForeignText::new("<b>*x*</b>|a_b\n# c")),
+            "\\<b>\\*x\\*\\</b>\\|a\\_b # c"
+        );
     }
 }

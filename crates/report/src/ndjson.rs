@@ -70,7 +70,7 @@ struct Envelope {
 fn event(line: &str) -> Result<Event, serde_json::Error> {
     let Envelope { run, host, seq, at_ns: at, body } = serde_json::from_str(line)?;
     let body = serde_json::from_value(body).unwrap_or_else(|error| Body::unreadable(seq, &error));
-    Ok(Event { run, host, seq, at, body })
+    Ok(Event { run: run.into(), host, seq, at, body })
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use plotters::prelude::{BLACK, DrawingArea, IntoDrawingArea, SVGBackend, Text, W
 use plotters::style::IntoFont;
 
 use crate::html::{self, Chart, Matrix};
-use crate::layout::harmless;
 use crate::text::heading;
 
 /// Width of a picture, in pixels.
@@ -71,7 +70,7 @@ impl Pictures {
     #[must_use]
     pub fn of_run(record: &RunRecord) -> Self {
         let pieces = heading(record);
-        let pieces = pieces.iter().filter(|piece| !piece.is_empty()).map(|piece| harmless(piece));
+        let pieces = pieces.iter().filter(|piece| !piece.is_empty()).map(ToString::to_string);
         Self {
             heading: pieces.collect::<Vec<_>>().join("   "),
             figures: html::charts_of_run(record).into_iter().map(Figure::Chart).collect(),
@@ -82,9 +81,10 @@ impl Pictures {
     #[must_use]
     pub fn of_plan(record: &PlanRecord) -> Self {
         let (charts, matrices) = html::figures_of_plan(record);
-        let name = record.start.as_ref().map_or_else(String::new, |start| {
-            format!("plan {}   {}", harmless(&start.name), harmless(&start.started_at))
-        });
+        let name = record
+            .start
+            .as_ref()
+            .map_or_else(String::new, |start| format!("plan {}   {}", start.name, start.started_at));
         let charts = charts.into_iter().map(Figure::Chart);
         Self { heading: name, figures: charts.chain(matrices.into_iter().map(Figure::Matrix)).collect() }
     }

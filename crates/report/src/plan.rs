@@ -26,13 +26,13 @@ use linerate_model::{Outcome, PlanRecord};
 fn missing(record: &PlanRecord) -> Vec<(String, u32, Vec<String>)> {
     let mut found: Vec<(String, u32, Vec<String>)> = Vec::new();
     for trial in &record.trials {
-        found.retain(|(point, repeat, _)| (point, repeat) != (&trial.point, &trial.repeat));
+        found.retain(|(point, repeat, _)| *point != trial.point || *repeat != trial.repeat);
         let failed = trial.runs.iter().filter(|run| run.outcome != Outcome::Completed);
         let reasons: Vec<String> = failed
             .map(|run| format!("{}: {}", run.flow, run.reason.as_deref().unwrap_or("it was not completed")))
             .collect();
         if !reasons.is_empty() {
-            found.push((trial.point.clone(), trial.repeat, reasons));
+            found.push((trial.point.to_string(), trial.repeat, reasons));
         }
     }
     found

@@ -5,7 +5,6 @@ use linerate_model::{PortRecord, PortSample, Readings, RunRecord};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 use crate::intervals;
-use crate::layout::harmless;
 use crate::quantity::{ABSENT, or_absent};
 use crate::table::{Cell, Column, Table};
 
@@ -50,7 +49,7 @@ impl PortTotals {
 /// Names of the flows with these numbers.
 pub(crate) fn during(record: &RunRecord, flows: &[u16]) -> String {
     let names = flows.iter().map(|number| {
-        record.flow(*number).map_or_else(|| format!("flow {number}"), |flow| harmless(&flow.plan.name))
+        record.flow(*number).map_or_else(|| format!("flow {number}"), |flow| flow.plan.name.to_string())
     });
     names.collect::<Vec<_>>().join("+")
 }
@@ -76,7 +75,7 @@ pub(crate) fn table(record: &RunRecord) -> Option<Table> {
     };
     let count = |metric| move |totals: &PortTotals| totals.all.get(metric).map(|n: u64| n.to_string());
     let marks = rows.iter().any(|(_, totals)| totals.all.get(port::MARKED).is_some_and(|n| n > 0));
-    let names = rows.iter().map(|(ports, _)| Cell::plain(harmless(&ports.port))).collect();
+    let names = rows.iter().map(|(ports, _)| Cell::plain(ports.port.to_string())).collect();
     let flows = rows.iter().map(|(_, totals)| Cell::plain(totals.during.clone())).collect();
     let mut columns = vec![Column::words("port", names), Column::words("during", flows)];
     columns.push(Column::numbers("rate", rows.iter().map(|(_, t)| Cell::plain(or_absent(t.rate))).collect()));

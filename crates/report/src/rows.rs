@@ -6,7 +6,6 @@ use linerate_model::metrics::tcp;
 use linerate_model::{Body, Event, Side};
 use linerate_units::{Bitrate, Bytes, Span};
 
-use crate::layout::harmless;
 use crate::quantity::or_absent;
 
 /// Turns events into rows, one for each flow and interval.
@@ -55,7 +54,7 @@ impl IntervalRows {
         match &event.body {
             Body::RunStarted(start) => self.interval = start.spec.traffic.interval,
             Body::FlowPlanned(plan) => {
-                let state = FlowState { name: harmless(&plan.name), ..FlowState::default() };
+                let state = FlowState { name: plan.name.to_string(), ..FlowState::default() };
                 self.flows.insert(plan.flow, state);
             }
             Body::Sample { flow, sample } if sample.side == Side::Sender => {

@@ -41,7 +41,7 @@ fn start(name: &str, axes: Vec<PlanAxis>, hosts: &[&str], flows: Vec<PlanFlow>) 
         linerate: "0.1.0".into(),
         name: name.into(),
         about: "How much window a long path needs.".into(),
-        notes: BTreeMap::from([("tester".to_owned(), "J. Doe".to_owned())]),
+        notes: BTreeMap::from([("tester".into(), "J. Doe".into())]),
         files: vec![PlanFile { name: "windows.toml".into(), text: "[plan]\nlength = \"60s\"\n".into() }],
         set: vec!["test.duration=5s".into()],
         hosts: hosts.iter().map(|name| PlanHost { name: (*name).into(), address: None }).collect(),
@@ -50,7 +50,7 @@ fn start(name: &str, axes: Vec<PlanAxis>, hosts: &[&str], flows: Vec<PlanFlow>) 
         axes,
         method: None,
         search: None,
-        points: points.map(|(number, values)| PlanPoint { id: id(number), values }).collect(),
+        points: points.map(|(number, values)| PlanPoint { id: id(number).into(), values }).collect(),
         repeats: 7,
         order: "shuffled".into(),
         seed: 42,
@@ -74,7 +74,7 @@ fn axis(name: &str, unit: &str, values: &[(&str, Option<f64>)]) -> PlanAxis {
 fn summary(point: usize, flow: &str, quantity: &str, unit: &str, median: f64) -> Body {
     let ends = SummaryInterval { low: median * 0.9, high: median * 1.1, coverage: 0.984_375 };
     Body::PointSummed(PointSummary {
-        point: id(point),
+        point: id(point).into(),
         flow: flow.into(),
         direction: Direction::Upload,
         quantity: quantity.into(),
@@ -106,7 +106,7 @@ pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
                 run: if point == 0 && repeat == 0 {
                     "7f3a9c21".into()
                 } else {
-                    format!("{repeat}{point:07}")
+                    format!("{repeat}{point:07}").into()
                 },
                 outcome: if point == 1 { Outcome::Failed } else { Outcome::Completed },
                 reason: (point == 1).then(|| "the server went away".into()),
@@ -114,7 +114,13 @@ pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
                 late: None,
                 clock_error: None,
             }];
-            Body::TrialEnded(TrialEnd { point: id(point), repeat, content: id(99), step: None, runs })
+            Body::TrialEnded(TrialEnd {
+                point: id(point).into(),
+                repeat,
+                content: id(99).into(),
+                step: None,
+                runs,
+            })
         }));
     }
     for (point, goodput) in goodput.into_iter().enumerate() {
@@ -123,7 +129,7 @@ pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
         bodies.push(summary(point, "ab", "ceiling", "bit/s", ceiling));
         bodies.push(summary(point, "ab", "retransmits", "1", point as f64 * 3.0));
         bodies.push(summary(point, "ab", "rtt_p95", "ns", if point % 2 == 0 { 1.2e6 } else { 51e6 }));
-        let words = vec!["link".to_owned(), "link".to_owned()];
+        let words = vec!["link".into(), "link".into()];
         let mut verdict = summary(point, "ab", "verdict", "1", 0.0);
         if let Body::PointSummed(verdict) = &mut verdict {
             (verdict.words, verdict.values, verdict.median, verdict.interval) =
@@ -134,7 +140,7 @@ pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
     bodies.extend((0..8).map(|point| {
         Body::Judged(PlanJudgement {
             assertion: "full".into(),
-            point: id(point),
+            point: id(point).into(),
             flow: "ab".into(),
             direction: Direction::Upload,
             holds: point != 1,

@@ -203,10 +203,10 @@ pub(crate) fn finding(cause: Cause, rule: &str, text: &str) -> Finding {
         share_of_time: Some(0.98),
         text: text.into(),
         evidence: BTreeMap::from([
-            ("ceiling_bps".to_owned(), GIGABIT),
-            ("interval_variation".to_owned(), 0.004_21),
-            ("min_rtt_ns".to_owned(), 210_000.0),
-            ("snd_wnd_bytes".to_owned(), 3_145_728.0),
+            ("ceiling_bps".into(), GIGABIT),
+            ("interval_variation".into(), 0.004_21),
+            ("min_rtt_ns".into(), 210_000.0),
+            ("snd_wnd_bytes".into(), 3_145_728.0),
         ]),
         remedy: None,
     }

@@ -94,7 +94,7 @@ proptest! {
         limit in prop_oneof!["link", "qdisc", "link_inferred"],
     ) {
         let bitrate_bps = rate / factor;
-        let ceiling = Ceiling { limit, bitrate_bps, because: "told".to_owned(), slack_bps: slack * bitrate_bps };
+        let ceiling = Ceiling { limit: limit.into(), bitrate_bps, because: "told".into(), slack_bps: slack * bitrate_bps };
         let log = series(rate, buffered * rate, ceiling);
         let record = RunRecord::fold(&log);
         prop_assert_eq!(record.flows[0].bitrate(), Bitrate::from_bps(rate), "a buffer's rate is none of the path");

@@ -5,7 +5,7 @@ use linerate_model::{
 };
 use linerate_units::Bitrate;
 
-use crate::layout::{Ink, View, harmless};
+use crate::layout::{Ink, View};
 use crate::quantity::{ABSENT, or_absent, percent};
 use crate::table::{Cell, Column, Table};
 use crate::text::labelled;
@@ -38,7 +38,7 @@ pub(crate) fn lines(record: &RunRecord, view: &View) -> Vec<String> {
     let mut lines = Vec::new();
     for flow in &record.flows {
         lines.push(String::new());
-        let name = harmless(&flow.plan.name);
+        let name = flow.plan.name.to_string();
         if flow.sizes.is_empty() {
             lines.extend(labelled(&name, "no size was measured.", Ink::Plain, view));
             continue;
@@ -109,7 +109,7 @@ fn ceiling_fact(flow: &FlowRecord, curve: &SizeCurve) -> Option<(&'static str, S
         || "; the highest rate is above it: one of the two is wrong".to_owned(),
         |share| format!("; the highest rate is {share} of it"),
     );
-    Some(("ceiling", format!("{rate}: {}{share}", harmless(&ceiling.because))))
+    Some(("ceiling", format!("{rate}: {}{share}", ceiling.because)))
 }
 
 /// Which sizes went faster than the path.

@@ -10,7 +10,7 @@ use linerate_model::{
 use linerate_units::{Ratio, Span};
 
 use crate::figure::{Figure, caveats, datagrams, imported};
-use crate::layout::{Ink, View, flow_pieces, harmless, wrap};
+use crate::layout::{Ink, View, flow_pieces, wrap};
 use crate::ports;
 use crate::quantity::{ABSENT, known_to, nominal, or_absent, percent};
 use crate::sizes;
@@ -66,34 +66,33 @@ fn is_guess(record: &RunRecord) -> bool {
 /// The pieces of the first line: who measured with whom, over what.
 pub(crate) fn heading(record: &RunRecord) -> Vec<String> {
     let start = record.start.as_ref();
-    let mut pieces =
-        vec![start.map_or("linerate".to_owned(), |s| format!("linerate {}", harmless(&s.linerate)))];
+    let mut pieces = vec![start.map_or("linerate".to_owned(), |s| format!("linerate {}", s.linerate))];
     if record.flows.iter().any(imported) {
         pieces[0].insert_str(0, "imported by ");
     }
     pieces.push(match (record.hosts.first(), record.hosts.get(1)) {
         (Some(client), Some(server)) => format!("{} -> {}", host(client), host(server)),
-        _ => start.map(|s| harmless(&s.target)).unwrap_or_default(),
+        _ => start.map(|s| s.target.to_string()).unwrap_or_default(),
     });
     pieces.extend(record.hosts.first().and_then(|client| client.link.as_ref()).map(link));
     if let Some(start) = start {
         if start.world != World::Hosts {
             pieces.push(start.world.name().to_owned());
         }
-        pieces.push(harmless(&start.started_at));
+        pieces.push(start.started_at.to_string());
     }
     pieces
 }
 
 fn host(host: &HostInfo) -> String {
-    let name = if host.name.is_empty() { "unnamed".to_owned() } else { harmless(&host.name) };
-    host.address.as_deref().map_or(name.clone(), |address| format!("{name} ({})", harmless(address)))
+    let name = if host.name.is_empty() { "unnamed".to_owned() } else { host.name.to_string() };
+    host.address.as_deref().map_or(name.clone(), |address| format!("{name} ({address})"))
 }
 
 pub(crate) fn link(link: &LinkInfo) -> String {
     let rate = link.speed.map(|speed| format!("{}, ", nominal(speed))).unwrap_or_default();
     let half = if link.full_duplex == Some(false) { "half duplex, " } else { "" };
-    format!("{}, {rate}{half}MTU {}", harmless(&link.name), link.mtu)
+    format!("{}, {rate}{half}MTU {}", link.name, link.mtu)
 }
 
 fn idle_pieces(idle: &LatencyReport) -> Vec<String> {
@@ -121,7 +120,7 @@ pub(crate) fn results(record: &RunRecord) -> Table {
         let filled = cells.into_iter().map(|cell| cell.unwrap_or_else(|| Cell::plain(ABSENT))).collect();
         known.then(|| Column::numbers(head, filled))
     };
-    let names = flows.iter().map(|flow| Cell::plain(format!("{:<9}", harmless(&flow.plan.name)))).collect();
+    let names = flows.iter().map(|flow| Cell::plain(format!("{:<9}", flow.plan.name.to_string()))).collect();
     let mut columns = vec![Column::words("", names)];
     columns.push(Column::numbers("bitrate", flows.iter().map(bitrate_cell).collect()));
     columns.extend(column("of ceiling", &share_cell));
@@ -182,7 +181,7 @@ fn caveat_lines(record: &RunRecord, view: &View) -> Vec<String> {
     let of_flows = record
         .flows
         .iter()
-        .flat_map(|flow| caveats(flow).into_iter().map(|caveat| (harmless(&flow.plan.name), caveat)));
+        .flat_map(|flow| caveats(flow).into_iter().map(|caveat| (flow.plan.name.to_string(), caveat)));
     let of_run = record.caveats.iter().map(|caveat| ("run".to_owned(), caveat.clone()));
     let mut lines = Vec::new();
     for (name, caveat) in of_flows.chain(of_run) {
@@ -196,7 +195,7 @@ fn caveat_lines(record: &RunRecord, view: &View) -> Vec<String> {
 
 /// A name at the left and its text beside it, on as many lines as it takes.
 pub(crate) fn labelled(name: &str, text: &str, ink: Ink, view: &View) -> Vec<String> {
-    let wrapped = wrap(&harmless(text), view.columns() - LABEL - 2);
+    let wrapped = wrap(text, view.columns() - LABEL - 2);
     let lines = wrapped.iter().enumerate().map(|(number, line)| {
         let label = if number == 0 { name } else { "" };
         let label: String = label.chars().take(LABEL - 1).collect();
@@ -207,7 +206,7 @@ pub(crate) fn labelled(name: &str, text: &str, ink: Ink, view: &View) -> Vec<Str
 
 fn ending(record: &RunRecord, view: &View) -> Vec<String> {
     let mut lines = Vec::new();
-    let reason = record.reason.as_deref().map(|reason| format!(": {}", harmless(reason))).unwrap_or_default();
+    let reason = record.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
     let word = match record.outcome {
         Some(Outcome::Completed) => None,
         Some(Outcome::Interrupted) => Some(format!("interrupted{reason}")),

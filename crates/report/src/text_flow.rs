@@ -6,7 +6,7 @@ use linerate_model::{
 use linerate_units::{Bitrate, Bytes, Ratio};
 
 use crate::figure::{Figure, imported};
-use crate::layout::{Ink, View, harmless, wrap};
+use crate::layout::{Ink, View, wrap};
 use crate::quantity::{ABSENT, named, or_absent, percent};
 use crate::text::{LABEL, labelled};
 
@@ -20,7 +20,7 @@ pub(crate) fn verdict(flow: &FlowRecord, view: &View) -> Vec<String> {
         None if imported(flow) => "not judged: it was not measured here.",
         None => "not judged: the flow ended before there was enough to judge by.",
     };
-    let mut lines = labelled(&harmless(&flow.plan.name), said, ink_of(flow), view);
+    let mut lines = labelled(&flow.plan.name, said, ink_of(flow), view);
     for (label, text) in details(flow) {
         lines.extend(detail(label, &text, view));
     }
@@ -54,7 +54,7 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
     if let Some(verdict) = &flow.verdict {
         details.push(("cause", cause(verdict)));
         details.extend(evidence(verdict).map(|text| ("evidence", text)));
-        details.extend(verdict.remedy.clone().map(|text| ("remedy", text)));
+        details.extend(verdict.remedy.iter().map(|text| ("remedy", text.to_string())));
     }
     details
         .extend(flow.ceiling.iter().map(|ceiling| ("ceiling", rung(ceiling.bitrate_bps, &ceiling.because))));
@@ -84,7 +84,7 @@ fn sent(flow: &FlowRecord) -> Option<String> {
 fn detail(label: &str, text: &str, view: &View) -> Vec<String> {
     let columns = view.columns().saturating_sub(LABEL + 2 + INNER);
     let indent = " ".repeat(LABEL + 2);
-    let lines = wrap(&harmless(text), columns).into_iter().enumerate().map(|(number, line)| {
+    let lines = wrap(text, columns).into_iter().enumerate().map(|(number, line)| {
         let label = view.ink(Ink::Faint, &format!("{:<INNER$}", if number == 0 { label } else { "" }));
         format!("{indent}{label}{line}").trim_end().to_owned()
     });
@@ -99,7 +99,7 @@ pub(crate) fn cause(finding: &Finding) -> String {
     };
     let share =
         finding.share_of_time.and_then(Ratio::new).map(|share| format!(", {} of the time", percent(share)));
-    format!("{}, rule {}, {confidence}{}", finding.cause, harmless(&finding.rule), share.unwrap_or_default())
+    format!("{}, rule {}, {confidence}{}", finding.cause, finding.rule, share.unwrap_or_default())
 }
 
 fn evidence(finding: &Finding) -> Option<String> {
@@ -144,7 +144,7 @@ fn ladder_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
     let indent = " ".repeat(LABEL + 2);
     let mut lines = Vec::new();
     for (number, (rate, words)) in rungs.iter().enumerate() {
-        for (part, line) in wrap(&harmless(words), columns).into_iter().enumerate() {
+        for (part, line) in wrap(words, columns).into_iter().enumerate() {
             let label = if number + part == 0 { "ladder" } else { "" };
             let label = view.ink(Ink::Faint, &format!("{label:<INNER$}"));
             let rate = if part == 0 { rate.as_str() } else { "" };
@@ -275,7 +275,7 @@ fn step_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
     let indent = " ".repeat(LABEL + 2);
     let mut lines = Vec::new();
     for (number, [bytes, off, words]) in rows.iter().enumerate() {
-        for (part, line) in wrap(&harmless(words), columns).into_iter().enumerate() {
+        for (part, line) in wrap(words, columns).into_iter().enumerate() {
             let label = if number + part == 0 { "counts" } else { "" };
             let label = view.ink(Ink::Faint, &format!("{label:<INNER$}"));
             let (bytes, off) = if part == 0 { (bytes.as_str(), off.as_str()) } else { ("", "") };

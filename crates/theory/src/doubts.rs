@@ -41,7 +41,7 @@ fn placed(mut finding: Finding, evidence: &Evidence) -> Finding {
     finding
         .text
         .push_str(&format!(" Port {} of the emulated network dropped {drops:.0} packets.", port.name));
-    finding.evidence.insert("port_drops".to_owned(), drops);
+    finding.evidence.insert("port_drops".into(), drops);
     finding
 }
 

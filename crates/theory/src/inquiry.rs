@@ -14,7 +14,7 @@ mod examples;
 
 use std::collections::BTreeMap;
 
-use linerate_model::Finding;
+use linerate_model::{Finding, ForeignText};
 
 use crate::diagnose::Diagnosis;
 use crate::evidence::Evidence;
@@ -81,7 +81,7 @@ pub struct Conclusion {
     /// For a person, with the numbers in it.
     pub answer: String,
     /// The numbers.
-    pub evidence: BTreeMap<String, f64>,
+    pub evidence: BTreeMap<ForeignText, f64>,
     /// The verdict that follows from it; absent when the first one stays.
     pub finding: Option<Finding>,
 }
@@ -148,7 +148,7 @@ impl Conclusion {
 
     fn with(mut self, name: &str, value: Option<f64>) -> Self {
         if let Some(value) = value.filter(|value| value.is_finite()) {
-            self.evidence.insert(name.to_owned(), value);
+            self.evidence.insert(name.into(), value);
         }
         self
     }

@@ -71,7 +71,7 @@ pub fn of<'a>(ceilings: &'a [Ceiling], limit: &str) -> Option<&'a Ceiling> {
 
 /// A ceiling in words.
 pub(crate) fn rung(limit: &str, bitrate_bps: f64, because: String) -> Ceiling {
-    Ceiling { limit: limit.to_owned(), bitrate_bps, because, slack_bps: 0.0 }
+    Ceiling { limit: limit.into(), bitrate_bps, because: because.into(), slack_bps: 0.0 }
 }
 
 /// Payload rate of a link under this flow's framing.

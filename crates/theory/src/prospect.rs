@@ -37,7 +37,7 @@ pub(crate) fn with(mut finding: Finding, evidence: &Evidence, ceilings: &[Ceilin
         next.limit.replace('_', " "),
         next.because
     ));
-    finding.evidence.insert("after_remedy_bps".to_owned(), next.bitrate_bps);
+    finding.evidence.insert("after_remedy_bps".into(), next.bitrate_bps);
     finding
 }
 

@@ -10,7 +10,7 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-use linerate_model::{BookStep, FlowRecord, LinkKind, Place, RunRecord, Side, Tally, Transport};
+use linerate_model::{BookStep, FlowRecord, ForeignText, LinkKind, Place, RunRecord, Side, Tally, Transport};
 use linerate_units::Bytes;
 
 use load::Frames;
@@ -110,7 +110,7 @@ impl<'a> Way<'a> {
     }
 
     /// A step, and whether its residual matters for this flow.
-    fn step(&self, at: (Place, &str, String), counted: u64, range: Range, because: String) -> BookStep {
+    fn step(&self, at: (Place, &str, ForeignText), counted: u64, range: Range, because: String) -> BookStep {
         let above = counted.saturating_sub(range.most);
         let below = range.least.saturating_sub(counted);
         let residual = i64::try_from(above).unwrap_or(i64::MAX) - i64::try_from(below).unwrap_or(i64::MAX);
@@ -121,14 +121,14 @@ impl<'a> Way<'a> {
         let (place, host, counter) = at;
         BookStep {
             place,
-            host: host.to_owned(),
+            host: host.into(),
             counter,
             counted_bytes: Bytes::new(counted),
             least_bytes: Bytes::new(range.least),
             most_bytes: Bytes::new(range.most),
             residual_bytes: residual,
             open,
-            because,
+            because: because.into(),
         }
     }
 
@@ -146,7 +146,7 @@ impl<'a> Way<'a> {
         if thrown > 0 {
             because += &format!("; {thrown} packets were thrown away by this host's own queue and sent anew");
         }
-        let at = (Place::SenderSocket, self.station(Side::Sender).name(), "the connections".to_owned());
+        let at = (Place::SenderSocket, self.station(Side::Sender).name(), "the connections".into());
         Some(self.step(at, first, range, because))
     }
 
@@ -161,7 +161,7 @@ impl<'a> Way<'a> {
         let edge = u64::from(self.flow.plan.streams);
         let range = Range { least: read, most: read.saturating_add(unread).saturating_add(edge) };
         let because = format!("the program read {}", tally.total_bytes);
-        let at = (Place::ReceiverSocket, self.station(Side::Receiver).name(), "the connections".to_owned());
+        let at = (Place::ReceiverSocket, self.station(Side::Receiver).name(), "the connections".into());
         Some(self.step(at, socket.received_bytes.get(), range, because))
     }
 
@@ -174,7 +174,7 @@ impl<'a> Way<'a> {
         let counter = format!("{} on {}", qdisc.kind, interface.name);
         let thrown = thrown_away(qdisc.dropped, "by it");
         Some(self.step(
-            (Place::SenderQdisc, station.name(), counter),
+            (Place::SenderQdisc, station.name(), counter.into()),
             qdisc.bytes.get(),
             range,
             because + &thrown,
@@ -224,7 +224,7 @@ impl<'a> Way<'a> {
             range.least = range.least.saturating_sub(missing);
             let because = because + &thrown_away(counts.dropped, "at it");
             self.step(
-                (Place::Port, station.name(), format!("port {}", port.port)),
+                (Place::Port, station.name(), format!("port {}", port.port).into()),
                 counts.bytes,
                 range,
                 because,

@@ -45,7 +45,12 @@ pub fn limited(record: &RunRecord, flow: &FlowRecord) -> Option<RigLimit> {
     // A limit that was exceeded says as little as none.
     let stands = |limit: &Option<Bitrate>| limit.is_some_and(|limit| rate <= limit);
     let unknown = limits.iter().find(|(_, limit)| !stands(limit)).map(|(host, _)| host.name.clone());
-    (share.get() >= NEAR).then(|| RigLimit { host: host.name.clone(), limit, share, unknown })
+    (share.get() >= NEAR).then(|| RigLimit {
+        host: host.name.to_string(),
+        limit,
+        share,
+        unknown: unknown.map(Into::into),
+    })
 }
 
 /// The hosts that carried more in a flow than they were measured to carry to themselves.
@@ -54,7 +59,7 @@ pub fn disproved(record: &RunRecord, flow: &FlowRecord) -> Vec<Disproved> {
     let Some(rate) = flow.bitrate() else { return Vec::new() };
     let exceeded = |(host, limit): (&HostInfo, Option<Bitrate>)| {
         let limit = limit.filter(|limit| rate > *limit)?;
-        Some(Disproved { host: host.name.clone(), limit })
+        Some(Disproved { host: host.name.to_string(), limit })
     };
     limits(record, flow).into_iter().filter_map(exceeded).collect()
 }

@@ -99,7 +99,7 @@ struct Part {
 impl Part {
     fn told(self) -> Option<Contribution> {
         let standard_bps = Bitrate::from_bps(self.standard_bps)?;
-        Some(Contribution { source: self.source, standard_bps, because: self.because })
+        Some(Contribution { source: self.source, standard_bps, because: self.because.into() })
     }
 }
 

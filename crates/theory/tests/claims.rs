@@ -89,7 +89,7 @@ fn claim(line: &Line) -> Claim {
         quantity: quantity(name),
         value: *value,
         step: *step,
-        printed: name.clone(),
+        printed: name.clone().into(),
     };
     Claim {
         scope: if line.scope.as_deref() == Some("interval") { Scope::Interval } else { Scope::Total },

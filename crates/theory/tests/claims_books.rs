@@ -13,7 +13,7 @@ fn line(figures: &[(Quantity, f64)]) -> Claim {
         quantity: *quantity,
         value: *value,
         step: 0.0,
-        printed: String::new(),
+        printed: "".into(),
     };
     Claim { figures: figures.iter().map(figure).collect(), ..Claim::default() }
 }
@@ -362,7 +362,7 @@ fn buffers_that_nobody_asked_for_grow() {
     let judged = |asked: Option<u64>| {
         let figures = [(Quantity::Bitrate, 966.5e6), (Quantity::Seconds, 1.0)];
         let mut test = test_of(vec![Claim { side: Some(Side::Sender), ..line(&figures) }]);
-        let buffer = |quantity, value: f64| Figure { quantity, value, step: 0.0, printed: String::new() };
+        let buffer = |quantity, value: f64| Figure { quantity, value, step: 0.0, printed: "".into() };
         test.effective =
             vec![buffer(Quantity::SendBuffer, 16_384.0), buffer(Quantity::ReceiveBuffer, 131_072.0)];
         test.spec.socket.window = asked.map(Bytes::new);

@@ -188,7 +188,7 @@ fn any_claim(random: &mut StdRng) -> Claim {
     for quantity in QUANTITIES {
         let value = *VALUES.choose(random).unwrap();
         if random.random_bool(0.5) {
-            figures.push(Figure { quantity, value, step: value / 100.0, printed: String::new() });
+            figures.push(Figure { quantity, value, step: value / 100.0, printed: "".into() });
         }
     }
     Claim {

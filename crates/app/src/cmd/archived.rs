@@ -59,17 +59,17 @@ pub(crate) fn history(args: &HistoryArgs) -> Exit {
 
 fn rows(run: &RunHead, archive: &SqliteArchive) -> Result<Vec<RunRow>, ArchiveError> {
     let row = RunRow {
-        run: archive.short_name(&run.id)?,
-        started_at: run.started_at.as_deref().map(short_time).unwrap_or_default(),
-        target: shown_target(run),
-        outcome: run.outcome.map(|outcome| outcome_name(outcome).to_owned()),
+        run: archive.short_name(&run.id)?.into(),
+        started_at: run.started_at.as_deref().map(short_time).unwrap_or_default().into(),
+        target: shown_target(run).into(),
+        outcome: run.outcome.map(|outcome| outcome_name(outcome).into()),
         ..RunRow::default()
     };
     if run.flows.is_empty() {
         return Ok(vec![row]);
     }
     let of_flow = |flow: &linerate_archive::FlowHead| RunRow {
-        flow: flow.name.clone(),
+        flow: flow.name.to_string().into(),
         bitrate: flow.bitrate,
         cause: flow.cause.clone(),
         ..row.clone()
@@ -80,7 +80,7 @@ fn rows(run: &RunHead, archive: &SqliteArchive) -> Result<Vec<RunRow>, ArchiveEr
 /// The server, or which plan it is.
 fn shown_target(run: &RunHead) -> String {
     let target = run.target.clone().unwrap_or_default();
-    if run.is_plan { format!("plan {target}") } else { target }
+    if run.is_plan { format!("plan {target}") } else { target.into() }
 }
 
 fn outcome_name(outcome: Outcome) -> &'static str {
@@ -212,7 +212,7 @@ fn runs_of(
     points: &[&str],
 ) -> Result<(Vec<RunHead>, Vec<RunRow>), ArchiveError> {
     let archive = archive(args)?;
-    let filter = Filter { part_of: Some(plan.run.clone()), ..Filter::default() };
+    let filter = Filter { part_of: Some(plan.run.to_string()), ..Filter::default() };
     let all = archive.runs(&filter)?;
     let trials = plan.trials.iter().filter(|trial| points.contains(&trial.point.as_str()));
     let names: Vec<&str> = trials.flat_map(|trial| &trial.runs).map(|run| run.run.as_str()).collect();

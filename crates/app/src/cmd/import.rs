@@ -7,8 +7,7 @@ use std::path::Path;
 use linerate_archive::{ArchiveError, SqliteArchive, Store};
 use linerate_model::foreign_text::one_line;
 use linerate_model::reading::{Reading, Unread};
-use linerate_model::{Body, Event, RunRecord};
-use linerate_proto::foreign_json;
+use linerate_model::{Body, Event, ForeignText, RunRecord};
 use linerate_proto::reading::{Imported, bodies, name, prose, read, run_name, text};
 use serde_json::json;
 
@@ -117,10 +116,10 @@ fn of_reading(
         let run = name(reading, test, *twin);
         *twin += 1;
         let bodies = (0..).zip(bodies(reading, test, from));
-        let event = |(seq, (at, body))| Event { run: run.clone(), host: 0, seq, at, body };
+        let event = |(seq, (at, body))| Event { run: run.clone().into(), host: 0, seq, at, body };
         Found {
-            tool: reading.tool.clone(),
-            version: reading.version.clone(),
+            tool: reading.tool.to_string(),
+            version: reading.version.clone().map(Into::into),
             file: from.file.clone(),
             events: bodies.map(event).collect(),
             known: false,
@@ -132,12 +131,12 @@ fn of_reading(
 /// The runs of event logs, as they were measured.
 fn own_logs(text: &str, file: &str) -> Vec<Found> {
     let mut logs: Vec<Found> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut places: HashMap<ForeignText, usize> = HashMap::new();
     for event in text.lines().filter_map(|line| own_event(line.trim())) {
         match places.get(&event.run).and_then(|at| logs.get_mut(*at)) {
             Some(log) => log.events.push(event),
             None => {
-                places.insert(event.run.clone(), logs.len());
+                places.insert(event.run.to_string().into(), logs.len());
                 logs.push(Found {
                     tool: "linerate".to_owned(),
                     version: None,
@@ -154,16 +153,16 @@ fn own_logs(text: &str, file: &str) -> Vec<Found> {
 /// An event of a log that was written elsewhere. A run that is named in another way than ours are gets a name: it becomes
 /// a part of file names, pages and tables.
 fn own_event(line: &str) -> Option<Event> {
-    let mut event: Event = foreign_json::lines_from_slice(line.as_bytes()).ok()?;
-    event.run = run_name(&event.run);
+    let mut event: Event = serde_json::from_str(line).ok()?;
+    event.run = run_name(&event.run).into();
     match &mut event.body {
         Body::Grouped(place) => {
             if let Some(plan) = &mut place.plan {
-                plan.run = run_name(&plan.run);
+                plan.run = run_name(&plan.run).into();
             }
         }
-        Body::TrialEnded(trial) => trial.runs.iter_mut().for_each(|run| run.run = run_name(&run.run)),
-        Body::Inquired { inquiry, .. } => inquiry.runs.iter_mut().for_each(|run| *run = run_name(run)),
+        Body::TrialEnded(trial) => trial.runs.iter_mut().for_each(|run| run.run = run_name(&run.run).into()),
+        Body::Inquired { inquiry, .. } => inquiry.runs.iter_mut().for_each(|run| *run = run_name(run).into()),
         _ => {}
     }
     Some(event)
@@ -227,7 +226,7 @@ fn figures(record: &RunRecord) -> String {
         })
         .collect();
     match (&record.reason, flows.is_empty()) {
-        (Some(reason), true) => reason.clone(),
+        (Some(reason), true) => reason.to_string(),
         (None, true) => "no figure".to_owned(),
         (_, false) => flows.join(", "),
     }

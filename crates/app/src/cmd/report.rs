@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use linerate_archive::{ArchiveError, SqliteArchive, Store};
-use linerate_model::{Body, Event, PlanRecord, RunRecord};
+use linerate_model::{Body, Event, ForeignText, PlanRecord, RunRecord};
 use linerate_report::html;
 
 use super::archived::{archive, failed};
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &ReportArgs) -> Exit {
 struct Page {
     plan: Option<(PlanRecord, Vec<Event>)>,
     runs: Vec<Loaded>,
-    left_out: Vec<String>,
+    left_out: Vec<ForeignText>,
 }
 
 impl Page {

@@ -164,7 +164,7 @@ impl Client<'_> {
                     .zip(sockets)
                     .map(|(order, sockets)| {
                         let mut setup = flow_setup(&self.spec, order, true, &self.cookie);
-                        setup.interface.clone_from(&interface);
+                        setup.interface = interface.as_deref().map(str::to_owned);
                         (setup, sockets)
                     })
                     .collect();

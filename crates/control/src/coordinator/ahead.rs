@@ -79,7 +79,7 @@ impl Run<'_, '_> {
             let ticket = plan.to.host().and_then(|at| self.hosts[at].ticket());
             let job = self.hosts[plan.from].next_job();
             let (port, spec) = (port.or(Some(NATIVE.default_port)), plan.spec.clone());
-            asked.push((plan.from, Box::new(Job { job, host, port, ticket, spec })));
+            asked.push((plan.from, Box::new(Job { job, host: host.into(), port, ticket, spec })));
             jobs.push(Some((plan.from, job)));
         }
         *self.ahead = Some(Ahead { flows: next.flows.clone(), jobs, early: Vec::new() });

@@ -152,8 +152,12 @@ impl Run<'_, '_> {
             let job = self.job(at).clone();
             let (host, _) = self.target(&job.to);
             let FlowJob { start_after, background, plan, .. } = job.clone();
-            let place =
-                self.group.name.clone().map(|group| GroupPlace { group, start_after, background, plan });
+            let place = self.group.name.clone().map(|group| GroupPlace {
+                group: group.into(),
+                start_after,
+                background,
+                plan,
+            });
             // The part of a plan is one before it begins: who is killed in between leaves no run that is nobody's.
             let (before, behind) = match place {
                 Some(place) if place.plan.is_some() => (Some(place), None),
@@ -166,11 +170,11 @@ impl Run<'_, '_> {
             self.note(
                 at,
                 Body::RunStarted(RunStart {
-                    schema: EVENT_SCHEMA.to_owned(),
-                    started_at: self.group.started_at.clone(),
+                    schema: EVENT_SCHEMA.into(),
+                    started_at: self.group.started_at.clone().into(),
                     world,
-                    linerate: env!("CARGO_PKG_VERSION").to_owned(),
-                    target: host,
+                    linerate: env!("CARGO_PKG_VERSION").into(),
+                    target: host.into(),
                     spec: job.spec,
                 }),
             );
@@ -310,7 +314,7 @@ impl Run<'_, '_> {
         }
         let now = self.now();
         self.flows[flow].end(outcome, reason.clone(), now);
-        self.note(flow, Body::RunEnded { outcome, reason });
+        self.note(flow, Body::RunEnded { outcome, reason: reason.map(Into::into) });
     }
 
     /// A host is gone: what it was asked has failed, and so has what could still be asked of others towards it.
@@ -393,7 +397,10 @@ impl Run<'_, '_> {
             let job = self.hosts[plan.from].next_job();
             self.flows[flow].prepare(job);
             let port = port.or(Some(NATIVE.default_port));
-            self.ask(plan.from, Input::Prepare(Box::new(Job { job, host, port, ticket, spec: plan.spec })));
+            self.ask(
+                plan.from,
+                Input::Prepare(Box::new(Job { job, host: host.into(), port, ticket, spec: plan.spec })),
+            );
             // While it prepares nothing is measured, and what is known of its clock stays fresh.
             if self.hosts[plan.from].connected() {
                 self.ask(plan.from, Input::Ping);

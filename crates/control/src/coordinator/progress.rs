@@ -73,7 +73,7 @@ impl Flow {
                 let why = "its agent ended it: it was not ready or not started in time, or is being stopped";
                 (Outcome::Failed, Some(why.to_owned()))
             }
-            (outcome, _) => (outcome, end.reason),
+            (outcome, _) => (outcome, end.reason.map(Into::into)),
         }
     }
 

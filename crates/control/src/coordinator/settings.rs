@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use linerate_model::ForeignText;
 use linerate_proto::agent::{Input, Output, SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest};
 use linerate_sock::clock;
 use linerate_units::Span;
@@ -178,7 +179,8 @@ impl Coordinator {
                 continue;
             };
             let can = host.about().map(|about| about.settings.as_slice()).unwrap_or_default();
-            let unknown = values.keys().filter(|name| *name != INTERFACE && !can.contains(name));
+            let unknown =
+                values.keys().filter(|name| *name != INTERFACE && !can.iter().any(|known| *known == **name));
             let unknown: Vec<&str> = unknown.map(String::as_str).collect();
             if !unknown.is_empty() {
                 let remedy = "start one of this version there, without --no-settings";
@@ -199,11 +201,12 @@ impl Coordinator {
     }
 
     fn order(&self, at: usize, values: &BTreeMap<String, String>) -> SettingsOrder {
-        let mut values = values.clone();
+        let mut values: BTreeMap<ForeignText, ForeignText> =
+            values.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect();
         let interface = values.remove(INTERFACE);
         let others = self.rig.hosts.iter().enumerate().filter(|(other, _)| *other != at);
         let towards = others
-            .map(|(_, host)| host.test_address.clone().unwrap_or_else(|| host.address.clone()))
+            .map(|(_, host)| host.test_address.clone().unwrap_or_else(|| host.address.clone()).into())
             .collect();
         SettingsOrder { interface, towards, values }
     }
@@ -264,7 +267,7 @@ impl Coordinator {
                         awaited.retain(|other| *other != at);
                         self.hosts[at].in_force = !answer.in_force.is_empty();
                         let told = answer.troubles.iter().cloned();
-                        troubles.extend(told.map(|what| trouble(&self.rig, at, what)));
+                        troubles.extend(told.map(|what| trouble(&self.rig, at, what.into())));
                         answers.push((at, *answer));
                     }
                     Heard::Gone(why) if asked => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
 
+use linerate_model::ForeignText;
 use linerate_sock::discipline::RootDiscipline;
 use linerate_sock::host_setting::{HostSetting, Wish};
 use linerate_units::{Ratio, Span};
@@ -32,7 +33,7 @@ const LONGEST_DELAY: Span = Span::from_secs(5);
 ///
 /// # Errors
 /// Every value that is none, with what would be.
-pub(super) fn wishes(values: &BTreeMap<String, String>) -> Result<Vec<Wish>, Vec<String>> {
+pub(super) fn wishes(values: &BTreeMap<ForeignText, ForeignText>) -> Result<Vec<Wish>, Vec<String>> {
     let (mut wishes, mut troubles) = (Vec::new(), Vec::new());
     for (name, value) in values.iter().filter(|(name, _)| !name.starts_with("netem_")) {
         match wish(name, value) {
@@ -78,7 +79,7 @@ fn wish(name: &str, value: &str) -> Result<Wish, String> {
     })
 }
 
-fn netem(values: &BTreeMap<String, String>) -> Result<Option<RootDiscipline>, String> {
+fn netem(values: &BTreeMap<ForeignText, ForeignText>) -> Result<Option<RootDiscipline>, String> {
     let delay: Option<Span> = quantity(values, NETEM_DELAY)?;
     let loss: Option<Ratio> = quantity(values, NETEM_LOSS)?;
     if let Some(delay) = delay.filter(|delay| *delay > LONGEST_DELAY) {
@@ -99,10 +100,11 @@ fn netem(values: &BTreeMap<String, String>) -> Result<Option<RootDiscipline>, St
 }
 
 fn quantity<V: FromStr<Err: ToString>>(
-    values: &BTreeMap<String, String>,
+    values: &BTreeMap<ForeignText, ForeignText>,
     name: &str,
 ) -> Result<Option<V>, String> {
-    let read = |text: &String| text.parse().map_err(|error: V::Err| format!("{name}: {}", error.to_string()));
+    let read =
+        |text: &ForeignText| text.parse().map_err(|error: V::Err| format!("{name}: {}", error.to_string()));
     values.get(name).map(read).transpose()
 }
 
@@ -110,8 +112,8 @@ fn quantity<V: FromStr<Err: ToString>>(
 mod tests {
     use super::*;
 
-    fn values(given: &[(&str, &str)]) -> BTreeMap<String, String> {
-        given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    fn values(given: &[(&str, &str)]) -> BTreeMap<ForeignText, ForeignText> {
+        given.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
     }
 
     #[test]

@@ -21,7 +21,7 @@ fn inside(test: impl FnOnce(&Path) + Send) {
 }
 
 fn wishes(values: &[(&str, &str)]) -> Vec<(Wish, Option<Card>)> {
-    let values = values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let values = values.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     check(&values, || Ok("lo".to_owned())).unwrap()
 }
 
@@ -196,7 +196,7 @@ fn an_interface_that_was_renamed_is_found_and_one_that_is_gone_is_told() {
         let ip =
             |args: &[&str]| assert!(std::process::Command::new("ip").args(args).status().unwrap().success());
         ip(&["link", "add", "v0", "type", "veth", "peer", "name", "v1"]);
-        let values = [("mtu".to_owned(), "9000".to_owned())].into();
+        let values = [("mtu".into(), "9000".into())].into();
         let of = |name: &str| check(&values, || Ok(name.to_owned())).unwrap().remove(0);
         let mut changes = begin(folder);
         changes.apply(&[of("v0")]).unwrap();

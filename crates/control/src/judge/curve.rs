@@ -38,7 +38,7 @@ fn both_ways(there: Ceiling, back: &Ceiling) -> Option<Ceiling> {
         format!("{}, and {} the other way", there.because, back.because)
     };
     let (bitrate_bps, slack_bps) = (there.bitrate_bps + back.bitrate_bps, there.slack_bps + back.slack_bps);
-    Some(Ceiling { bitrate_bps, slack_bps, because, ..there })
+    Some(Ceiling { bitrate_bps, slack_bps, because: because.into(), ..there })
 }
 
 /// The lowest of what nothing gets past in one direction.

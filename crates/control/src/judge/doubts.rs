@@ -81,7 +81,7 @@ pub(super) fn outdated(record: &RunRecord) -> Vec<Caveat> {
 }
 
 fn caveat(kind: CaveatKind, text: String) -> Option<Caveat> {
-    Some(Caveat { kind, text })
+    Some(Caveat { kind, text: text.into() })
 }
 
 /// Other programs had much of a host's processors.

@@ -301,9 +301,9 @@ impl View<'_> {
         }
         let kind = host.link.as_ref().filter(|link| link.speed.is_none()).map(|link| link.kind);
         Some(OwnQueue {
-            kind: queue.kind.clone(),
-            interface: interface.name.clone(),
-            host: host.name.clone(),
+            kind: queue.kind.to_string(),
+            interface: interface.name.to_string(),
+            host: host.name.to_string(),
             rate_bps: queue.rate_bps.map(Plain::plain),
             burst_bytes: queue.burst_bytes.map(Plain::plain),
             may_count_packets: matches!(kind, Some(LinkKind::Tun | LinkKind::Virtual)),
@@ -332,7 +332,12 @@ impl View<'_> {
         let ends: Vec<&Sample> = self.inside(Side::Sender).collect();
         let threshold = ends.last().map(|sample| sample.readings.get(tcp::SSTHRESH).is_none());
         Tcp {
-            congestion: self.flow.sender_settings.as_ref().and_then(|s| s.congestion.effective.clone()),
+            congestion: self
+                .flow
+                .sender_settings
+                .as_ref()
+                .and_then(|s| s.congestion.effective.clone())
+                .map(Into::into),
             busy_share: busy.filter(|_| span > 0.0).map(|busy| (busy / span).min(1.0)),
             receiver_window_share: share(tcp::RWND_LIMITED),
             send_buffer_share: share(tcp::SNDBUF_LIMITED),
@@ -504,7 +509,7 @@ impl View<'_> {
         let counted = |port: &PortRecord| {
             let inside = port.samples.iter().filter(|sample| !sample.outside);
             let dropped: u64 = inside.filter_map(|sample| sample.readings.get(port::DROPPED)).sum();
-            Port { name: port.port.clone(), dropped: dropped as f64 }
+            Port { name: port.port.to_string(), dropped: dropped as f64 }
         };
         self.record.ports.iter().filter(beside).map(counted).collect()
     }

@@ -21,9 +21,9 @@ fn received(spec: &TestSpec, rates: &[f64], last_ms: u64) -> RunRecord {
         streams: 1,
     };
     let start = RunStart {
-        schema: linerate_model::EVENT_SCHEMA.to_owned(),
-        linerate: String::new(),
-        started_at: String::new(),
+        schema: linerate_model::EVENT_SCHEMA.into(),
+        linerate: "".into(),
+        started_at: "".into(),
         world: World::Hosts,
         target: "b".into(),
         spec: spec.clone(),

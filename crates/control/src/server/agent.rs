@@ -191,7 +191,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
         match output {
             Output::TurnedAway(why) => self.turned_away = Some(format!("turned away: {why}")),
             Output::Known { name } => {
-                self.name = name;
+                self.name = name.into();
                 let local = self.talk.stream().local_addr().ok().map(|address| address.ip());
                 let about = about::about(local, self.shared);
                 self.talk.input(Input::About(Box::new(about)))?;
@@ -289,7 +289,10 @@ impl<'scope, 'env> Service<'scope, 'env> {
             Ok(_) => Ok(()),
             Err(error) => {
                 let troubles = vec![format!("the agent's host refuses a thread: {}", error.source)];
-                let answer = SettingsAnswer { in_force: Vec::new(), troubles };
+                let answer = SettingsAnswer {
+                    in_force: Vec::new(),
+                    troubles: troubles.into_iter().map(Into::into).collect(),
+                };
                 self.talk.input(Input::SettingsDone(Box::new(answer)))
             }
         }
@@ -364,7 +367,7 @@ fn lend(job: &Job, shared: &Shared) -> Result<Loan, String> {
 }
 
 fn failed(job: u32, why: String) -> JobEnd {
-    JobEnd { job, outcome: Outcome::Failed, reason: Some(why) }
+    JobEnd { job, outcome: Outcome::Failed, reason: Some(why.into()) }
 }
 
 fn fill(bytes: &mut [u8]) -> Result<(), ControlError> {

@@ -265,7 +265,8 @@ impl<'a> Run<'a> {
             }
         };
         let (name, spec, guest) = (hello.host.name, hello.spec, hello.ticket);
-        self.client = Some(Client { name, spec, ticket, guest, cookie, inbox, needed, loan: None });
+        self.client =
+            Some(Client { name: name.into(), spec, ticket, guest, cookie, inbox, needed, loan: None });
         Ok(())
     }
 
@@ -379,7 +380,7 @@ impl<'a> Run<'a> {
         {
             self.warned = true;
             let text = format!("up to {beside} other run(s) on the server at the same time");
-            self.dialogue.add_caveat(Caveat { kind: CaveatKind::Neighbour, text });
+            self.dialogue.add_caveat(Caveat { kind: CaveatKind::Neighbour, text: text.into() });
         }
     }
 

@@ -80,18 +80,18 @@ impl<'a> Runs<'a> {
         let address = ends.and_then(|(_, remote)| remote).map(|remote| remote.ip().to_string());
         let peer = self.typed.clone().or_else(|| address.clone()).unwrap_or_default();
         log.note(Body::RunStarted(RunStart {
-            schema: EVENT_SCHEMA.to_owned(),
-            started_at: kept.started_at,
+            schema: EVENT_SCHEMA.into(),
+            started_at: kept.started_at.into(),
             world: self.world,
-            linerate: env!("CARGO_PKG_VERSION").to_owned(),
-            target: format!("{peer} ({})", planned.tool),
+            linerate: env!("CARGO_PKG_VERSION").into(),
+            target: format!("{peer} ({})", planned.tool).into(),
             spec: planned.spec.clone(),
         }));
         let here = HostInfo {
             calibration: kept.calibration,
             ..host::host_info_at_once(ends.map(|(local, _)| local.ip()))
         };
-        let there = HostInfo { name: peer, address, ..HostInfo::default() };
+        let there = HostInfo { name: peer.into(), address: address.map(Into::into), ..HostInfo::default() };
         let hosts = if planned.client { [here, there] } else { [there, here] };
         for (host, info) in (0..).zip(hosts) {
             log.note_from(host, Body::Host { info });
@@ -124,7 +124,7 @@ impl<'a> Runs<'a> {
     pub(super) fn interface(&self, run: RunId) -> Option<String> {
         let run = self.open.get(&run)?;
         let here = usize::from(!run.planned.client);
-        run.log.record().hosts.get(here)?.link.as_ref().map(|link| link.name.clone())
+        run.log.record().hosts.get(here)?.link.as_ref().map(|link| link.name.clone()).map(Into::into)
     }
 
     /// What a run measures.
@@ -247,6 +247,6 @@ impl Run {
             witness::hear(witness, self.began, &flows, log);
         }
         flows.iter().for_each(|flow| judge::judge(*flow, log));
-        log.note(Body::RunEnded { outcome, reason });
+        log.note(Body::RunEnded { outcome, reason: reason.map(Into::into) });
     }
 }

@@ -160,7 +160,9 @@ fn carry_out(stream: &TcpStream, trial: Trial, mode: MessageMode, client: bool) 
             arriving_ns: exchanged.arriving,
             trouble: None,
         },
-        Err(reason) => TrialCount { trial: trial.trial, trouble: Some(reason.text), ..TrialCount::default() },
+        Err(reason) => {
+            TrialCount { trial: trial.trial, trouble: Some(reason.text.into()), ..TrialCount::default() }
+        }
     }
 }
 

@@ -35,7 +35,7 @@ fn what_a_host_cannot_do_and_one_server_under_two_names_are_told_too() {
     };
     let (a, b) = (Agent::start(), Agent::with(limited));
     let mut long = flow(0, 1, 5000);
-    long.spec.socket.congestion = Some("of_tomorrow".to_owned());
+    long.spec.socket.congestion = Some("of_tomorrow".into());
     let troubles = carry_out(rig([&a, &b]), &group(vec![long, flow(0, 9, 100)])).unwrap_err();
     let told: Vec<String> = troubles.iter().map(ToString::to_string).collect();
     for (at, words) in [

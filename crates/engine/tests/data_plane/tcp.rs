@@ -256,7 +256,7 @@ fn the_readings_of_the_measured_part_are_those_of_each_side() {
     let settings = &sender.settings;
     assert_eq!(settings.length, Bytes::new(512 << 10));
     assert!(settings.congestion.effective.is_some() && settings.snd_buf.is_some());
-    assert!(settings.local.starts_with("127.0.0.1:") && settings.tcp_options.contains(&"sack".to_owned()));
+    assert!(settings.local.starts_with("127.0.0.1:") && settings.tcp_options.contains(&"sack".into()));
 }
 
 #[test]

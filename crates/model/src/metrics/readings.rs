@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::catalogue::{Metric, Quantity};
 use super::{CATALOGUE, flow};
+use crate::foreign_text::ForeignText;
 
 /// A number: an exact count, or a real number.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -217,7 +218,8 @@ impl<'de> Deserialize<'de> for Key {
             }
 
             fn visit_str<E: de::Error>(self, name: &str) -> Result<Key, E> {
-                Ok(Key(known(name).map_or_else(|| Cow::Owned(name.to_owned()), Cow::Borrowed)))
+                Ok(Key(known(name)
+                    .map_or_else(|| Cow::Owned(ForeignText::new(name).into_string()), Cow::Borrowed)))
             }
         }
 

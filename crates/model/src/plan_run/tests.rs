@@ -3,18 +3,18 @@
 use super::*;
 
 fn event(seq: u64, body: Body) -> Event {
-    Event { run: "r".to_owned(), host: 0, seq, at: Timestamp::from_ns(seq * 10), body }
+    Event { run: "r".into(), host: 0, seq, at: Timestamp::from_ns(seq * 10), body }
 }
 
 fn start() -> PlanStart {
-    let value = |label: &str, number| PlanValue { label: label.to_owned(), number };
+    let value = |label: &str, number| PlanValue { label: label.into(), number };
     PlanStart {
-        schema: crate::EVENT_SCHEMA.to_owned(),
-        started_at: "2026-01-02T03:04:05Z".to_owned(),
+        schema: crate::EVENT_SCHEMA.into(),
+        started_at: "2026-01-02T03:04:05Z".into(),
         world: World::Lab,
-        linerate: "0.1.0".to_owned(),
-        name: "windows".to_owned(),
-        about: String::new(),
+        linerate: "0.1.0".into(),
+        name: "windows".into(),
+        about: "".into(),
         notes: BTreeMap::new(),
         files: Vec::new(),
         set: Vec::new(),
@@ -23,21 +23,17 @@ fn start() -> PlanStart {
         flows: Vec::new(),
         axes: vec![
             PlanAxis {
-                name: "window".to_owned(),
-                unit: Some("bytes".to_owned()),
+                name: "window".into(),
+                unit: Some("bytes".into()),
                 values: vec![value("64 KiB", Some(65_536.0)), value("default", None)],
             },
-            PlanAxis {
-                name: "streams".to_owned(),
-                unit: Some("1".to_owned()),
-                values: vec![value("5", Some(5.0))],
-            },
+            PlanAxis { name: "streams".into(), unit: Some("1".into()), values: vec![value("5", Some(5.0))] },
         ],
         method: None,
         search: None,
-        points: vec![PlanPoint { id: "00000000000000ff".to_owned(), values: vec![1, 0] }],
+        points: vec![PlanPoint { id: "00000000000000ff".into(), values: vec![1, 0] }],
         repeats: 1,
-        order: "interleaved".to_owned(),
+        order: "interleaved".into(),
         seed: 0,
         estimate: Span::from_secs(1),
     }
@@ -45,11 +41,11 @@ fn start() -> PlanStart {
 
 fn summary(values: Vec<f64>) -> PointSummary {
     PointSummary {
-        point: "00000000000000ff".to_owned(),
-        flow: "ab".to_owned(),
+        point: "00000000000000ff".into(),
+        flow: "ab".into(),
         direction: Direction::Upload,
-        quantity: "goodput".to_owned(),
-        unit: Some("bit/s".to_owned()),
+        quantity: "goodput".into(),
+        unit: Some("bit/s".into()),
         values,
         median: None,
         interval: None,
@@ -59,7 +55,7 @@ fn summary(values: Vec<f64>) -> PointSummary {
 
 #[test]
 fn a_plan_that_goes_on_is_summed_up_anew() {
-    let ended = || Body::RunEnded { outcome: Outcome::Interrupted, reason: Some("a signal".to_owned()) };
+    let ended = || Body::RunEnded { outcome: Outcome::Interrupted, reason: Some("a signal".into()) };
     let mut log = vec![
         event(0, Body::PlanStarted(Box::new(start()))),
         event(1, Body::PointSummed(summary(vec![1.0]))),
@@ -91,15 +87,15 @@ fn events_of_a_plan_survive_the_archive() {
         Body::PlanStarted(Box::new(start())),
         Body::PlanResumed,
         Body::TrialEnded(TrialEnd {
-            point: "00000000000000ff".to_owned(),
+            point: "00000000000000ff".into(),
             repeat: 2,
-            content: "0000000000000001".to_owned(),
-            step: Some(SearchStep { label: "1Gb/s".to_owned(), number: 1e9, confirms: false, passed: true }),
+            content: "0000000000000001".into(),
+            step: Some(SearchStep { label: "1Gb/s".into(), number: 1e9, confirms: false, passed: true }),
             runs: vec![TrialRun {
-                flow: "ab".to_owned(),
-                run: "x".to_owned(),
+                flow: "ab".into(),
+                run: "x".into(),
                 outcome: Outcome::Failed,
-                reason: Some("gone".to_owned()),
+                reason: Some("gone".into()),
                 began: Some(Timestamp::from_ns(9)),
                 late: Some(Span::from_ns(7)),
                 clock_error: None,

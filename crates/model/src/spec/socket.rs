@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{SpecError, Traffic};
 
+use crate::foreign_text::ForeignText;
+
 /// How the sockets are set up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
@@ -27,7 +29,7 @@ pub struct SocketKnobs {
     /// Congestion control at the sender, for example cubic or bbr (TCP)
     #[cfg_attr(feature = "clap", arg(short = 'C', long, value_name = "NAME", help_heading = "Sockets"))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub congestion: Option<String>,
+    pub congestion: Option<ForeignText>,
     /// Type-of-service byte of every packet: decimal, 0x hexadecimal or 0 octal
     #[cfg_attr(
         feature = "clap",
@@ -61,7 +63,7 @@ pub struct SocketKnobs {
     /// Bind to this network device (SO_BINDTODEVICE)
     #[cfg_attr(feature = "clap", arg(long = "bind-dev", value_name = "DEVICE", help_heading = "Sockets"))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bind_device: Option<String>,
+    pub bind_device: Option<ForeignText>,
     /// Local port of the first data stream; the others use the ports after it
     #[cfg_attr(feature = "clap", arg(long = "cport", value_name = "PORT", help_heading = "Sockets"))]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -49,7 +49,7 @@ impl Candidate {
             facts::note(&mut candidate.facts, run);
             for flow in &run.flows {
                 let (name, direction) = (flow.plan.name.clone(), flow.plan.direction);
-                let place = Place { point: Vec::new(), flow: name, direction };
+                let place = Place { point: Vec::new(), flow: name.into(), direction };
                 for quantity in QUANTITIES {
                     if let Some(Measured::Number(number)) = (quantity.of)(run, flow) {
                         candidate.note(&place, quantity.name, number);
@@ -78,7 +78,7 @@ impl Candidate {
             }
             let kept = labels.into_iter().filter(|(axis, _)| only.is_none_or(|(name, _)| name != *axis));
             let point = kept.map(|(axis, label)| (axis.to_owned(), label.to_owned())).collect();
-            let place = Place { point, flow: summary.flow.clone(), direction: summary.direction };
+            let place = Place { point, flow: summary.flow.to_string(), direction: summary.direction };
             for value in &summary.values {
                 self.note(&place, &summary.quantity, *value);
             }
@@ -119,12 +119,12 @@ impl Candidate {
 /// # Errors
 /// When there is no such axis, or only one value of it.
 pub fn values_of_axis(plan: &PlanRecord, axis: &str) -> Result<(Vec<Candidate>, Pairing), AxisError> {
-    let start = plan.start.as_ref().ok_or_else(|| AxisError::NoPlan(plan.run.clone()))?;
+    let start = plan.start.as_ref().ok_or_else(|| AxisError::NoPlan(plan.run.to_string()))?;
     let Some(found) = start.axes.iter().find(|known| known.name == axis) else {
         let hint = linerate_document::hint(axis, start.axes.iter().map(|known| known.name.as_str()));
         return Err(AxisError::NoAxis { name: axis.to_owned(), hint });
     };
-    let candidate = |label: &String| {
+    let candidate = |label: &str| {
         let mut candidate = Candidate { name: format!("{axis}={label}"), ..Candidate::default() };
         candidate.take(plan, Some((axis, label)));
         candidate

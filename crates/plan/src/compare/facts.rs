@@ -28,17 +28,17 @@ pub(super) fn note(facts: &mut BTreeMap<String, BTreeSet<String>>, run: &RunReco
         }
     };
     for (host, side) in run.hosts.iter().zip(["client", "server"]) {
-        add(format!("kernel of the {side}"), host.kernel.clone());
-        add(format!("processor of the {side}"), host.cpu.clone());
+        add(format!("kernel of the {side}"), host.kernel.to_string());
+        add(format!("processor of the {side}"), host.cpu.to_string());
         add(format!("processors of the {side}"), host.cores.to_string());
-        add(format!("linerate at the {side}"), host.linerate.clone());
+        add(format!("linerate at the {side}"), host.linerate.to_string());
         for (name, value) in &host.sysctls {
-            add(format!("{name} of the {side}"), value.clone());
+            add(format!("{name} of the {side}"), value.to_string());
         }
         if let Some(link) = &host.link {
             add(format!("link of the {side}"), link.speed.map(|speed| speed.to_string()).unwrap_or_default());
             add(format!("MTU of the {side}"), link.mtu.to_string());
-            add(format!("driver of the {side}"), link.driver.clone().unwrap_or_default());
+            add(format!("driver of the {side}"), link.driver.clone().unwrap_or_default().into());
             add(format!("offloads of the {side}"), link.offloads.join(" "));
         }
     }

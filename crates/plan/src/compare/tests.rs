@@ -16,19 +16,18 @@ const POINTS: [(&str, [usize; 2]); 4] = [("a", [0, 0]), ("b", [0, 1]), ("c", [1,
 /// A plan over window and streams; each point has the rates of `rates`, in Mb/s.
 fn plan(order: &str, rates: [&[f64]; 4]) -> PlanRecord {
     let axis = |name: &str, labels: [&str; 2]| PlanAxis {
-        name: name.to_owned(),
+        name: name.into(),
         unit: None,
-        values: labels.map(|label| PlanValue { label: label.to_owned(), number: None }).to_vec(),
+        values: labels.map(|label| PlanValue { label: label.into(), number: None }).to_vec(),
     };
-    let point =
-        |(id, values): &(&str, [usize; 2])| PlanPoint { id: (*id).to_owned(), values: values.to_vec() };
+    let point = |(id, values): &(&str, [usize; 2])| PlanPoint { id: (*id).into(), values: values.to_vec() };
     let start = PlanStart {
-        schema: String::new(),
-        started_at: String::new(),
+        schema: "".into(),
+        started_at: "".into(),
         world: World::Lab,
-        linerate: String::new(),
-        name: "sweep".to_owned(),
-        about: String::new(),
+        linerate: "".into(),
+        name: "sweep".into(),
+        about: "".into(),
         notes: BTreeMap::new(),
         files: Vec::new(),
         set: Vec::new(),
@@ -40,23 +39,23 @@ fn plan(order: &str, rates: [&[f64]; 4]) -> PlanRecord {
         search: None,
         points: POINTS.iter().map(point).collect(),
         repeats: 6,
-        order: order.to_owned(),
+        order: order.into(),
         seed: 0,
         estimate: Span::ZERO,
     };
     let summary = |((id, _), rates): (&(&str, [usize; 2]), &[f64])| PointSummary {
-        point: (*id).to_owned(),
-        flow: "ab".to_owned(),
+        point: (*id).into(),
+        flow: "ab".into(),
         direction: Direction::Upload,
-        quantity: "goodput".to_owned(),
-        unit: Some("bit/s".to_owned()),
+        quantity: "goodput".into(),
+        unit: Some("bit/s".into()),
         values: rates.iter().map(|rate| rate * 1e6).collect(),
         median: None,
         interval: None,
         words: Vec::new(),
     };
     PlanRecord {
-        run: "p".to_owned(),
+        run: "p".into(),
         start: Some(start),
         summaries: POINTS.iter().zip(rates).map(summary).collect(),
         ..PlanRecord::default()
@@ -119,12 +118,12 @@ const OLD: &str = "Linux 6.1";
 
 /// A run of one flow at `rate` Mb/s on a host with a kernel.
 fn run(rate: f64, kernel: &str) -> RunRecord {
-    let host = HostInfo { kernel: kernel.to_owned(), ..HostInfo::default() };
+    let host = HostInfo { kernel: kernel.into(), ..HostInfo::default() };
     let flow = FlowPlan {
         flow: 0,
-        name: "upload".to_owned(),
-        from: String::new(),
-        to: String::new(),
+        name: "upload".into(),
+        from: "".into(),
+        to: "".into(),
         transport: Transport::Tcp,
         direction: Direction::Upload,
         streams: 1,
@@ -132,8 +131,8 @@ fn run(rate: f64, kernel: &str) -> RunRecord {
     let seconds = Span::from_secs(1);
     let bitrate = Bitrate::from_bps(rate * 1e6).unwrap();
     let tally = Tally { elapsed: seconds, bitrate, ..Tally::default() };
-    let mut settings = SideSettings { local: format!("192.0.2.1:{rate}"), ..SideSettings::default() };
-    settings.congestion.effective = Some(if kernel == OLD { "cubic" } else { "bbr" }.to_owned());
+    let mut settings = SideSettings { local: format!("192.0.2.1:{rate}").into(), ..SideSettings::default() };
+    settings.congestion.effective = Some(if kernel == OLD { "cubic" } else { "bbr" }.into());
     let sender = linerate_model::Side::Sender;
     let bodies = [
         Body::Host { info: host },
@@ -141,7 +140,7 @@ fn run(rate: f64, kernel: &str) -> RunRecord {
         Body::FlowOpened { flow: 0, side: sender, settings },
         Body::FlowEnded { flow: 0, side: linerate_model::Side::Receiver, tally },
     ];
-    let event = |(seq, body)| Event { run: "r".to_owned(), host: 0, seq, at: Timestamp::START, body };
+    let event = |(seq, body)| Event { run: "r".into(), host: 0, seq, at: Timestamp::START, body };
     RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>())
 }
 

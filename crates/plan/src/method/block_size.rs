@@ -44,11 +44,11 @@ fn figures(points: &Points<'_>, ways: &[Way<'_>]) -> Option<MethodTable> {
         MethodRow { point: Some(way.point.id.clone()), cells }
     });
     Some(MethodTable {
-        title: "Series over message sizes".to_owned(),
+        title: "Series over message sizes".into(),
         about: "Latency is the time of the smallest message one way; from the saturation size on nine tenths of the highest \
                 rate are reached; the half-performance size is start-up time times the rate without start-up (Hockney, \
                 NetPIPE)."
-            .to_owned(),
+            .into(),
         columns,
         rows: rows.collect(),
         notes: Vec::new(),
@@ -94,10 +94,10 @@ fn curve(
         labels.filter_map(|(axis, known)| Some(format!("{} {}", known.name, points.label(way.point, axis)?)));
     let place: Vec<String> = std::iter::once(path_of(points, way)).chain(labels).collect();
     Some(MethodTable {
-        title: format!("Curve of {}", place.join(", ")),
+        title: format!("Curve of {}", place.join(", ")).into(),
         about:
             "Rate of payload and time one way of a message of each size: medians over the trials of the plan."
-                .to_owned(),
+                .into(),
         columns: vec![numbers("message", "bytes"), numbers("rate", "bit/s"), numbers("time one way", "ns")],
         rows: rows.collect(),
         notes: Vec::new(),

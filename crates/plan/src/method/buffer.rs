@@ -162,7 +162,7 @@ fn point_label(record: &PlanRecord, point: &PlanPoint) -> String {
 }
 
 pub(super) fn column(name: &str, unit: Option<&str>) -> MethodColumn {
-    MethodColumn { name: name.to_owned(), unit: unit.map(str::to_owned) }
+    MethodColumn { name: name.into(), unit: unit.map(Into::into) }
 }
 
 /// What each point says of the buffer, and its rates.
@@ -203,11 +203,11 @@ fn estimates(record: &PlanRecord, views: &[View<'_>]) -> Option<MethodTable> {
         }
     };
     Some(MethodTable {
-        title: "The buffer, by point".to_owned(),
+        title: "The buffer, by point".into(),
         about: "A: the rise of the round trip before a drop at the full line, times the line's rate. B: what the longest burst \
                 without a loss leaves waiting, L(1 - out/in). C: the plateau of the delay while the load is above the line's \
                 rate. Bytes are those on the line. The rate expected is what the load beside it leaves of the line."
-            .to_owned(),
+            .into(),
         columns: vec![
             column("point", None),
             column("method", None),
@@ -221,7 +221,7 @@ fn estimates(record: &PlanRecord, views: &[View<'_>]) -> Option<MethodTable> {
             column("of expected", Some("1")),
         ],
         rows: views.iter().map(row).collect(),
-        notes: notes(views, searched),
+        notes: notes(views, searched).into_iter().map(Into::into).collect(),
     })
 }
 
@@ -301,14 +301,14 @@ fn sizes(views: &[View<'_>]) -> Option<MethodTable> {
         ],
     };
     Some(MethodTable {
-        title: "Sizes with which this path would be fit".to_owned(),
+        title: "Sizes with which this path would be fit".into(),
         about: format!(
             "For {:.4} Gb/s, a round trip of {:.3} ms and {streams} streams. The product of rate and round trip: Villamizar and \
              Song 1994; over the root of the number of flows: Appenzeller, Keslassy and McKeown 2004, for many flows; the \
              others keep the line full through one back-off.",
             drain / 1e9,
             rtt * 1e3
-        ),
+        ).into(),
         columns: vec![column("so that", None), column("buffer", Some("bytes")), column("delay", Some("ns"))],
         rows: fits(drain, rtt, streams).into_iter().map(row).collect(),
         notes: Vec::new(),

@@ -102,12 +102,12 @@ pub(super) struct Naming {
 
 /// A column of words.
 pub(super) fn words(name: &str) -> MethodColumn {
-    MethodColumn { name: name.to_owned(), unit: None }
+    MethodColumn { name: name.into(), unit: None }
 }
 
 /// A column of numbers in a unit.
 pub(super) fn numbers(name: &str, unit: &str) -> MethodColumn {
-    MethodColumn { name: name.to_owned(), unit: Some(unit.to_owned()) }
+    MethodColumn { name: name.into(), unit: Some(unit.into()) }
 }
 
 /// The median of what several rows have of the same; absent where none has it.

@@ -141,10 +141,10 @@ fn throughput(
         notes.insert(0, format!("Medians of {repeats} searches, with the least and the largest."));
     }
     (!rows.is_empty()).then(|| MethodTable {
-        title: "Throughput and latency (RFC 2544 sections 26.1 and 26.2)".to_owned(),
+        title: "Throughput and latency (RFC 2544 sections 26.1 and 26.2)".into(),
         about: "What arrived at the highest load at which no frame was lost, beside what was asked for and sent, and the \
                 theoretical maximum of the line for each size of frame, check sequence included."
-            .to_owned(),
+            .into(),
         columns: vec![
             words("frame size"),
             numbers("load asked for", "frames/s"),
@@ -156,7 +156,7 @@ fn throughput(
             numbers("round trip at throughput", "ns"),
         ],
         rows,
-        notes,
+        notes: notes.into_iter().map(Into::into).collect(),
     })
 }
 
@@ -245,8 +245,8 @@ fn loss(
         }
     }
     (!rows.is_empty()).then(|| MethodTable {
-        title: "Frame loss rate (RFC 2544 section 26.3)".to_owned(),
-        about: "Frames that were sent and did not arrive, by the load that was asked for.".to_owned(),
+        title: "Frame loss rate (RFC 2544 section 26.3)".into(),
+        about: "Frames that were sent and did not arrive, by the load that was asked for.".into(),
         columns: vec![
             words("frame size"),
             numbers("load asked for", "frames/s"),
@@ -257,7 +257,7 @@ fn loss(
         notes: vec![
             "A load beyond what line or host can send is not offered: what was sent stands beside it. The section's own loads \
              are steps of a tenth downwards; the others are those of the search."
-                .to_owned(),
+                .into(),
         ],
     })
 }
@@ -310,8 +310,8 @@ fn bursts(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<Metho
     });
     let rows: Vec<MethodRow> = rows.collect();
     (!rows.is_empty()).then(|| MethodTable {
-        title: "Back-to-back frames (RFC 2544 section 26.4)".to_owned(),
-        about: "The longest burst of frames, as close as the host sends them, of which none is lost.".to_owned(),
+        title: "Back-to-back frames (RFC 2544 section 26.4)".into(),
+        about: "The longest burst of frames, as close as the host sends them, of which none is lost.".into(),
         columns: vec![
             words("frame size"),
             numbers("frames in the burst", "1"),
@@ -322,7 +322,7 @@ fn bursts(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<Metho
         notes: vec![
             "The generator is software: gaps between frames are not the smallest ones that the line allows, so a burst may be \
              longer than what the device holds. RFC 9004 corrects by the throughput, where this is below the maximum."
-                .to_owned(),
+                .into(),
         ],
     })
 }

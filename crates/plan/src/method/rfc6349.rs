@@ -56,14 +56,14 @@ fn path(points: &Points<'_>) -> Option<MethodTable> {
         row("3.3", "BDP, and least RWND", number(product), none(), none(), "the product of both"),
     ];
     Some(MethodTable {
-        title: "The path (RFC 6349 section 3)".to_owned(),
-        about: "Medians over all trials of the plan.".to_owned(),
+        title: "The path (RFC 6349 section 3)".into(),
+        about: "Medians over all trials of the plan.".into(),
         columns,
         rows,
         notes: vec![
             "After RFC 6349, with deviations: the path MTU was not searched by probes of growing size (section 3.1), and the \
              times of day are those at which the plan was run (section 3.2)."
-                .to_owned(),
+                .into(),
         ],
     })
 }
@@ -128,18 +128,18 @@ fn tests(points: &Points<'_>) -> Option<MethodTable> {
         MethodRow { point: Some(way.point.id.clone()), cells }
     });
     Some(MethodTable {
-        title: "TCP throughput tests (RFC 6349 sections 3.3 and 4)".to_owned(),
+        title: "TCP throughput tests (RFC 6349 sections 3.3 and 4)".into(),
         about: "Expected is what was in flight of all connections over the baseline round-trip time, at most what the line \
                 carries. The transfer time ratio is the actual time of a transfer over that of the line's TCP payload \
                 (section 4.1), TCP efficiency the share of bytes that were not sent again (4.2), buffer delay the rise of the \
                 mean round-trip time over the baseline (4.3)."
-            .to_owned(),
+            .into(),
         columns,
         rows: rows.collect(),
         notes: vec![
             "The ideal counts TCP timestamps where they are in use, which the RFC's own arithmetic does not: its ideal is \
              12 bytes of each segment higher."
-                .to_owned(),
+                .into(),
         ],
     })
 }

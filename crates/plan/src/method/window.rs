@@ -1,6 +1,6 @@
 //! Throughput against the window, beside what window and round trip allow.
 
-use linerate_model::{MethodCell, MethodRow, MethodTable, PlanRecord};
+use linerate_model::{ForeignText, MethodCell, MethodRow, MethodTable, PlanRecord};
 use linerate_theory::{conversion, sender_error};
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -45,13 +45,14 @@ pub(super) fn tables(plan: &Plan, record: &PlanRecord) -> Vec<MethodTable> {
                  section 3.3.1). The window in effect is what was in flight on average: of a buffer that was granted a part is \
                  overhead, and a writer that filled it sleeps until a third is free.";
     vec![MethodTable {
-        title: "Throughput against the window".to_owned(),
-        about: about.to_owned(),
+        title: "Throughput against the window".into(),
+        about: about.into(),
         columns,
         rows: rows.collect(),
         notes: [needed(&points), distance.and_then(|metres| light(&points, metres))]
             .into_iter()
             .flatten()
+            .map(ForeignText::from)
             .collect(),
     }]
 }

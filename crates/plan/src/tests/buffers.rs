@@ -78,18 +78,18 @@ impl Run {
         let mut spec = self.spec.clone();
         spec.host.link = Some(rate(10e9));
         let start = RunStart {
-            schema: EVENT_SCHEMA.to_owned(),
-            started_at: String::new(),
+            schema: EVENT_SCHEMA.into(),
+            started_at: "".into(),
             world: World::Lab,
-            linerate: String::new(),
-            target: String::new(),
+            linerate: "".into(),
+            target: "".into(),
             spec,
         };
         let flow = FlowPlan {
             flow: 0,
-            name: "upload".to_owned(),
-            from: "a".to_owned(),
-            to: "b".to_owned(),
+            name: "upload".into(),
+            from: "a".into(),
+            to: "b".into(),
             transport: self.transport,
             direction: Direction::Upload,
             streams: 2,
@@ -102,7 +102,7 @@ impl Run {
             retransmits: None,
         };
         let ceiling =
-            Ceiling { limit: "link".to_owned(), bitrate_bps: 9.9e9, because: String::new(), slack_bps: 0.0 };
+            Ceiling { limit: "link".into(), bitrate_bps: 9.9e9, because: "".into(), slack_bps: 0.0 };
         let loaded = latency(ProbePhase::Loaded, course(&self.course));
         let steady = Steady { ramp_ns: Span::ZERO, bitrate: self.receiver.bitrate, half_width: None };
         let mut bodies = vec![
@@ -132,13 +132,8 @@ impl Run {
             Body::Steady { flow: 0, steady },
             Body::Ceilings { flow: 0, ladder: vec![ceiling], ceiling: None },
         ]);
-        let event = |(seq, body): (u64, Body)| Event {
-            run: "r".to_owned(),
-            host: 0,
-            seq,
-            at: Timestamp::START,
-            body,
-        };
+        let event =
+            |(seq, body): (u64, Body)| Event { run: "r".into(), host: 0, seq, at: Timestamp::START, body };
         RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>())
     }
 }
@@ -184,7 +179,7 @@ fn carry_out(plan: &Plan, trials: &[[Run; 2]]) -> (PlanRecord, Vec<MethodTable>)
         Opening { started_at: String::new(), world: World::Lab, linerate: String::new(), set: Vec::new() };
     let mut record = PlanRecord::default();
     let mut note = |body| {
-        record.apply(&Event { run: "p".to_owned(), host: 0, seq: 0, at: Timestamp::START, body });
+        record.apply(&Event { run: "p".into(), host: 0, seq: 0, at: Timestamp::START, body });
     };
     note(Body::PlanStarted(Box::new(plan.open(opening).unwrap())));
     let mut conductor = Conductor::new(plan).unwrap();
@@ -193,8 +188,8 @@ fn carry_out(plan: &Plan, trials: &[[Run; 2]]) -> (PlanRecord, Vec<MethodTable>)
         let task = conductor.next_task().unwrap().unwrap();
         let records: Vec<RunRecord> = trial.iter().map(Run::record).collect();
         let run = |(at, flow): (usize, &str)| TrialRun {
-            flow: flow.to_owned(),
-            run: (kept.len() + at).to_string(),
+            flow: flow.into(),
+            run: (kept.len() + at).to_string().into(),
             outcome: Outcome::Completed,
             reason: None,
             began: None,

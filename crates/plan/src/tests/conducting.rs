@@ -18,9 +18,9 @@ use crate::{
 fn figures(bps: f64) -> Figures {
     let plan = FlowPlan {
         flow: 0,
-        name: "upload".to_owned(),
-        from: "a".to_owned(),
-        to: "b".to_owned(),
+        name: "upload".into(),
+        from: "a".into(),
+        to: "b".into(),
         transport: Transport::Tcp,
         direction: Direction::Upload,
         streams: 1,
@@ -35,13 +35,7 @@ fn figures(bps: f64) -> Figures {
     let log: Vec<Event> = bodies
         .into_iter()
         .enumerate()
-        .map(|(seq, body)| Event {
-            run: "r".to_owned(),
-            host: 0,
-            seq: seq as u64,
-            at: Timestamp::START,
-            body,
-        })
+        .map(|(seq, body)| Event { run: "r".into(), host: 0, seq: seq as u64, at: Timestamp::START, body })
         .collect();
     Figures::of(&RunRecord::fold(&log))
 }
@@ -69,8 +63,7 @@ impl<'f> Network<'f> {
     }
 
     fn note(&mut self, body: Body) {
-        let event =
-            Event { run: "p".to_owned(), host: 0, seq: self.seq, at: Timestamp::from_ns(self.seq), body };
+        let event = Event { run: "p".into(), host: 0, seq: self.seq, at: Timestamp::from_ns(self.seq), body };
         self.seq += 1;
         self.record.apply(&event);
     }
@@ -88,8 +81,8 @@ impl<'f> Network<'f> {
                 let measured = (self.goodput)(&task, number).map(figures);
                 let run = format!("run-{}-{number}", self.seq);
                 runs.push(TrialRun {
-                    flow: test.flow.clone(),
-                    run: run.clone(),
+                    flow: test.flow.clone().into(),
+                    run: run.clone().into(),
                     outcome: if measured.is_some() { Outcome::Completed } else { Outcome::Failed },
                     reason: None,
                     began: None,
@@ -111,7 +104,7 @@ impl<'f> Network<'f> {
 
     fn resume<'p>(&self, plan: &'p Plan) -> Conductor<'p> {
         let mut found = |trial: &TrialEnd| -> TrialFigures {
-            let of = |run: &TrialRun| self.kept.get(&run.run).filter(|_| counts(run)).cloned();
+            let of = |run: &TrialRun| self.kept.get(run.run.as_str()).filter(|_| counts(run)).cloned();
             trial.runs.iter().map(of).collect()
         };
         Conductor::resume(plan, &self.record, &mut found).unwrap()
@@ -250,8 +243,8 @@ fn what_has_changed_since_is_measured_again() {
     let labels: Vec<String> = std::iter::from_fn(|| {
         let task = conductor.next_task().unwrap()?;
         let runs = vec![TrialRun {
-            flow: "a-b".to_owned(),
-            run: "x".to_owned(),
+            flow: "a-b".into(),
+            run: "x".into(),
             outcome: Outcome::Completed,
             reason: None,
             began: None,

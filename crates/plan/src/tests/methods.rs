@@ -34,7 +34,7 @@ impl<'p> Told<'p> {
 
     fn note(&mut self, body: Body) {
         let seq = self.record.events;
-        self.record.apply(&Event { run: "p".to_owned(), host: 0, seq, at: Timestamp::START, body });
+        self.record.apply(&Event { run: "p".into(), host: 0, seq, at: Timestamp::START, body });
     }
 
     fn point(&self, number: usize) -> String {
@@ -47,10 +47,10 @@ impl<'p> Told<'p> {
             assert!(QUANTITIES.iter().any(|known| known.name == *quantity), "{quantity}");
             let interval = SummaryInterval { low: median - 1.0, high: median + 1.0, coverage: 0.97 };
             self.note(Body::PointSummed(PointSummary {
-                point: self.point(point),
-                flow: flow.to_owned(),
+                point: self.point(point).into(),
+                flow: flow.into(),
                 direction: Direction::Upload,
-                quantity: (*quantity).to_owned(),
+                quantity: (*quantity).into(),
                 unit: None,
                 values: vec![*median],
                 median: Some(*median),
@@ -70,8 +70,8 @@ impl<'p> Told<'p> {
         let events: Vec<Event> = bodies.iter().enumerate().map(event).collect();
         self.runs.insert(run.clone(), RunRecord::fold(&events));
         let runs = vec![TrialRun {
-            flow: flow.to_owned(),
-            run,
+            flow: flow.into(),
+            run: run.into(),
             outcome: Outcome::Completed,
             reason: None,
             began: None,
@@ -79,9 +79,9 @@ impl<'p> Told<'p> {
             clock_error: None,
         }];
         self.note(Body::TrialEnded(TrialEnd {
-            point: self.point(point),
+            point: self.point(point).into(),
             repeat,
-            content: String::new(),
+            content: "".into(),
             step,
             runs,
         }));
@@ -140,7 +140,7 @@ fn a_window_stands_beside_what_it_allows_and_what_the_path_needs() {
     assert_eq!(table.rows.len(), 2);
     assert_eq!(
         (&table.rows[0].point, cell(table, 0, "window")),
-        (&Some(told.point(0)), &MethodCell::text("64K"))
+        (&Some(told.point(0).into()), &MethodCell::text("64K"))
     );
     assert_eq!((value(table, 0, "in flight"), value(table, 0, "RTT")), (65_536.0, 21e6));
     close(value(table, 0, "measured/computed"), 24.5 / 24.966);
@@ -214,7 +214,7 @@ fn a_capacity_that_the_host_could_not_reach_is_a_lower_bound() {
 }
 
 fn step(number: f64, confirms: bool, passed: bool) -> Option<SearchStep> {
-    Some(SearchStep { label: String::new(), number, confirms, passed })
+    Some(SearchStep { label: "".into(), number, confirms, passed })
 }
 
 fn datagrams(received: u64, lost: u64) -> [Value; 2] {
@@ -236,7 +236,7 @@ fn frames_a_second_stand_beside_the_most_that_the_line_takes() {
     told.trial(0, 0, step(0.5e9, false, true), "a-b", &datagrams(84_918, 0));
     let point = told.point(0);
     let found = Some(0.5e9);
-    told.note(Body::SearchEnded(SearchEnd { point, repeat: 0, found: None, number: found }));
+    told.note(Body::SearchEnded(SearchEnd { point: point.into(), repeat: 0, found: None, number: found }));
     told.sum(0, "a-b", &[("goodput", 0.5e9), ("ceiling", 957.087_972e6), ("rtt_mean", 250_000.0)]);
     let tables = told.tables();
     let [throughput, loss] = &tables[..] else { panic!("two tables") };
@@ -265,7 +265,12 @@ fn a_load_that_the_host_could_not_send_is_not_claimed_of_the_device() {
     );
     let mut told = Told::of(&plan);
     let point = told.point(0);
-    told.note(Body::SearchEnded(SearchEnd { point, repeat: 0, found: None, number: Some(0.5e9) }));
+    told.note(Body::SearchEnded(SearchEnd {
+        point: point.into(),
+        repeat: 0,
+        found: None,
+        number: Some(0.5e9),
+    }));
     told.sum(0, "a-b", &[("goodput", 0.25e9), ("ceiling", 957.087_972e6)]);
     let throughput = told.tables().remove(0);
     let found = cell(&throughput, 0, "throughput");
@@ -284,7 +289,12 @@ fn frames_that_were_not_received_are_not_the_throughput() {
     // 79,000 frames a second.
     told.trial(0, 0, step(1e9, false, true), "a-b", &datagrams(158_000, 0));
     let point = told.point(0);
-    told.note(Body::SearchEnded(SearchEnd { point, repeat: 0, found: None, number: Some(1e9) }));
+    told.note(Body::SearchEnded(SearchEnd {
+        point: point.into(),
+        repeat: 0,
+        found: None,
+        number: Some(1e9),
+    }));
     told.sum(0, "a-b", &[("goodput", 930.3e6), ("ceiling", 957.087_972e6)]);
     let throughput = told.tables().remove(0);
     close(value(&throughput, 0, "load asked for"), 84_918.478);
@@ -302,7 +312,12 @@ fn a_burst_that_passed_at_the_end_of_the_range_is_at_least_that() {
     let mut told = Told::of(&plan);
     for (point, repeat, number) in [(0, 0, 1000.0), (1, 0, 500.0), (1, 1, 700.0)] {
         let point = told.point(point);
-        told.note(Body::SearchEnded(SearchEnd { point, repeat, found: None, number: Some(number) }));
+        told.note(Body::SearchEnded(SearchEnd {
+            point: point.into(),
+            repeat,
+            found: None,
+            number: Some(number),
+        }));
     }
     told.sum(0, "a-b", &[("goodput", 1e8), ("ceiling", 957.087_972e6)]);
     let [bursts] = &told.tables()[..] else { panic!("one table") };

@@ -109,8 +109,8 @@ impl AgentEnd {
     }
 
     fn turn_away(&mut self, now: Timestamp, why: &str) -> Result<(), PeerError> {
-        self.link.send(now, &Message::Refused { why: why.to_owned() })?;
-        self.link.put(Output::TurnedAway(why.to_owned()));
+        self.link.send(now, &Message::Refused { why: why.into() })?;
+        self.link.put(Output::TurnedAway(why.into()));
         self.over();
         Ok(())
     }
@@ -137,7 +137,8 @@ impl AgentEnd {
             from_hex(nonce).ok_or_else(|| misbehaved("its number is unreadable".to_owned()))?;
         // It is shown to the server's owner.
         self.name = name.chars().take(LONGEST_NAME).collect();
-        self.link.send(now, &Message::Challenge { version: VERSION, nonce: to_hex(&self.nonces.agent) })?;
+        self.link
+            .send(now, &Message::Challenge { version: VERSION, nonce: to_hex(&self.nonces.agent).into() })?;
         self.link.step(now, "waiting for the coordinator's proof", INTRODUCTION);
         self.state = State::Challenged;
         Ok(())
@@ -151,14 +152,14 @@ impl AgentEnd {
         self.link.trust(now);
         self.link.step(now, "looking at this host", ABOUT);
         self.state = State::Known;
-        self.link.put(Output::Known { name: self.name.clone() });
+        self.link.put(Output::Known { name: self.name.clone().into() });
         Ok(())
     }
 
     fn message(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
         match (message, self.state) {
             (_, State::Over) | (Message::Heartbeat, _) => {}
-            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why: why.into() }),
+            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
             (Message::Bye, _) => self.over(),
             (Message::Hello { versions, name, nonce }, State::New) => {
                 self.hello(now, versions, &name, &nonce)?
@@ -254,7 +255,7 @@ impl AgentEnd {
         self.last_job = Some(job.job);
         if let Err(error) = job.spec.check() {
             let outcome = linerate_model::Outcome::Failed;
-            let ended = Message::Ended { job: job.job, outcome, reason: Some(error.to_string()) };
+            let ended = Message::Ended { job: job.job, outcome, reason: Some(error.to_string().into()) };
             return self.link.send(now, &ended);
         }
         self.jobs.insert(job.job, Step::Preparing(now + PREPARING));
@@ -303,7 +304,7 @@ impl AgentEnd {
             }
             (Input::NotHeld(why), Place::Asked) => {
                 self.place = Place::Free;
-                self.link.send(now, &Message::NotHeld { why })
+                self.link.send(now, &Message::NotHeld { why: why.into() })
             }
             (Input::Accepted { job, epoch }, _) if self.jobs.contains_key(&job) => {
                 self.link.send(now, &Message::Accepted { job, epoch_ns: epoch })
@@ -348,14 +349,14 @@ impl Dialogue for AgentEnd {
                 self.link.tick(now)?;
             }
             Input::GiveUp(why) => {
-                self.link.send(now, &Message::Failed { why })?;
+                self.link.send(now, &Message::Failed { why: why.into() })?;
                 self.over();
             }
             Input::About(about) if self.state == State::Known => {
                 let proof = self.token.as_ref().and_then(|token| token.proof_of_agent(&self.nonces));
                 let proof =
                     proof.ok_or_else(|| PeerError::Local { why: "no proof could be made".to_owned() })?;
-                self.link.send(now, &Message::Welcome { proof, about })?;
+                self.link.send(now, &Message::Welcome { proof: proof.into(), about })?;
                 self.link.rest("serving the coordinator");
                 self.state = State::Serving;
             }

@@ -104,7 +104,8 @@ impl CoordinatorEnd {
             events: 0,
         };
         // A greeting is far below the limit; were it not, the agent would say so.
-        let hello = Message::Hello { versions: [VERSION, VERSION], name, nonce: to_hex(&nonce) };
+        let hello =
+            Message::Hello { versions: [VERSION, VERSION], name: name.into(), nonce: to_hex(&nonce).into() };
         let _ = end.link.send(now, &hello);
         end
     }
@@ -120,7 +121,7 @@ impl CoordinatorEnd {
         }
         let proof = self.token.proof_of_coordinator(&self.nonces);
         let proof = proof.ok_or_else(|| PeerError::Local { why: "no proof could be made".to_owned() })?;
-        self.link.send(now, &Message::Proof { proof })?;
+        self.link.send(now, &Message::Proof { proof: proof.into() })?;
         self.link.step(now, "waiting for the agent's welcome", WELCOME);
         self.state = State::Proved;
         Ok(())
@@ -130,9 +131,9 @@ impl CoordinatorEnd {
         match (message, self.state) {
             (Message::Heartbeat, _) => {}
             (Message::Refused { why }, State::Greeted | State::Proved) => {
-                return Err(PeerError::Refused { why: why.into() });
+                return Err(PeerError::Refused { why });
             }
-            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why: why.into() }),
+            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
             (Message::Challenge { version, nonce }, State::Greeted) => {
                 self.challenge(now, version, &nonce)?
             }
@@ -312,7 +313,7 @@ impl Dialogue for CoordinatorEnd {
             Input::Closed => return Err(self.link.closed()),
             Input::Tick => self.tick(now)?,
             Input::GiveUp(why) => {
-                self.link.send(now, &Message::Failed { why })?;
+                self.link.send(now, &Message::Failed { why: why.into() })?;
                 self.state = State::Over;
                 self.link.put(Output::Done);
             }

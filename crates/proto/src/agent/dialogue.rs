@@ -3,7 +3,7 @@
 //! As for every protocol here: *after every input, drain `output` until `None`; then wait for the next input or for
 //! `deadline`, at which the input is [`Input::Tick`].*
 
-use linerate_model::{Body, HostInfo, Outcome, TestSpec, World};
+use linerate_model::{Body, ForeignText, HostInfo, Outcome, TestSpec, World};
 use linerate_units::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -108,10 +108,10 @@ pub enum Output {
     /// Agent: the coordinator has the token; answer with [`Input::About`].
     Known {
         /// What it calls itself.
-        name: String,
+        name: ForeignText,
     },
     /// Agent: turned away, for this reason.
-    TurnedAway(String),
+    TurnedAway(ForeignText),
     /// Agent: the coordinator wants a place in the queue for about so long.
     Hold {
         /// About.
@@ -144,7 +144,7 @@ pub enum Output {
     /// Coordinator: the place is held.
     Held(Ticket),
     /// Coordinator: there will be no place, for this reason.
-    NotHeld(String),
+    NotHeld(ForeignText),
     /// Coordinator: what became of the request about settings.
     SettingsDone(Box<SettingsAnswer>),
     /// Coordinator: the job has begun; its own time counts from `epoch`.
@@ -175,21 +175,21 @@ pub struct About {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub world: Option<World>,
     /// A random number of this server: tells two names of one server from two servers.
-    pub identity: String,
+    pub identity: ForeignText,
     /// Longest run that it allows; absent for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_ns: Option<Span>,
     /// Congestion controls that its kernel has.
-    pub congestion: Vec<String>,
+    pub congestion: Vec<ForeignText>,
     /// Interfaces that are up.
     pub interfaces: Vec<Interface>,
     /// Settings of its host that it can change and put back, by name; none for an agent that changes no settings.
-    pub settings: Vec<String>,
+    pub settings: Vec<ForeignText>,
     /// What its kernel lets this program do, in the kernel's words: `CAP_NET_ADMIN`, `MSG_ZEROCOPY (TCP)`.
-    pub features: Vec<String>,
+    pub features: Vec<ForeignText>,
     /// Its clock source.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub clock_source: Option<String>,
+    pub clock_source: Option<ForeignText>,
     /// Its wall clock when it said this, nanoseconds from the Unix epoch.
     pub wall_ns: u64,
 }
@@ -199,12 +199,12 @@ pub struct About {
 #[serde(default)]
 pub struct Interface {
     /// Its name.
-    pub name: String,
+    pub name: ForeignText,
     /// Largest IP packet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
     /// Its addresses.
-    pub addresses: Vec<String>,
+    pub addresses: Vec<ForeignText>,
 }
 
 /// A run that an agent shall carry out as the client.
@@ -213,7 +213,7 @@ pub struct Job {
     /// Number, unique in the connection.
     pub job: u32,
     /// The server to measure to, as the agent reaches it.
-    pub host: String,
+    pub host: ForeignText,
     /// Its port; absent for the native protocol's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
@@ -245,7 +245,7 @@ pub struct JobEnd {
     /// How.
     pub outcome: Outcome,
     /// Why, unless it was completed.
-    pub reason: Option<String>,
+    pub reason: Option<ForeignText>,
 }
 
 /// A question for the time and its answer: T1 to T4 of RFC 5357, T2 and T3 on the agent's clock.

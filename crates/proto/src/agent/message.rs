@@ -2,7 +2,7 @@
 //!
 //! Fields that a version does not know are passed over, so that a newer end can say more.
 
-use linerate_model::Outcome;
+use linerate_model::{ForeignText, Outcome};
 use linerate_units::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -16,15 +16,15 @@ use crate::ticket::Ticket;
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Message {
     /// Coordinator: who I am, and my number for this connection.
-    Hello { versions: [u8; 2], name: String, nonce: String },
+    Hello { versions: [u8; 2], name: ForeignText, nonce: ForeignText },
     /// Agent: the version to speak, and my number; prove that you have the token.
-    Challenge { version: u8, nonce: String },
+    Challenge { version: u8, nonce: ForeignText },
     /// Coordinator: the proof.
-    Proof { proof: String },
+    Proof { proof: ForeignText },
     /// Agent: you have it, and here is mine.
-    Welcome { proof: String, about: Box<About> },
+    Welcome { proof: ForeignText, about: Box<About> },
     /// Agent: no; the connection ends.
-    Refused { why: String },
+    Refused { why: ForeignText },
     /// Coordinator: what time is it with you?
     Ping { number: u64, sent_ns: Timestamp },
     /// Agent: it was this when the question came, and is this now.
@@ -36,7 +36,7 @@ pub(super) enum Message {
     /// Agent: it is your turn until you release it; who shows this ticket is measured for you.
     Held { ticket: Ticket },
     /// Agent: not you.
-    NotHeld { why: String },
+    NotHeld { why: ForeignText },
     /// Coordinator: I am done with the place.
     Release,
     /// Coordinator: could these be set?
@@ -64,12 +64,12 @@ pub(super) enum Message {
         job: u32,
         outcome: Outcome,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
+        reason: Option<ForeignText>,
     },
     /// Either: I am here.
     Heartbeat,
     /// Either: I cannot go on.
-    Failed { why: String },
+    Failed { why: ForeignText },
     /// Coordinator: done.
     Bye,
 }

@@ -37,7 +37,7 @@ pub static AGENT: Protocol = Protocol { name: "agent", default_port: 5201, sniff
 
 /// As an agent says no, before it has said anything else.
 fn refusal(why: &str) -> Vec<u8> {
-    let message = message::Message::Refused { why: why.to_owned() };
+    let message = message::Message::Refused { why: why.into() };
     [MAGIC.to_vec(), Framer::encode(&message).unwrap_or_default()].concat()
 }
 

@@ -1,5 +1,6 @@
 //! Settings of an agent's host that a coordinator has changed for a while: what is asked, and what is answered.
 
+use linerate_model::ForeignText;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -13,11 +14,11 @@ pub const MOST_SETTINGS: usize = 64;
 pub struct SettingsOrder {
     /// The interface that is meant; absent for that of the way to the hosts of `towards`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub interface: Option<String>,
+    pub interface: Option<ForeignText>,
     /// Names or addresses of the hosts that this one measures with, as it reaches them; none for the coordinator's own.
-    pub towards: Vec<String>,
+    pub towards: Vec<ForeignText>,
     /// Names and values of settings, as plans write them.
-    pub values: BTreeMap<String, String>,
+    pub values: BTreeMap<ForeignText, ForeignText>,
 }
 
 /// What shall be done about settings.
@@ -38,7 +39,7 @@ pub struct SettingsAnswer {
     /// All that is set for this coordinator now.
     pub in_force: Vec<SettingInForce>,
     /// What stood in the way, with the remedy. Where there is any after [`SettingsRequest::Apply`], nothing is in force.
-    pub troubles: Vec<String>,
+    pub troubles: Vec<ForeignText>,
 }
 
 /// A setting that is in force.
@@ -46,12 +47,12 @@ pub struct SettingsAnswer {
 #[serde(default)]
 pub struct SettingInForce {
     /// Its name, as plans write it.
-    pub setting: String,
+    pub setting: ForeignText,
     /// The interface that it is of; absent for one of the whole host.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub interface: Option<String>,
+    pub interface: Option<ForeignText>,
     /// What was there and will be put back, in the agent's words.
-    pub found: String,
+    pub found: ForeignText,
     /// What is there now, in the agent's words.
-    pub now: String,
+    pub now: ForeignText,
 }

@@ -1,7 +1,5 @@
 //! Requests about settings, in virtual time.
 
-use std::collections::BTreeMap;
-
 use linerate_units::{Span, Timestamp};
 
 use super::settings::{SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest};
@@ -10,9 +8,8 @@ use super::{About, Dialogue, Input, Output};
 use crate::PeerError;
 
 fn order(names: &[(&str, &str)]) -> Box<SettingsOrder> {
-    let values: BTreeMap<String, String> =
-        names.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Box::new(SettingsOrder { interface: None, towards: vec!["b".to_owned()], values })
+    let values = names.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    Box::new(SettingsOrder { interface: None, towards: vec!["b".into()], values })
 }
 
 fn apply() -> SettingsRequest {
@@ -21,10 +18,10 @@ fn apply() -> SettingsRequest {
 
 fn in_force() -> Box<SettingsAnswer> {
     let setting = SettingInForce {
-        setting: "mtu".to_owned(),
-        interface: Some("eth0".to_owned()),
-        found: "1500".to_owned(),
-        now: "9000".to_owned(),
+        setting: "mtu".into(),
+        interface: Some("eth0".into()),
+        found: "1500".into(),
+        now: "9000".into(),
     };
     Box::new(SettingsAnswer { in_force: vec![setting], troubles: Vec::new() })
 }
@@ -40,7 +37,7 @@ fn settings_are_checked_applied_and_put_back() {
     let mut pair = Pair::at_work();
     let check = SettingsRequest::Check(order(&[("mtu", "9000"), ("qdisc", "fq limit 5")]));
     for (request, answer) in [
-        (check, Box::new(SettingsAnswer { troubles: vec!["no fq".to_owned()], ..SettingsAnswer::default() })),
+        (check, Box::new(SettingsAnswer { troubles: vec!["no fq".into()], ..SettingsAnswer::default() })),
         (apply(), in_force()),
         (SettingsRequest::Restore, Box::default()),
     ] {
@@ -66,7 +63,7 @@ fn settings_are_checked_applied_and_put_back() {
 fn what_can_be_set_is_asked_without_a_place_but_not_set() {
     let mut pair = Pair::new(Some(secret()), secret());
     pair.settle().unwrap();
-    pair.tell(Input::About(Box::new(About { settings: vec!["mtu".to_owned()], ..About::default() })));
+    pair.tell(Input::About(Box::new(About { settings: vec!["mtu".into()], ..About::default() })));
     assert!(matches!(&pair.heard[..], [Output::Welcomed(about)] if about.settings == ["mtu"]));
     pair.forget();
     pair.ask(Input::Settings(SettingsRequest::Check(order(&[("mtu", "9000")]))));

@@ -28,7 +28,7 @@ pub(super) fn secret() -> Token {
 
 pub(super) fn job(number: u32) -> Box<Job> {
     let (host, spec) = ("b".to_owned(), TestSpec::default());
-    Box::new(Job { job: number, host, port: None, ticket: Some(TICKET), spec })
+    Box::new(Job { job: number, host: host.into(), port: None, ticket: Some(TICKET), spec })
 }
 
 fn ended(job: u32) -> Input<'static> {
@@ -153,8 +153,8 @@ fn a_job_from_the_greeting_to_the_farewell() {
     let [Output::Known { name }] = &pair.asked[..] else { panic!("{:?}", pair.asked) };
     assert_eq!(name, "c?[2Jd", "what a terminal would obey is replaced");
     assert!(pair.heard.is_empty(), "nothing is told before both have proved themselves");
-    let host = HostInfo { name: "agent's host".to_owned(), ..HostInfo::default() };
-    let about = About { host, congestion: vec!["bbr".to_owned()], ..About::default() };
+    let host = HostInfo { name: "agent's host".into(), ..HostInfo::default() };
+    let about = About { host, congestion: vec!["bbr".into()], ..About::default() };
     pair.tell(Input::About(Box::new(about.clone())));
     assert!(matches!(&pair.heard[..], [Output::Welcomed(welcome)] if **welcome == about));
     pair.forget();

@@ -76,7 +76,7 @@ impl Desk {
         SocketKnobs {
             window: settings.window.map(Bytes::new),
             mss: settings.mss,
-            congestion: settings.congestion.clone(),
+            congestion: settings.congestion.clone().map(Into::into),
             tos: settings.tos,
             no_delay: settings.no_delay,
             ..SocketKnobs::default()

@@ -207,7 +207,7 @@ fn socket(params: &Params) -> SocketKnobs {
     SocketKnobs {
         window: params.window.map(|window| Bytes::new(natural(window))),
         mss: params.mss.and_then(|mss| u32::try_from(mss).ok()),
-        congestion: params.congestion.clone(),
+        congestion: params.congestion.clone().map(Into::into),
         tos: u8::try_from(params.tos).ok().filter(|tos| *tos > 0),
         no_delay: params.nodelay,
         zerocopy: (params.zerocopy && !params.udp).then_some(ZeroCopy::Sendfile),

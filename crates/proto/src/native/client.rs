@@ -83,7 +83,7 @@ impl ClientSession {
         self.link.send_preface(now);
         let hello = Message::Hello {
             versions: [VERSION, VERSION],
-            capabilities: capabilities(),
+            capabilities: capabilities().into_iter().collect(),
             host: self.hello.host.clone(),
             spec: Box::new((*self.hello.spec).clone()),
             ticket: self.hello.ticket,
@@ -157,8 +157,8 @@ impl ClientSession {
     fn message(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
         match (message, self.state) {
             (Message::Heartbeat, _) | (Message::Progress(_), State::Ready) => {}
-            (Message::Refused { why }, State::Asking) => return Err(refusal(why)),
-            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why: why.into() }),
+            (Message::Refused { why }, State::Asking) => return Err(refusal(why.into())),
+            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
             (Message::Busy(place), State::Asking) => {
                 self.link.trust(now);
                 self.link.rest("waiting in the server's queue");
@@ -184,7 +184,8 @@ impl ClientSession {
                 self.link.trust(now);
                 self.link.rest("between two phases");
                 self.state = State::Ready;
-                let welcome = Welcome { host, cookie, neighbours, capabilities };
+                let welcome =
+                    Welcome { host, cookie, neighbours, capabilities: capabilities.into_iter().collect() };
                 self.link.put(Output::Welcomed(Box::new(welcome)));
             }
             (Message::Prepared, State::Preparing) => {
@@ -312,7 +313,7 @@ impl Session for ClientSession {
                 self.start_when_open(now)?;
             }
             Input::FlowsFailed(why) => {
-                self.link.send(now, &Message::Failed { why: why.clone() })?;
+                self.link.send(now, &Message::Failed { why: why.clone().into() })?;
                 return Err(PeerError::Local { why });
             }
             Input::Progress(progress) => self.link.send(now, &Message::Progress(progress))?,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{PeerError, foreign_json};
+use crate::PeerError;
 
 /// Largest message between ends that know each other.
 pub const FRAME_LIMIT: usize = 1 << 20;
@@ -48,7 +48,7 @@ impl Framer {
             });
         }
         let Some(body) = self.held.get(4..4 + length) else { return Ok(None) };
-        let message = foreign_json::from_slice(body).map_err(|error| PeerError::Misbehaved {
+        let message = serde_json::from_slice(body).map_err(|error| PeerError::Misbehaved {
             what: format!("an unreadable message: {error}").into(),
         })?;
         self.held.drain(..4 + length);

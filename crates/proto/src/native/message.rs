@@ -2,7 +2,7 @@
 //!
 //! Fields that a version does not know are passed over, so that a newer peer can say more.
 
-use linerate_model::{Direction, HostInfo, Sample, TestSpec};
+use linerate_model::{Direction, ForeignText, HostInfo, Sample, TestSpec};
 use linerate_units::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -16,18 +16,24 @@ pub(super) enum Message {
     /// Client: who I am and what I want measured.
     Hello {
         versions: [u8; 2],
-        capabilities: Vec<String>,
+        capabilities: Vec<ForeignText>,
         host: HostInfo,
         spec: Box<TestSpec>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ticket: Option<Ticket>,
     },
     /// Server: begin.
-    Welcome { version: u8, capabilities: Vec<String>, host: HostInfo, cookie: String, neighbours: u32 },
+    Welcome {
+        version: u8,
+        capabilities: Vec<ForeignText>,
+        host: HostInfo,
+        cookie: ForeignText,
+        neighbours: u32,
+    },
     /// Server: wait.
     Busy(Place),
     /// Server: no.
-    Refused { why: String },
+    Refused { why: ForeignText },
     /// Client: expect the data sockets of these flows.
     Prepare { flows: Vec<AskedFlow> },
     /// Server: they are expected.
@@ -55,7 +61,7 @@ pub(super) enum Message {
     /// Either: I am here.
     Heartbeat,
     /// Either: I cannot go on.
-    Failed { why: String },
+    Failed { why: ForeignText },
     /// Client: done.
     Bye,
 }
@@ -78,12 +84,12 @@ impl From<&FlowOrder> for AskedFlow {
 pub(super) const SWEEP: &str = "sweep";
 
 /// What this version can do beyond the bare dialogue.
-pub(super) fn capabilities() -> Vec<String> {
-    ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", SWEEP].map(str::to_owned).to_vec()
+pub(super) fn capabilities() -> Vec<ForeignText> {
+    ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", SWEEP].map(ForeignText::from).to_vec()
 }
 
 /// What this version and a peer that says so can both do.
-pub(super) fn both_can(theirs: &[String]) -> Vec<String> {
+pub(super) fn both_can(theirs: &[ForeignText]) -> Vec<ForeignText> {
     capabilities().into_iter().filter(|name| theirs.contains(name)).collect()
 }
 

@@ -54,7 +54,7 @@ pub fn data_tag(cookie: &[u8; 16]) -> [u8; 8] {
 
 /// As a server says no, after its preface.
 fn refusal(why: &str) -> Vec<u8> {
-    Framer::encode(&message::Message::Refused { why: why.to_owned() }).unwrap_or_default()
+    Framer::encode(&message::Message::Refused { why: why.into() }).unwrap_or_default()
 }
 
 fn sniff(start: &[u8]) -> Match {

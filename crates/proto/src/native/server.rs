@@ -83,9 +83,9 @@ impl ServerSession {
             now,
             &Message::Welcome {
                 version: VERSION,
-                capabilities: capabilities(),
+                capabilities: capabilities().into_iter().collect(),
                 host: admission.host.clone(),
-                cookie: cookie_to_text(&admission.cookie),
+                cookie: cookie_to_text(&admission.cookie).into(),
                 neighbours: admission.neighbours,
             },
         )?;
@@ -99,14 +99,14 @@ impl ServerSession {
             return Err(misbehaved("it did not say hello first"));
         };
         if !(versions[0]..=versions[1]).contains(&VERSION) {
-            self.link.send(now, &Message::Refused { why: format!("version {VERSION}") })?;
+            self.link.send(now, &Message::Refused { why: format!("version {VERSION}").into() })?;
             let theirs = format!("{} to {}", versions[0], versions[1]);
             return Err(PeerError::Version { theirs: theirs.into(), ours: VERSION.to_string() });
         }
         let spec = match spec.checked() {
             Ok(spec) => spec,
             Err(error) => {
-                self.link.send(now, &Message::Refused { why: error.to_string() })?;
+                self.link.send(now, &Message::Refused { why: error.to_string().into() })?;
                 return Err(misbehaved(&format!("it asked for what cannot be: {error}")));
             }
         };
@@ -122,7 +122,7 @@ impl ServerSession {
         let flows = match self.phases.next(asked) {
             Ok(flows) => flows,
             Err(error) => {
-                self.link.send(now, &Message::Failed { why: error.to_string() })?;
+                self.link.send(now, &Message::Failed { why: error.to_string().into() })?;
                 return Err(error);
             }
         };
@@ -143,7 +143,7 @@ impl ServerSession {
                 self.state = State::Over;
                 self.link.put(Output::Done);
             }
-            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why: why.into() }),
+            (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
             (Message::Prepare { flows }, State::Ready) => self.prepare(now, &flows)?,
             (Message::Start, State::Opened) => {
                 self.link.measuring(now, true);
@@ -241,7 +241,7 @@ impl Session for ServerSession {
             Input::Admit(admission) => self.admit(now, &admission)?,
             Input::Wait(place) => self.link.send(now, &Message::Busy(place))?,
             Input::Refuse(why) => {
-                self.link.send(now, &Message::Refused { why })?;
+                self.link.send(now, &Message::Refused { why: why.into() })?;
                 self.state = State::Over;
                 self.link.put(Output::Done);
             }
@@ -257,7 +257,7 @@ impl Session for ServerSession {
                 self.state = State::Opened;
             }
             Input::FlowsFailed(why) => {
-                self.link.send(now, &Message::Failed { why: why.clone() })?;
+                self.link.send(now, &Message::Failed { why: why.clone().into() })?;
                 return Err(PeerError::Local { why });
             }
             // Receivers read before the client's start, which may wait for the starts of others.
@@ -283,7 +283,7 @@ impl Session for ServerSession {
                 self.finish_phase(now);
             }
             Input::Stop => {
-                self.link.send(now, &Message::Failed { why: "the server was stopped".to_owned() })?;
+                self.link.send(now, &Message::Failed { why: "the server was stopped".into() })?;
                 return Err(PeerError::Local { why: "the server was stopped".to_owned() });
             }
             Input::Measure(_) | Input::Finish | Input::Trial(_) => {

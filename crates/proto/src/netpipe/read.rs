@@ -40,7 +40,7 @@ impl Text {
         }
         let error = line.after("NetPIPE: error ").or_else(|| line.after("Client: Cannot Connect!"));
         if let Some(reason) = error {
-            self.book.test().error = Some(reason.trim().to_owned());
+            self.book.test().error = Some(reason.trim().into());
             return true;
         }
         if line.text.contains("Passing data in both directions") {

@@ -54,7 +54,7 @@ impl Text {
             return true;
         }
         if let Some(reason) = line.after("connect failed: ").filter(|_| mine) {
-            self.book.test().error = Some(reason.trim().to_owned());
+            self.book.test().error = Some(reason.trim().into());
             return true;
         }
         if line.text.contains(" only supported for client/server mode") {
@@ -100,7 +100,7 @@ impl Text {
         }
         self.classic |= text.contains("\"classic\" mode");
         if let Some((_, reason)) = text.split_once("Error: ") {
-            self.book.test().error = Some(reason.trim().to_owned());
+            self.book.test().error = Some(reason.trim().into());
             return;
         }
         if text.ends_with(": socket") || (text.contains("eal") && text.contains("rate_Mbps=")) {
@@ -154,7 +154,7 @@ impl Text {
         let host =
             text.split_once(" -> ").map(|(_, host)| host).or_else(|| Some(text.split_once(" host=")?.1));
         if let Some(host) = host.and_then(|host| host.split_whitespace().next()) {
-            test.target = Some(host.to_owned());
+            test.target = Some(host.into());
         }
         for mut found in mss.into_iter().chain(rtt) {
             if found.quantity == Quantity::Mss {

@@ -1,5 +1,6 @@
 //! A reading while it is written down, test by test.
 
+use linerate_model::ForeignText;
 use linerate_model::reading::{Claim, Figure, ForeignTest, Quantity, Reading, Scope, Unread};
 
 use super::line::Line;
@@ -26,7 +27,7 @@ pub(crate) struct Book {
 
 impl Book {
     pub(crate) fn new(tool: &str) -> Self {
-        Self { reading: Reading { tool: tool.to_owned(), ..Reading::default() }, ..Self::default() }
+        Self { reading: Reading { tool: tool.into(), ..Reading::default() }, ..Self::default() }
     }
 
     /// The test that is being read; the first figure of a file may come without a beginning.
@@ -68,7 +69,7 @@ impl Book {
 
     pub(crate) fn version(&mut self, version: &str) {
         if self.reading.version.is_none() {
-            self.reading.version = Some(version.to_owned());
+            self.reading.version = Some(version.into());
         }
     }
 
@@ -92,12 +93,12 @@ impl Book {
         self.test().claims.push(claim);
     }
 
-    pub(crate) fn unread(&mut self, line: u32, column: Option<u32>, why: impl Into<String>) {
+    pub(crate) fn unread(&mut self, line: u32, column: Option<u32>, why: impl Into<ForeignText>) {
         let remarks = &mut self.reading.unread;
         if remarks.len() < MOST_REMARKS {
             remarks.push(Unread { line, column, why: why.into() });
         } else if remarks.len() == MOST_REMARKS {
-            remarks.push(Unread { line, column, why: "from here on more could not be read".to_owned() });
+            remarks.push(Unread { line, column, why: "from here on more could not be read".into() });
         }
     }
 
@@ -122,7 +123,7 @@ impl Book {
 }
 
 /// A figure as printed.
-pub(crate) fn figure(quantity: Quantity, printed: Printed, words: impl Into<String>) -> Figure {
+pub(crate) fn figure(quantity: Quantity, printed: Printed, words: impl Into<ForeignText>) -> Figure {
     Figure { quantity, value: printed.value, step: printed.step, printed: words.into() }
 }
 
@@ -136,8 +137,7 @@ mod tests {
     use super::*;
 
     fn claim(line: u32, scope: Scope) -> Claim {
-        let figures =
-            vec![Figure { quantity: Quantity::Bytes, value: 1.0, step: 0.0, printed: "1".to_owned() }];
+        let figures = vec![Figure { quantity: Quantity::Bytes, value: 1.0, step: 0.0, printed: "1".into() }];
         Claim { line, scope, figures, ..Claim::default() }
     }
 

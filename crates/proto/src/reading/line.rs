@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use linerate_model::foreign_text::one_line;
+use linerate_model::ForeignText;
 
 /// A line with its number.
 #[derive(Debug, Clone, Copy)]
@@ -15,8 +15,8 @@ pub(crate) struct Line<'a> {
 
 impl<'a> Line<'a> {
     /// The line as it is quoted.
-    pub(crate) fn quote(self) -> String {
-        one_line(self.text.trim())
+    pub(crate) fn quote(self) -> ForeignText {
+        ForeignText::new(self.text.trim())
     }
 
     /// Column, from 1, at which a part of this line begins.

@@ -67,7 +67,7 @@ fn digits_of(said: &str) -> String {
 #[must_use]
 pub fn bodies(reading: &Reading, test: &ForeignTest, from: &Imported) -> Vec<(Timestamp, Body)> {
     let mut log = vec![(Timestamp::START, Body::RunStarted(start(test, from)))];
-    let caveat = Caveat { kind: CaveatKind::Imported, text: origin(reading, test, from) };
+    let caveat = Caveat { kind: CaveatKind::Imported, text: origin(reading, test, from).into() };
     let ways = directions(test);
     let mut end = Timestamp::START;
     for (number, way) in (0..).zip(&ways) {
@@ -92,7 +92,7 @@ pub fn bodies(reading: &Reading, test: &ForeignTest, from: &Imported) -> Vec<(Ti
         log.push((end, Body::Caveat { flow: None, caveat }));
     }
     let (outcome, reason) = ending(test);
-    log.push((end, Body::RunEnded { outcome, reason }));
+    log.push((end, Body::RunEnded { outcome, reason: reason.map(Into::into) }));
     log
 }
 
@@ -104,11 +104,11 @@ fn start(test: &ForeignTest, from: &Imported) -> RunStart {
         spec.traffic.interval = interval;
     }
     RunStart {
-        schema: EVENT_SCHEMA.to_owned(),
-        started_at: test.started_at.clone().unwrap_or_else(|| from.file_time.clone()),
+        schema: EVENT_SCHEMA.into(),
+        started_at: test.started_at.clone().unwrap_or_else(|| from.file_time.clone().into()),
         world: World::Hosts,
-        linerate: from.linerate.clone(),
-        target: test.target.clone().unwrap_or_else(|| "not told".to_owned()),
+        linerate: from.linerate.clone().into(),
+        target: test.target.clone().unwrap_or_else(|| "not told".into()),
         spec,
     }
 }
@@ -131,7 +131,7 @@ fn origin(reading: &Reading, test: &ForeignTest, from: &Imported) -> String {
 
 fn ending(test: &ForeignTest) -> (Outcome, Option<String>) {
     if let Some(error) = &test.error {
-        return (Outcome::Failed, Some(error.clone()));
+        return (Outcome::Failed, Some(error.to_string()));
     }
     if test.claims.iter().any(|claim| claim.scope != Scope::Interval) {
         return (Outcome::Completed, None);
@@ -178,8 +178,8 @@ impl<'a> Flow<'a> {
         let test = self.test;
         let other = test.target.clone();
         let (client, server) = match test.written_by {
-            Some(End::Server) => (other.unwrap_or_else(|| "client".to_owned()), "server".to_owned()),
-            _ => ("client".to_owned(), other.unwrap_or_else(|| "server".to_owned())),
+            Some(End::Server) => (other.unwrap_or_else(|| "client".into()), "server".into()),
+            _ => ("client".into(), other.unwrap_or_else(|| "server".into())),
         };
         let direction = self.direction();
         let (from, to) = match direction {
@@ -189,7 +189,7 @@ impl<'a> Flow<'a> {
         let name = self.way.map_or("not told", Direction::name).to_owned();
         FlowPlan {
             flow: self.number,
-            name,
+            name: name.into(),
             from,
             to,
             transport: test.spec.traffic.transport(),
@@ -362,7 +362,7 @@ impl<'a> Flow<'a> {
         } else {
             return None;
         };
-        Some(Caveat { kind: CaveatKind::Partial, text })
+        Some(Caveat { kind: CaveatKind::Partial, text: text.into() })
     }
 }
 

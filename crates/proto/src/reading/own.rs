@@ -1,14 +1,13 @@
 //! Our own results: the document `linerate.result/1` and the event log.
 
 use linerate_model::reading::{Claim, End, Figure, ForeignTest, Quantity, Scope};
-use linerate_model::{Event, RunRecord, Side, Tally};
+use linerate_model::{Event, ForeignText, RunRecord, Side, Tally};
 
 use linerate_units::Span;
 
 use super::book::{Book, figure};
 use super::json::Node;
 use super::number::{Printed, number};
-use crate::foreign_json;
 use linerate_model::{Direction, TestSpec};
 
 /// Whether a JSON object is a result document.
@@ -25,7 +24,7 @@ pub(super) fn is_event(root: &Node) -> bool {
 pub(super) fn read(root: &Node, text: &str, book: &mut Book) {
     let mut test = ForeignTest { written_by: Some(End::Client), ..ForeignTest::default() };
     if let Some(run) = root.get("run") {
-        let of = |key| run.get(key).and_then(Node::text).map(str::to_owned);
+        let of = |key| run.get(key).and_then(Node::text).map(ForeignText::from);
         (test.started_at, test.target) = (of("started_at"), of("target"));
         if let Some(version) = of("linerate") {
             book.version(&version);
@@ -43,7 +42,7 @@ pub(super) fn read(root: &Node, text: &str, book: &mut Book) {
             let Some(half) = flow.get(key) else { continue };
             let mut claim = Claim {
                 line: half.line,
-                quote: format!("flows[{at}].{key}"),
+                quote: format!("flows[{at}].{key}").into(),
                 direction,
                 side: Some(side),
                 ..Claim::default()
@@ -63,7 +62,7 @@ pub(super) fn read(root: &Node, text: &str, book: &mut Book) {
 }
 
 fn spec(text: &str) -> Option<TestSpec> {
-    let document: serde_json::Value = foreign_json::from_slice(text.as_bytes()).ok()?;
+    let document: serde_json::Value = serde_json::from_str(text).ok()?;
     serde_json::from_value(document.get("run")?.get("spec")?.clone()).ok()
 }
 
@@ -103,13 +102,13 @@ fn figures(node: &Node, keys: &[(&str, Quantity, f64)], book: &mut Book) -> Vec<
 pub(super) struct Log {
     record: RunRecord,
     first_line: u32,
-    run: Option<String>,
+    run: Option<ForeignText>,
 }
 
 impl Log {
     /// Takes one line of the log.
     pub(super) fn take(&mut self, text: &str, line: u32, book: &mut Book) {
-        let event: Event = match foreign_json::lines_from_slice(text.as_bytes()) {
+        let event: Event = match serde_json::from_str(text) {
             Ok(event) => event,
             Err(error) => {
                 // Its own line number is that of a text of one line.
@@ -144,7 +143,7 @@ impl Log {
                 let Some(tally) = tally else { continue };
                 test.claims.push(Claim {
                     line: first_line,
-                    quote: format!("flow {} {:?}", flow.plan.flow, side).to_lowercase(),
+                    quote: format!("flow {} {:?}", flow.plan.flow, side).to_lowercase().into(),
                     scope: Scope::Total,
                     direction: Some(flow.plan.direction),
                     side: Some(side),

@@ -121,11 +121,11 @@ impl Text {
         let test = self.book.test();
         test.spec.traffic.udp |= udp;
         if let Some(host) = text.split_once(" -> ").map(|(_, host)| host.trim()) {
-            test.target = Some(host.to_owned());
+            test.target = Some(host.into());
         } else if let Some(host) = text.strip_prefix("accept from ") {
-            test.target = Some(host.trim().to_owned());
+            test.target = Some(host.trim().into());
         } else if let Some((step, reason)) = text.split_once(": ") {
-            test.error = Some(format!("{step}: {}", reason.trim()));
+            test.error = Some(format!("{step}: {}", reason.trim()).into());
         }
         let Some(found) = after(line, text, "buflen=", Quantity::MessageSize, 1.0, &mut self.book) else {
             return;
@@ -147,10 +147,10 @@ impl Text {
                 if let Some((transport, peer)) = peer {
                     test.spec.traffic.udp = transport.trim() == "UDP";
                     let host = peer.trim().rsplit_once(':').map_or(peer.trim(), |(host, _)| host);
-                    test.target = Some(host.to_owned());
+                    test.target = Some(host.into());
                 }
             }
-            "*** Winsock Error" => test.error = Some(rest.trim().to_owned()),
+            "*** Winsock Error" => test.error = Some(rest.trim().into()),
             "Buffer Size" | "TCP_NODELAY" | "Connect" | "Send Mode" | "Receive Mode" | "Local Host"
             | "Listening..." | "Port" | "Protocol" | "Threading" | "SO_SNDBUF" | "SO_RCVBUF" | "errno" => {}
             _ => return false,

@@ -23,7 +23,7 @@ fn long_run() -> Vec<linerate_model::Event> {
     bodies.extend([Side::Sender, Side::Receiver].map(|side| runs::ended(0, side, runs::tally(900e6))));
     bodies.push(runs::ceilings(0));
     let text = "Another test ran on the same host at the same time: </script><b>Ä</b>".to_owned();
-    let caveat = linerate_model::Caveat { kind: linerate_model::CaveatKind::Neighbour, text };
+    let caveat = linerate_model::Caveat { kind: linerate_model::CaveatKind::Neighbour, text: text.into() };
     bodies.push((0, linerate_model::Body::Caveat { flow: Some(0), caveat }));
     runs::log(bodies)
 }
@@ -40,7 +40,7 @@ fn every_page_draws_its_charts_loads_nothing_fits_a_telephone_and_prints() {
     let (script, style) = (read("report.js"), read("report.css"));
     let assets = Assets { script: &script, style: &style };
     let (events, record) = plans::two_axes();
-    let windows = Plan { record: &record, events: &events, left_out: &["gone".to_owned()] };
+    let windows = Plan { record: &record, events: &events, left_out: &["gone".into()] };
     let (events, record) = plans::all_pairs();
     let matrix = Plan { record: &record, events: &events, left_out: &[] };
     let pages = [

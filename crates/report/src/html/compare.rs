@@ -7,7 +7,6 @@ use super::chart::{Axis, Chart, Kind, Panel};
 use super::parts::{Figures, plain_table};
 use super::series;
 use crate::figure::{Figure, caveats};
-use crate::layout::harmless;
 use crate::quantity::or_absent;
 
 /// Most runs in one diagram.
@@ -26,7 +25,7 @@ pub(super) fn section(runs: &[&RunRecord], figures: &mut Figures) -> Markup {
 
 /// How a run is called on the page: by the beginning of its name.
 pub(super) fn name(record: &RunRecord) -> String {
-    harmless(&record.run.chars().take(8).collect::<String>())
+    record.run.chars().take(8).collect::<String>()
 }
 
 fn rows(runs: &[&RunRecord]) -> Vec<Vec<String>> {
@@ -54,8 +53,8 @@ fn row(record: &RunRecord, flow: &FlowRecord) -> Vec<String> {
     let loaded = flow.loaded.as_ref().filter(|report| report.rtt.count > 0);
     vec![
         name(record),
-        record.start.as_ref().map(|start| harmless(&start.started_at)).unwrap_or_default(),
-        harmless(&flow.plan.name),
+        record.start.as_ref().map(|start| start.started_at.to_string()).unwrap_or_default(),
+        flow.plan.name.to_string(),
         or_absent(rate),
         or_absent(figure.and_then(|figure| figure.share)),
         or_absent(flow.verdict.as_ref().map(|verdict| verdict.cause)),
@@ -83,7 +82,7 @@ fn charts(runs: &[&RunRecord]) -> Vec<Chart> {
         let y = axis("bit rate of payload", "bit/s");
         (lines.len() > 1).then(|| Chart {
             kind: Kind::Time,
-            title: format!("{}: received by each run", harmless(name)),
+            title: format!("{name}: received by each run"),
             x: axis("time since the receiver's first byte", "s"),
             panels: vec![Panel { y, lines, levels: Vec::new() }],
             bands: Vec::new(),

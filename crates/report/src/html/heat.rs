@@ -6,7 +6,6 @@ use linerate_model::{Direction, PlanRecord, PlanStart};
 use maud::{Markup, html};
 
 use super::summaries::{FlowWay, Summaries};
-use crate::layout::harmless;
 use crate::quantity::{ABSENT, in_unit};
 
 /// What matrices show.
@@ -89,7 +88,7 @@ fn two_axes(start: &PlanStart) -> Option<(usize, usize)> {
 fn over_axes(plan: &Summaries<'_>) -> Vec<Matrix> {
     let Some(start) = &plan.record.start else { return Vec::new() };
     let Some((rows, columns)) = two_axes(start) else { return Vec::new() };
-    let heads = |axis: usize| start.axes[axis].values.iter().map(|value| harmless(&value.label)).collect();
+    let heads = |axis: usize| start.axes[axis].values.iter().map(|value| value.label.to_string()).collect();
     let mut matrices: BTreeMap<(usize, Vec<usize>), Matrix> = BTreeMap::new();
     for (number, flow) in plan.flows.iter().copied().enumerate() {
         for point in &start.points {
@@ -105,11 +104,7 @@ fn over_axes(plan: &Summaries<'_>) -> Vec<Matrix> {
                 .collect();
             let matrix = matrices.entry((number, others)).or_insert_with(|| Matrix {
                 title: title(plan.record, &point.id, flow, &[rows, columns]),
-                corner: format!(
-                    "{} / {}",
-                    harmless(&start.axes[rows].name),
-                    harmless(&start.axes[columns].name)
-                ),
+                corner: format!("{} / {}", start.axes[rows].name, start.axes[columns].name),
                 rows: heads(rows),
                 columns: heads(columns),
                 cells: BTreeMap::new(),
@@ -123,15 +118,14 @@ fn over_axes(plan: &Summaries<'_>) -> Vec<Matrix> {
 /// The flow, and the values of the axes that the matrix does not show.
 fn title(record: &PlanRecord, point: &str, flow: FlowWay<'_>, shown: &[usize]) -> String {
     let others = record.labels(point).into_iter().enumerate().filter(|(axis, _)| !shown.contains(axis));
-    let others: Vec<String> =
-        others.map(|(_, (axis, value))| format!(", {} {}", harmless(axis), harmless(value))).collect();
-    format!("{QUANTITY}, {}, {}{}", harmless(flow.0), flow.1.name(), others.concat())
+    let others: Vec<String> = others.map(|(_, (axis, value))| format!(", {axis} {value}")).collect();
+    format!("{QUANTITY}, {}, {}{}", flow.0, flow.1.name(), others.concat())
 }
 
 /// From sender to receiver, for each point; only where that is more than a row or a column.
 fn between_hosts(plan: &Summaries<'_>) -> Vec<Matrix> {
     let Some(start) = &plan.record.start else { return Vec::new() };
-    let names: Vec<String> = start.hosts.iter().map(|host| harmless(&host.name)).collect();
+    let names: Vec<String> = start.hosts.iter().map(|host| host.name.to_string()).collect();
     let place = |name: &str| start.hosts.iter().position(|host| host.name == name);
     let mut matrices = Vec::new();
     for point in &start.points {
@@ -149,12 +143,8 @@ fn between_hosts(plan: &Summaries<'_>) -> Vec<Matrix> {
         }
         let senders: std::collections::BTreeSet<usize> = cells.keys().map(|(from, _)| *from).collect();
         if senders.len() >= 2 && names.len() >= 3 {
-            let labels: Vec<String> = plan
-                .record
-                .labels(&point.id)
-                .iter()
-                .map(|(a, v)| format!(", {} {}", harmless(a), harmless(v)))
-                .collect();
+            let labels: Vec<String> =
+                plan.record.labels(&point.id).iter().map(|(a, v)| format!(", {a} {v}")).collect();
             matrices.push(Matrix {
                 title: format!(
                     "{QUANTITY} from host to host, flows between the same two added{}",

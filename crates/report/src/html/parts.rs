@@ -4,7 +4,7 @@ use linerate_model::Caveat;
 use maud::{Markup, html};
 
 use super::chart::Chart;
-use crate::layout::{Ink, harmless};
+use crate::layout::Ink;
 use crate::table::Table;
 
 /// A table with more columns is printed on paper laid sideways.
@@ -87,7 +87,7 @@ pub(super) fn pairs(pairs: &[(String, String)]) -> Markup {
 pub(super) fn caveat_list(caveats: &[Caveat]) -> Markup {
     html! {
         @if !caveats.is_empty() {
-            ul.caveats { @for caveat in caveats { li { strong { "⚠ caveat: " } (harmless(&caveat.text)) } } }
+            ul.caveats { @for caveat in caveats { li { strong { "⚠ caveat: " } (caveat.text.to_string()) } } }
         }
     }
 }
@@ -101,5 +101,5 @@ pub(super) fn ending(outcome: Option<linerate_model::Outcome>, reason: Option<&s
         Some(Failed) => "failed; the figures cover what was measured",
         None => "not finished: the log has no end, so it goes on or was killed",
     };
-    html! { p.warn { "⚠ " (word) @if let Some(reason) = reason { ": " (harmless(reason)) } } }
+    html! { p.warn { "⚠ " (word) @if let Some(reason) = reason { ": " (reason.to_string()) } } }
 }

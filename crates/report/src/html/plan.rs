@@ -1,7 +1,8 @@
 //! The section of a plan that was carried out: judgements, results, curves, matrices, trials, and the plan itself.
 
 use linerate_model::{
-    MethodCell, MethodRow, MethodTable, PlanJudgement, PlanRecord, PlanStart, PointSummary, TrialEnd,
+    ForeignLines, MethodCell, MethodRow, MethodTable, PlanJudgement, PlanRecord, PlanStart, PointSummary,
+    TrialEnd,
 };
 use maud::{Markup, html};
 
@@ -10,7 +11,6 @@ use super::heat;
 use super::parts::{self, Figures, caveat_list, ending, pairs, plain_table};
 use super::summaries::{FlowWay, Summaries};
 use super::sweep::{self, MOST_LINES};
-use crate::layout::harmless;
 use crate::quantity::{ABSENT, in_unit};
 use crate::text_flow::plural;
 
@@ -47,8 +47,7 @@ fn most_lines(record: &PlanRecord) -> bool {
 /// The name of a point: its values.
 fn point(record: &PlanRecord, id: &str) -> String {
     let labels = record.labels(id).into_iter();
-    let words: Vec<String> =
-        labels.map(|(axis, value)| format!("{} {}", harmless(axis), harmless(value))).collect();
+    let words: Vec<String> = labels.map(|(axis, value)| format!("{axis} {value}")).collect();
     if words.is_empty() { "the only point".to_owned() } else { words.join(", ") }
 }
 
@@ -69,17 +68,17 @@ fn judgements(record: &PlanRecord) -> Markup {
                     caption { "Assertions that do not hold" }
                     thead { tr { th { "assertion" } th { "point" } th { "flow" } th { "found" } } }
                     tbody { @for judgement in &fail { tr {
-                        th scope="row" { (harmless(&judgement.assertion)) }
+                        th scope="row" { (judgement.assertion.to_string()) }
                         td { (point(record, &judgement.point)) }
-                        td { (harmless(&judgement.flow)) ", " (judgement.direction.name()) }
-                        td.bad { (judgement.found.as_deref().map_or(ABSENT.to_owned(), harmless)) }
+                        td { (judgement.flow.to_string()) ", " (judgement.direction.name()) }
+                        td.bad { (judgement.found.as_deref().map_or(ABSENT.to_owned(), str::to_owned)) }
                     } } }
                 } }
             }
             @if !hold.is_empty() {
                 details { summary { (hold.len()) " of " (plural(all as u64, "judgement")) " hold" }
                     ul { @for judgement in &hold { li {
-                        "✓ " (harmless(&judgement.assertion)) ": " (point(record, &judgement.point)) ", " (harmless(&judgement.flow))
+                        "✓ " (judgement.assertion.to_string()) ": " (point(record, &judgement.point)) ", " (judgement.flow.to_string())
                     } } }
                 }
             }
@@ -93,8 +92,8 @@ fn results(plan: &Summaries<'_>) -> Markup {
     if plan.quantities.is_empty() {
         return html! { p { "No point was summed up." } };
     }
-    let axes = start.axes.iter().map(|axis| harmless(&axis.name));
-    let words = plan.quantities.iter().map(|quantity| harmless(quantity).replace('_', " "));
+    let axes = start.axes.iter().map(|axis| axis.name.to_string());
+    let words = plan.quantities.iter().map(|quantity| quantity.to_string().replace('_', " "));
     let heads: Vec<String> = axes.chain(["flow".to_owned(), "direction".to_owned()]).chain(words).collect();
     let rows = start
         .points
@@ -107,15 +106,15 @@ fn results(plan: &Summaries<'_>) -> Markup {
 fn row(plan: &Summaries<'_>, id: &str, flow: FlowWay<'_>) -> Option<Vec<String>> {
     let of = |quantity: &&str| plan.find(id, flow, quantity);
     plan.quantities.iter().find_map(of)?;
-    let labels = plan.record.labels(id).into_iter().map(|(_, value)| unbroken(&harmless(value)));
-    let ends = [harmless(flow.0), flow.1.name().to_owned()];
+    let labels = plan.record.labels(id).into_iter().map(|(_, value)| unbroken(value));
+    let ends = [flow.0.to_string(), flow.1.name().to_owned()];
     Some(labels.chain(ends).chain(plan.quantities.iter().map(|quantity| cell(of(quantity)))).collect())
 }
 
 fn cell(summary: Option<&PointSummary>) -> String {
     let Some(summary) = summary else { return ABSENT.to_owned() };
     if !summary.words.is_empty() {
-        let mut words: Vec<String> = summary.words.iter().map(|word| harmless(word)).collect();
+        let mut words: Vec<String> = summary.words.iter().map(ToString::to_string).collect();
         words.dedup();
         return words.join(", ");
     }
@@ -136,11 +135,11 @@ fn unbroken(text: &str) -> String {
 /// A table in the terms of the plan's method.
 fn in_terms(method: &MethodTable) -> Markup {
     html! {
-        h3 { (harmless(&method.title)) }
-        @if !method.about.is_empty() { p { (harmless(&method.about)) } }
-        @if !method.rows.is_empty() { (parts::table(&crate::plan::method::table(method), &harmless(&method.title))) }
+        h3 { (method.title.to_string()) }
+        @if !method.about.is_empty() { p { (method.about.to_string()) } }
+        @if !method.rows.is_empty() { (parts::table(&crate::plan::method::table(method), &method.title)) }
         @if !method.notes.is_empty() {
-            ul { @for note in &method.notes { li { (harmless(note)) } } }
+            ul { @for note in &method.notes { li { (note.to_string()) } } }
         }
     }
 }
@@ -160,17 +159,17 @@ fn curve(method: &MethodTable) -> Option<Chart> {
             method.rows.iter().map(|row| end(&cell(row)).filter(|value| *value > 0.0)).collect::<Vec<_>>()
         };
         let middles = sizes.iter().copied().zip(of(|cell| cell.value));
-        let mut line = Line::of(harmless(&column.name), Style::Points, middles);
+        let mut line = Line::of(column.name.to_string(), Style::Points, middles);
         if of(|cell| cell.low).iter().any(Option::is_some) {
             line.low = of(|cell| cell.low).into_iter().map(|end| end.map(Rounded)).collect();
             line.high = of(|cell| cell.high).into_iter().map(|end| end.map(Rounded)).collect();
         }
-        let y = Axis { label: harmless(&column.name), unit: column.unit.clone()?, log: true };
+        let y = Axis { label: column.name.to_string(), unit: column.unit.clone()?.into(), log: true };
         Some(Panel { y, lines: vec![line], levels: Vec::new() })
     });
     let panels: Vec<Panel> = panels.collect::<Option<_>>()?;
-    let x = Axis { label: harmless(&first.name), unit: "bytes".to_owned(), log: true };
-    let title = harmless(&method.title);
+    let x = Axis { label: first.name.to_string(), unit: "bytes".to_owned(), log: true };
+    let title = method.title.to_string();
     (!panels.is_empty()).then_some(Chart { kind: Kind::Sweep, title, x, panels, bands: Vec::new() })
 }
 
@@ -180,13 +179,13 @@ const LEAST_OF_A_CURVE: usize = 3;
 /// What searches came to.
 fn found(record: &PlanRecord) -> Markup {
     let rows = record.found.iter().map(|end| {
-        let found = end.found.as_deref().map_or("none passed".to_owned(), harmless);
+        let found = end.found.as_deref().map_or("none passed".to_owned(), str::to_owned);
         vec![point(record, &end.point), end.repeat.to_string(), found]
     });
     let heads = ["point", "repeat", "largest value that passed"];
     let rows: Vec<Vec<String>> = std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows).collect();
     let claim = record.start.as_ref().and_then(|start| start.search.as_deref()).unwrap_or_default();
-    html! { @if rows.len() > 1 { (plain_table(&rows, &format!("Search for the largest value at which holds: {}", harmless(claim)))) } }
+    html! { @if rows.len() > 1 { (plain_table(&rows, &format!("Search for the largest value at which holds: {claim}"))) } }
 }
 
 fn trials(record: &PlanRecord, place: Place<'_>) -> Markup {
@@ -206,18 +205,18 @@ fn trial_row(record: &PlanRecord, trial: &TrialEnd, place: Place<'_>) -> Markup 
         td {
             (point(record, &trial.point))
             @if let Some(step) = &trial.step {
-                " at " (harmless(&step.label)) @if step.confirms { " (confirming)" } ": "
+                " at " (step.label.to_string()) @if step.confirms { " (confirming)" } ": "
                 @if step.passed { "passed" } @else { "did not pass" }
             }
         }
         td.number { (trial.repeat) }
         td { @for run in &trial.runs {
             div {
-                (harmless(&run.flow)) ": "
-                @let name = harmless(&run.run.chars().take(8).collect::<String>());
+                (run.flow.to_string()) ": "
+                @let name = run.run.chars().take(8).collect::<String>();
                 @match place(&run.run) { Some(at) => a href=(format!("#{at}")) { (name) }, None => (name) }
                 @if run.outcome != linerate_model::Outcome::Completed {
-                    span.warn { " ⚠ not completed" @if let Some(reason) = &run.reason { ": " (harmless(reason)) } }
+                    span.warn { " ⚠ not completed" @if let Some(reason) = &run.reason { ": " (reason.to_string()) } }
                 }
             }
         } }
@@ -227,29 +226,29 @@ fn trial_row(record: &PlanRecord, trial: &TrialEnd, place: Place<'_>) -> Markup 
 /// The plan itself: its texts, what was set from outside, hosts, order and seed.
 fn provenance(record: &PlanRecord, start: &PlanStart) -> Markup {
     let mut facts = vec![
-        ("run".to_owned(), harmless(&record.run)),
-        ("started".to_owned(), harmless(&start.started_at)),
-        ("linerate".to_owned(), harmless(&start.linerate)),
+        ("run".to_owned(), record.run.to_string()),
+        ("started".to_owned(), start.started_at.to_string()),
+        ("linerate".to_owned(), start.linerate.to_string()),
         ("world".to_owned(), start.world.name().to_owned()),
-        ("topology".to_owned(), start.topology.as_deref().map(harmless).unwrap_or_default()),
-        ("set from outside".to_owned(), harmless(&start.set.join(", "))),
+        ("topology".to_owned(), start.topology.as_deref().unwrap_or_default().to_owned()),
+        (
+            "set from outside".to_owned(),
+            start.set.iter().map(ForeignLines::one_line).collect::<Vec<_>>().join(", "),
+        ),
         ("repeats".to_owned(), start.repeats.to_string()),
-        ("order, seed".to_owned(), format!("{}, {}", harmless(&start.order), start.seed)),
+        ("order, seed".to_owned(), format!("{}, {}", start.order, start.seed)),
     ];
     facts.extend(start.hosts.iter().map(|host| {
-        (
-            format!("host {}", harmless(&host.name)),
-            host.address.as_deref().map_or("emulated".to_owned(), harmless),
-        )
+        (format!("host {}", host.name), host.address.as_deref().map_or("emulated".to_owned(), str::to_owned))
     }));
-    facts.extend(start.notes.iter().map(|(name, value)| (harmless(name), harmless(value))));
+    facts.extend(start.notes.iter().map(|(name, value)| (name.to_string(), value.to_string())));
     facts.retain(|(_, text)| !text.is_empty());
     html! {
         details open {
             summary { "The plan" }
             (pairs(&facts))
             @for file in &start.files {
-                details open[start.files.len() == 1] { summary { (harmless(&file.name)) } pre { (linerate_model::foreign_text::lines(&file.text)) } }
+                details open[start.files.len() == 1] { summary { (file.name.to_string()) } pre { (file.text.as_str()) } }
             }
         }
     }

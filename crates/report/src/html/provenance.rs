@@ -4,7 +4,6 @@ use linerate_model::{HostInfo, RunRecord};
 use maud::{Markup, html};
 
 use super::parts::pairs;
-use crate::layout::harmless;
 use crate::text::link;
 
 /// Hosts, run and specification.
@@ -14,12 +13,12 @@ pub(super) fn markup(record: &RunRecord) -> Markup {
             summary { "Where it was measured" }
             (pairs(&run(record)))
             @for (number, host) in record.hosts.iter().enumerate() {
-                h4 { @if number == 0 { "client" } @else { "server" } " " (harmless(&host.name)) }
+                h4 { @if number == 0 { "client" } @else { "server" } " " (host.name.to_string()) }
                 (pairs(&facts(host)))
                 @if !host.sysctls.is_empty() {
                     details {
                         summary { (host.sysctls.len()) " kernel settings" }
-                        (pairs(&host.sysctls.iter().map(|(name, value)| (harmless(name), harmless(value))).collect::<Vec<_>>()))
+                        (pairs(&host.sysctls.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect::<Vec<_>>()))
                     }
                 }
             }
@@ -34,15 +33,15 @@ pub(super) fn markup(record: &RunRecord) -> Markup {
 }
 
 fn run(record: &RunRecord) -> Vec<(String, String)> {
-    let mut pairs = vec![("run".to_owned(), harmless(&record.run))];
+    let mut pairs = vec![("run".to_owned(), record.run.to_string())];
     if let Some(start) = &record.start {
-        pairs.push(("started".to_owned(), harmless(&start.started_at)));
+        pairs.push(("started".to_owned(), start.started_at.to_string()));
         pairs.push(("world".to_owned(), start.world.name().to_owned()));
-        pairs.push(("server as typed".to_owned(), harmless(&start.target)));
-        pairs.push(("linerate".to_owned(), harmless(&start.linerate)));
+        pairs.push(("server as typed".to_owned(), start.target.to_string()));
+        pairs.push(("linerate".to_owned(), start.linerate.to_string()));
     }
     if let Some(group) = &record.group {
-        pairs.push(("group".to_owned(), harmless(&group.group)));
+        pairs.push(("group".to_owned(), group.group.to_string()));
     }
     pairs.retain(|(_, text)| !text.is_empty());
     pairs
@@ -50,16 +49,16 @@ fn run(record: &RunRecord) -> Vec<(String, String)> {
 
 fn facts(host: &HostInfo) -> Vec<(String, String)> {
     let mut facts = vec![
-        ("address", host.address.as_deref().map(harmless).unwrap_or_default()),
-        ("kernel", harmless(&host.kernel)),
-        ("processor", harmless(&host.cpu)),
+        ("address", host.address.as_deref().unwrap_or_default().to_owned()),
+        ("kernel", host.kernel.to_string()),
+        ("processor", host.cpu.to_string()),
         ("processors online", if host.cores > 0 { host.cores.to_string() } else { String::new() }),
-        ("linerate", harmless(&host.linerate)),
+        ("linerate", host.linerate.to_string()),
     ];
     if let Some(interface) = &host.link {
         facts.push(("interface", link(interface)));
-        facts.push(("driver", interface.driver.as_deref().map(harmless).unwrap_or_default()));
-        facts.push(("offloads on", harmless(&interface.offloads.join(", "))));
+        facts.push(("driver", interface.driver.as_deref().unwrap_or_default().to_owned()));
+        facts.push(("offloads on", interface.offloads.join(", ")));
     }
     facts.extend(host.memory_copy.map(|rate| ("copies memory at", rate.to_string())));
     facts.retain(|(_, text)| !text.is_empty());

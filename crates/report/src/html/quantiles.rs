@@ -4,7 +4,6 @@ use linerate_model::{Digest, LatencyReport, RunRecord};
 use linerate_units::Span;
 
 use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
-use crate::layout::harmless;
 
 /// Every report of a run that has answers: without load first, then beside each flow.
 pub(super) fn reports(record: &RunRecord) -> Vec<(String, &LatencyReport)> {
@@ -12,7 +11,7 @@ pub(super) fn reports(record: &RunRecord) -> Vec<(String, &LatencyReport)> {
     let loaded = record
         .flows
         .iter()
-        .filter_map(|flow| Some((format!("beside {}", harmless(&flow.plan.name)), flow.loaded.as_ref()?)));
+        .filter_map(|flow| Some((format!("beside {}", flow.plan.name), flow.loaded.as_ref()?)));
     idle.chain(loaded).filter(|(_, report)| report.rtt.count > 0).collect()
 }
 

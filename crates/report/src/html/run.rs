@@ -8,7 +8,6 @@ use maud::{Markup, html};
 use super::parts::{Figures, caveat_list, ending, pairs, plain_table, table};
 use super::{provenance, quantiles, series, sizes as curves};
 use crate::figure::{Figure, caveats, imported};
-use crate::layout::harmless;
 use crate::quantity::{ABSENT, in_unit, or_absent};
 use crate::text::{heading, results};
 use crate::text_flow::{cause, details, ladder, steps};
@@ -31,7 +30,7 @@ pub(super) fn section(record: &RunRecord, figures: &mut Figures) -> Markup {
         @if series {
             @for flow in &record.flows {
                 (figures.place(curves::chart(record, flow)))
-                (table(&sizes::table(flow), &format!("{}: times are {}", harmless(&flow.plan.name), sizes::time_words(record))))
+                (table(&sizes::table(flow), &format!("{}: times are {}", flow.plan.name, sizes::time_words(record))))
             }
         }
         @for flow in &record.flows { (figures.place(series::chart(record, flow))) }
@@ -57,7 +56,7 @@ fn verdict(flow: &FlowRecord) -> Markup {
     let confirmed = flow.verdict.as_ref().is_some_and(|verdict| verdict.confidence == Confidence::Confirmed);
     html! {
         div.verdict.confirmed[confirmed && !impossible].bad[impossible] {
-            h3 { (harmless(&flow.plan.name)) }
+            h3 { (flow.plan.name.to_string()) }
             @if let Some(figure) = figure {
                 p.figure {
                     @if impossible {
@@ -66,15 +65,15 @@ fn verdict(flow: &FlowRecord) -> Markup {
                         strong { (or_absent(figure.bitrate)) }
                     }
                     @if let (Some(share), Some(ceiling)) = (figure.share, &flow.ceiling) {
-                        span.ceiling { " " (share) " of the ceiling: " (harmless(&ceiling.because)) }
+                        span.ceiling { " " (share) " of the ceiling: " (ceiling.because.to_string()) }
                     }
                 }
             }
             @match &flow.verdict {
                 Some(verdict) => {
-                    p.said { (harmless(&verdict.text)) }
+                    p.said { (verdict.text.to_string()) }
                     p.cause { "limited by: " (cause(verdict)) }
-                    @if let Some(remedy) = &verdict.remedy { p.remedy { strong { "Remedy: " } (harmless(remedy)) } }
+                    @if let Some(remedy) = &verdict.remedy { p.remedy { strong { "Remedy: " } (remedy.to_string()) } }
                 },
                 None if !flow.sizes.is_empty() => { (pairs(&owned(sizes::facts(flow)))) },
                 None if imported(flow) => p.said { "Not judged: it was not measured here." },
@@ -86,7 +85,7 @@ fn verdict(flow: &FlowRecord) -> Markup {
 }
 
 fn owned(pairs: Vec<(&'static str, String)>) -> Vec<(String, String)> {
-    pairs.into_iter().map(|(label, text)| (label.to_owned(), harmless(&text))).collect()
+    pairs.into_iter().map(|(label, text)| (label.to_owned(), text.to_string())).collect()
 }
 
 /// Processor time, and how much of it a gigabyte took; absent where nobody counted it.
@@ -98,7 +97,7 @@ fn processors(record: &RunRecord) -> Markup {
         sides.into_iter().filter_map(|(side, tally)| {
             let tally = tally?;
             Some(vec![
-                format!("{}, {side}", harmless(&flow.plan.name)),
+                format!("{}, {side}", flow.plan.name.to_string()),
                 format!("{:.3} s", tally.cpu_seconds),
                 per_gigabyte(tally.cpu_seconds, tally.bytes),
                 or_absent(tally.host_busy),
@@ -122,14 +121,14 @@ fn evidence(record: &RunRecord, series: bool) -> Markup {
     html! {
         @for flow in record.flows.iter().filter(|_| !series) {
             details open {
-                summary { "Evidence and settings: " (harmless(&flow.plan.name)) }
+                summary { "Evidence and settings: " (flow.plan.name.to_string()) }
                 (pairs(&owned(details(flow))))
                 @if !flow.ladder.is_empty() {
                     div.wide { table {
                         caption { "Every known limit, smallest first" }
                         thead { tr { th.number scope="col" { "rate" } th scope="col" { "limit" } } }
                         tbody { @for (rate, words) in ladder(flow) {
-                            tr { td.number { (rate) } td { (harmless(&words).replace("<-", "←")) } }
+                            tr { td.number { (rate) } td { (words.to_string().replace("<-", "←")) } }
                         } }
                     } }
                 }
@@ -138,7 +137,7 @@ fn evidence(record: &RunRecord, series: bool) -> Markup {
                         caption { "What was counted on the way to the wire and back" }
                         thead { tr { th.number scope="col" { "bytes" } th.number scope="col" { "not explained" } th scope="col" { "place" } } }
                         tbody { @for [bytes, off, words] in steps(flow) {
-                            tr { td.number { (bytes) } td.number { (off) } td { (harmless(&words).replace("<-", "←")) } }
+                            tr { td.number { (bytes) } td.number { (off) } td { (words.to_string().replace("<-", "←")) } }
                         } }
                     } }
                 }
@@ -152,7 +151,7 @@ fn interval_tables(record: &RunRecord) -> Markup {
     html! {
         @for flow in record.flows.iter().filter(|flow| !flow.samples.is_empty()) {
             details {
-                summary { "Intervals: " (harmless(&flow.plan.name)) }
+                summary { "Intervals: " (flow.plan.name.to_string()) }
                 @if flow.samples.len() > MOST_SAMPLES {
                     p { (flow.samples.len()) " samples; they are in the event log below, and linerate export --format csv makes a table of them." }
                 } @else {

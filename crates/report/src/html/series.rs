@@ -9,7 +9,6 @@ use linerate_units::Timestamp;
 use super::chart::{Axis, Band, Chart, Kind, Level, Line, Panel, Rounded, Style};
 use super::thin::thin;
 use crate::figure::caveats;
-use crate::layout::harmless;
 
 /// What is shorter than this part of the longest interval is a sliver.
 const SLIVER: u64 = 10;
@@ -99,7 +98,7 @@ pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
     let panels: Vec<Panel> = panels.collect();
     let label = "time since each end's first byte".to_owned();
     let x = Axis { label, unit: "s".to_owned(), log: false };
-    let title = format!("{} over time", harmless(&flow.plan.name));
+    let title = format!("{} over time", flow.plan.name);
     (!panels.is_empty()).then(|| Chart { kind: Kind::Time, title, x, panels, bands: bands(flow) })
 }
 
@@ -169,7 +168,7 @@ fn port_lines(record: &RunRecord, flow: &FlowRecord) -> Vec<Line> {
             .samples
             .iter()
             .map(|sample| (seconds(sample.end_ns) - first, value(&sample.readings, metric)));
-        let label = format!("largest queue at port {}", harmless(&ports.port));
+        let label = format!("largest queue at port {}", ports.port);
         Line { metric: Some(metric), ..thin(Line::of(label, Style::Line, points)) }
     });
     lines.collect()
@@ -179,7 +178,7 @@ fn port_lines(record: &RunRecord, flow: &FlowRecord) -> Vec<Line> {
 fn levels(flow: &FlowRecord) -> Vec<Level> {
     let ceiling = flow.ceiling.as_ref().filter(|ceiling| ceiling.bitrate_bps.is_finite());
     let ceiling = ceiling.map(|ceiling| Level {
-        label: format!("ceiling ({})", harmless(&ceiling.limit).replace('_', " ")),
+        label: format!("ceiling ({})", ceiling.limit.to_string().replace('_', " ")),
         value: Rounded(ceiling.bitrate_bps),
     });
     ceiling.into_iter().collect()
@@ -197,7 +196,7 @@ fn bands(flow: &FlowRecord) -> Vec<Band> {
     bands.extend(caveats(flow).iter().map(|caveat| Band {
         from: None,
         to: None,
-        text: harmless(&caveat.text),
+        text: caveat.text.to_string(),
         caveat: true,
     }));
     bands

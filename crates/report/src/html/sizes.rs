@@ -3,7 +3,6 @@
 use linerate_model::{FlowRecord, RunRecord, SizeFit, SizePoint};
 
 use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
-use crate::layout::harmless;
 use crate::sizes::time_words;
 
 /// The curves of a series; absent without at least two sizes.
@@ -38,7 +37,7 @@ pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
         levels: Vec::new(),
     };
     let panels = vec![panel("bit rate of payload", "bit/s", rates), panel(time_words(record), "ns", times)];
-    let title = format!("{} over message size", harmless(&flow.plan.name));
+    let title = format!("{} over message size", flow.plan.name);
     Some(Chart { kind: Kind::Sweep, title, x, panels, bands: Vec::new() })
 }
 

@@ -6,7 +6,6 @@ use linerate_model::{PlanAxis, PlanStart, PointSummary};
 
 use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
 use super::summaries::{FlowWay, Summaries};
-use crate::layout::harmless;
 
 /// What is drawn, as far as it was measured: the quantity, those that are computed for it, and its words.
 const DRAWN: [(&str, &[&str], &str); 7] = [
@@ -48,9 +47,9 @@ pub(super) fn charts(plan: &Summaries<'_>) -> Vec<Chart> {
             (!lines.is_empty()).then_some(Panel { y, lines, levels: Vec::new() })
         });
         let panels: Vec<Panel> = panels.collect();
-        let unit = axis.unit.clone().unwrap_or_else(|| "1".to_owned());
-        let x = Axis { label: harmless(&axis.name), unit, log: is_wide(axis) };
-        let title = format!("{}, {}, over {}", harmless(flow.0), flow.1.name(), harmless(&axis.name));
+        let unit = axis.unit.clone().unwrap_or_else(|| "1".into());
+        let x = Axis { label: axis.name.to_string(), unit: unit.into(), log: is_wide(axis) };
+        let title = format!("{}, {}, over {}", flow.0, flow.1.name(), axis.name);
         let chart = Chart { kind: Kind::Sweep, title, x, panels, bands: Vec::new() };
         (!chart.panels.is_empty()).then_some(chart)
     });
@@ -66,7 +65,7 @@ fn is_wide(axis: &PlanAxis) -> bool {
 fn unit(plan: &Summaries<'_>, flow: FlowWay<'_>, quantity: &str) -> Option<String> {
     let start = plan.record.start.as_ref()?;
     let mut of = start.points.iter().filter_map(|point| plan.find(&point.id, flow, quantity));
-    of.find_map(|summary| summary.unit.clone())
+    of.find_map(|summary| summary.unit.clone()).map(Into::into)
 }
 
 /// The computed curves; where all lines have the same, it stands once.
@@ -122,9 +121,7 @@ fn label(start: &PlanStart, axis: usize, others: &[usize]) -> Option<String> {
     let axes = start.axes.iter().enumerate().filter(|(number, _)| *number != axis);
     let words: Vec<String> = axes
         .zip(others)
-        .filter_map(|((_, axis), value)| {
-            Some(format!("{} {}", harmless(&axis.name), harmless(&axis.values.get(*value)?.label)))
-        })
+        .filter_map(|((_, axis), value)| Some(format!("{} {}", axis.name, axis.values.get(*value)?.label)))
         .collect();
     (!words.is_empty()).then(|| words.join(", "))
 }

@@ -177,7 +177,7 @@ fn several_runs_stand_side_by_side_before_each_of_them() {
 fn a_plan_says_first_what_does_not_hold_and_links_to_its_runs() {
     let (events, record) = plans::two_axes();
     let left_out = ["gone".to_owned()];
-    let plan = Plan { record: &record, events: &events, left_out: &left_out };
+    let plan = Plan { record: &record, events: &events, left_out: &left_out.map(Into::into) };
     let page = page(Some(&plan), &plans::runs(), &ASSETS);
     let order = [
         "1 of 8 judgements do not hold",
@@ -304,7 +304,7 @@ proptest! {
         let mut log = runs::tcp_run();
         for event in &mut log {
             if let linerate_model::Body::FlowPlanned(plan) = &mut event.body {
-                plan.name.clone_from(&name);
+                plan.name = name.as_str().into();
             }
         }
         let page = of(log);

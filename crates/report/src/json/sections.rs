@@ -1,9 +1,9 @@
 //! The parts of the result document. Field names are public: they carry their units and keep their meaning.
 
 use linerate_model::{
-    BookStep, Books, Caveat, Ceiling, CeilingShare, Digest, Direction, Effective, Finding, GroupPlace,
-    GroupStart, HostInfo, Inquiry, Outcome, PortSample, ProbeTransport, Sample, SideSettings, SizeCurve,
-    SizePoint, Steady, TestSpec, Transport, Uncertainty, World,
+    BookStep, Books, Caveat, Ceiling, CeilingShare, Digest, Direction, Effective, Finding, ForeignText,
+    GroupPlace, GroupStart, HostInfo, Inquiry, Outcome, PortSample, ProbeTransport, Sample, SideSettings,
+    SizeCurve, SizePoint, Steady, TestSpec, Transport, Uncertainty, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;
@@ -41,25 +41,25 @@ section! {
     /// The run.
     RunSection {
         /// Its name.
-        id: String,
+        id: ForeignText,
         /// Wall-clock time of its start, RFC 3339; absent in a log whose beginning is lost.
         #[serde(skip_serializing_if = "Option::is_none")]
-        started_at: Option<String>,
+        started_at: Option<ForeignText>,
         /// Where it ran.
         #[serde(skip_serializing_if = "Option::is_none")]
         world: Option<World>,
         /// Version of linerate.
         #[serde(skip_serializing_if = "Option::is_none")]
-        linerate: Option<String>,
+        linerate: Option<ForeignText>,
         /// How it ended; absent when it was killed.
         #[serde(skip_serializing_if = "Option::is_none")]
         outcome: Option<Outcome>,
         /// Why, unless it was completed.
         #[serde(skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
+        reason: Option<ForeignText>,
         /// The server as typed.
         #[serde(skip_serializing_if = "Option::is_none")]
-        target: Option<String>,
+        target: Option<ForeignText>,
         /// What was asked.
         #[serde(skip_serializing_if = "Option::is_none")]
         spec: Option<TestSpec>,
@@ -78,11 +78,11 @@ section! {
         /// Its number in the run.
         flow: u16,
         /// Its name, for people.
-        name: String,
+        name: ForeignText,
         /// The sending host.
-        from: String,
+        from: ForeignText,
         /// The receiving host.
-        to: String,
+        to: ForeignText,
         /// What carried the data.
         transport: Transport,
         /// Which way, seen from the client.
@@ -160,7 +160,7 @@ section! {
     /// Counts are of the whole phase; `rate_bps` and `busy` are of its measured part.
     PortSection {
         /// Its name: the node that it belongs to and the node that it sends to.
-        port: String,
+        port: ForeignText,
         /// Numbers of the flows that ran meanwhile.
         flows: Vec<u16>,
         /// Length of the measured part.
@@ -281,13 +281,13 @@ section! {
         /// Segment size.
         mss: MssSetting,
         /// Congestion control of the sender.
-        congestion: Effective<String>,
+        congestion: Effective<ForeignText>,
         /// Type-of-service byte of the sender.
         tos: Effective<u8>,
         /// Kernel pacing of the sender.
         pacing: PacingSetting,
         /// Way of sending without copying.
-        zerocopy: Effective<String>,
+        zerocopy: Effective<ForeignText>,
         /// Bytes handed to the kernel at once, or payload of one datagram.
         length_bytes: Bytes,
         /// Whether small segments were sent at once (TCP_NODELAY); absent when the specification is lost.
@@ -401,13 +401,13 @@ section! {
     /// The limit to compare the result with.
     CeilingSection {
         /// Which limit.
-        limit: String,
+        limit: ForeignText,
         /// The goodput it allows.
         bitrate_bps: f64,
         /// The result as a share of it, at most 1; absent when there is no result, and where it is above.
         #[serde(skip_serializing_if = "Option::is_none")]
         share: Option<CeilingShare>,
         /// Where the figure comes from, for a person.
-        because: String,
+        because: ForeignText,
     }
 }

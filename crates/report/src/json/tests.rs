@@ -131,7 +131,7 @@ fn more_than_the_ceiling_is_marked_beyond_the_error_of_clocks() {
         bodies.push(runs::ended(0, Side::Receiver, runs::tally(bps)));
         bodies.push(runs::ceilings(0));
         if let Some((_, Body::Ceilings { ceiling: Some(ceiling), .. })) = bodies.last_mut() {
-            ceiling.limit = limit.to_owned();
+            ceiling.limit = limit.into();
         }
         json_of(&runs::log(bodies)).pointer("/flows/0/receiver/impossible").is_some()
     };

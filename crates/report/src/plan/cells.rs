@@ -92,11 +92,11 @@ mod tests {
 
     fn rates(values: &[f64], median: f64, interval: Option<(f64, f64)>) -> PointSummary {
         PointSummary {
-            point: "00000000000000ff".to_owned(),
-            flow: "ab".to_owned(),
+            point: "00000000000000ff".into(),
+            flow: "ab".into(),
             direction: Direction::Upload,
-            quantity: "goodput".to_owned(),
-            unit: Some("bit/s".to_owned()),
+            quantity: "goodput".into(),
+            unit: Some("bit/s".into()),
             values: values.to_vec(),
             median: Some(median),
             interval: interval.map(|(low, high)| SummaryInterval { low, high, coverage: 0.97 }),
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn words_that_disagree_are_counted() {
         let verdicts = |words: &[&str]| PointSummary {
-            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            words: words.iter().map(|word| (*word).into()).collect(),
             median: None,
             ..rates(&[], 0.0, None)
         };

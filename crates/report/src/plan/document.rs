@@ -80,7 +80,7 @@ pub fn document(record: &PlanRecord) -> PlanDocument {
     let start = record.start.iter();
     let points = start.flat_map(|start| start.points.iter().map(move |point| (start, point)));
     let points = points.map(|(start, point)| PointSection {
-        id: point.id.clone(),
+        id: point.id.to_string(),
         values: start
             .axes
             .iter()
@@ -88,8 +88,8 @@ pub fn document(record: &PlanRecord) -> PlanDocument {
             .filter_map(|(axis, value)| {
                 let value = axis.values.get(*value)?;
                 Some(AxisSection {
-                    axis: axis.name.clone(),
-                    label: value.label.clone(),
+                    axis: axis.name.to_string(),
+                    label: value.label.to_string(),
                     number: value.number,
                 })
             })
@@ -99,9 +99,9 @@ pub fn document(record: &PlanRecord) -> PlanDocument {
     });
     PlanDocument {
         schema: PLAN_RESULT_SCHEMA,
-        run: record.run.clone(),
+        run: record.run.to_string(),
         outcome: record.outcome,
-        reason: record.reason.clone(),
+        reason: record.reason.clone().map(Into::into),
         resumed: record.resumed,
         plan: record.start.clone(),
         points: points.collect(),

@@ -28,7 +28,7 @@ pub fn markdown(record: &PlanRecord) -> String {
     for file in record.start.iter().flat_map(|start| &start.files) {
         out += &format!("\n## {}\n\n", escaped(&file.name));
         // Indented text ends at nothing that a file may hold.
-        out.extend(file.text.lines().map(|line| format!("    {}\n", crate::layout::harmless(line))));
+        out.extend(file.text.as_str().lines().map(|line| format!("    {}\n", line.replace('\t', " "))));
     }
     out
 }

@@ -3,7 +3,6 @@
 use linerate_model::{MethodCell, MethodColumn, MethodTable};
 
 use super::cells::{figure, within};
-use crate::layout::harmless;
 use crate::markdown;
 use crate::quantity::ABSENT;
 use crate::table::{Cell, Column, Table};
@@ -17,7 +16,7 @@ pub(crate) fn table(method: &MethodTable) -> Table {
     let columns = filled.map(|(at, column)| {
         let shown = cells(at)
             .map(|cell| Cell::plain(cell.map_or_else(|| ABSENT.to_owned(), |cell| show(column, cell))));
-        Column::named(harmless(&column.name), shown.collect(), column.unit.is_some())
+        Column::named(column.name.to_string(), shown.collect(), column.unit.is_some())
     });
     Table::new(columns.collect())
 }
@@ -30,7 +29,7 @@ fn show(column: &MethodColumn, cell: &MethodCell) -> String {
         let number = ends.map_or_else(|| figure(unit, value), |ends| within(unit, value, ends));
         if cell.at_least { format!("at least {number}") } else { number }
     });
-    match (number, cell.text.as_deref().map(harmless)) {
+    match (number, cell.text.as_deref().map(str::to_owned)) {
         (Some(number), Some(text)) => format!("{number}, {text}"),
         (number, text) => number.or(text).unwrap_or_else(|| ABSENT.to_owned()),
     }
@@ -65,10 +64,8 @@ pub(crate) mod tests {
 
     /// A table with every kind of cell.
     pub(crate) fn frames() -> MethodTable {
-        let column = |name: &str, unit: Option<&str>| MethodColumn {
-            name: name.to_owned(),
-            unit: unit.map(str::to_owned),
-        };
+        let column =
+            |name: &str, unit: Option<&str>| MethodColumn { name: name.into(), unit: unit.map(Into::into) };
         let row = |cells: Vec<MethodCell>| MethodRow { point: None, cells };
         let spread = MethodCell {
             value: Some(81_274.0),
@@ -78,8 +75,8 @@ pub(crate) mod tests {
         };
         let burst = MethodCell { at_least: true, ..MethodCell::number(65_536.0) };
         MethodTable {
-            title: "Throughput (26.1)".to_owned(),
-            about: "The highest rate at which nothing is lost\u{1b}[2J, by frame size.".to_owned(),
+            title: "Throughput (26.1)".into(),
+            about: "The highest rate at which nothing is lost\u{1b}[2J, by frame size.".into(),
             columns: vec![
                 column("frame", None),
                 column("rate", Some("frames/s")),
@@ -93,7 +90,7 @@ pub(crate) mod tests {
                 row(vec![
                     MethodCell::text("1518"),
                     spread,
-                    MethodCell { text: Some("the line".to_owned()), ..MethodCell::number(986.99e6) },
+                    MethodCell { text: Some("the line".into()), ..MethodCell::number(986.99e6) },
                     MethodCell::number(28.0),
                     burst,
                     MethodCell::default(),
@@ -101,12 +98,12 @@ pub(crate) mod tests {
                 ]),
                 row(vec![MethodCell::text("128")]),
             ],
-            notes: vec!["A host with software sends.".to_owned()],
+            notes: vec!["A host with software sends.".into()],
         }
     }
 
     fn record() -> PlanRecord {
-        PlanRecord { run: "f00d".to_owned(), tables: vec![frames()], ..PlanRecord::default() }
+        PlanRecord { run: "f00d".into(), tables: vec![frames()], ..PlanRecord::default() }
     }
 
     #[test]

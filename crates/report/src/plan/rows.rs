@@ -6,7 +6,7 @@ use linerate_model::{Direction, PlanPoint, PlanRecord, PointSummary};
 
 use super::cells::{middle, spread};
 use super::missing;
-use crate::layout::{Ink, View, harmless};
+use crate::layout::{Ink, View};
 use crate::quantity::ABSENT;
 use crate::table::{Cell, Column, Table};
 
@@ -89,7 +89,7 @@ fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
         columns.push(Column::words("point", cells));
     }
     if !beside {
-        let cells = rows.iter().map(|row| Cell::plain(harmless(&row.ways[0].name))).collect();
+        let cells = rows.iter().map(|row| Cell::plain(row.ways[0].name.to_string())).collect();
         columns.push(Column::words("flow", cells));
     }
     let index = Index::new(record);
@@ -97,7 +97,7 @@ fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
     columns.extend(found_column(record, &rows));
     if beside {
         columns.extend(ways.iter().map(|way| {
-            let head = if ways.len() == 1 { "rate".to_owned() } else { harmless(&way.name) };
+            let head = if ways.len() == 1 { "rate".to_owned() } else { way.name.to_string() };
             let cell = |row: &Row<'_>| rate(&index, row.point, way);
             Column::named(head, rows.iter().map(cell).collect(), true)
         }));
@@ -122,8 +122,8 @@ fn ways(record: &PlanRecord) -> Vec<Way> {
         let both = measured(Direction::Upload) && measured(Direction::Download);
         for (direction, short) in [(Direction::Upload, "up"), (Direction::Download, "down")] {
             if measured(direction) {
-                let name = if both { format!("{} {short}", flow.name) } else { flow.name.clone() };
-                ways.push(Way { flow: flow.name.clone(), direction, name });
+                let name = if both { format!("{} {short}", flow.name) } else { flow.name.to_string() };
+                ways.push(Way { flow: flow.name.to_string(), direction, name });
             }
         }
     }
@@ -150,11 +150,11 @@ fn axis_column(record: &PlanRecord, rows: &[Row<'_>], axis: usize) -> Column {
     let axes = record.start.as_ref().map(|start| start.axes.as_slice()).unwrap_or_default();
     let label = |row: &Row<'_>| {
         let value = axes.get(axis)?.values.get(*row.point.values.get(axis)?)?;
-        Some(harmless(&value.label))
+        Some(value.label.to_string())
     };
     let cells = rows.iter().map(|row| Cell::plain(label(row).unwrap_or_default())).collect();
     let numbers = axes.get(axis).is_some_and(|axis| axis.unit.is_some());
-    Column::named(axes.get(axis).map(|axis| harmless(&axis.name)).unwrap_or_default(), cells, numbers)
+    Column::named(axes.get(axis).map(|axis| axis.name.to_string()).unwrap_or_default(), cells, numbers)
 }
 
 /// The segment size in effect, where one was asked for or where it is not everywhere the same.
@@ -201,7 +201,7 @@ fn found_column(record: &PlanRecord, rows: &[Row<'_>]) -> Option<Column> {
     let cell = |row: &Row<'_>| {
         let of_point = record.found.iter().filter(|found| found.point == row.point.id);
         let mut shown: Vec<String> = of_point
-            .map(|found| found.found.as_deref().map_or_else(|| "none passed".to_owned(), harmless))
+            .map(|found| found.found.as_deref().map_or_else(|| "none passed".to_owned(), str::to_owned))
             .collect();
         shown.dedup();
         if shown.is_empty() {

@@ -13,38 +13,35 @@ use super::*;
 use crate::View;
 
 fn axis(name: &str, values: &[f64]) -> PlanAxis {
-    let value = |number: &f64| PlanValue { label: number.to_string(), number: Some(*number) };
-    PlanAxis { name: name.to_owned(), unit: Some("1".to_owned()), values: values.iter().map(value).collect() }
+    let value = |number: &f64| PlanValue { label: number.to_string().into(), number: Some(*number) };
+    PlanAxis { name: name.into(), unit: Some("1".into()), values: values.iter().map(value).collect() }
 }
 
 fn flow(name: &str, from: &str, to: &str) -> PlanFlow {
-    PlanFlow { name: name.to_owned(), from: from.to_owned(), to: to.to_owned(), background: false }
+    PlanFlow { name: name.into(), from: from.into(), to: to.into(), background: false }
 }
 
 fn start() -> PlanStart {
-    let point = |id: &str, values: &[usize]| PlanPoint { id: id.to_owned(), values: values.to_vec() };
+    let point = |id: &str, values: &[usize]| PlanPoint { id: id.into(), values: values.to_vec() };
     PlanStart {
-        schema: EVENT_SCHEMA.to_owned(),
-        started_at: "2026-11-22T10:00:00Z".to_owned(),
+        schema: EVENT_SCHEMA.into(),
+        started_at: "2026-11-22T10:00:00Z".into(),
         world: World::Lab,
-        linerate: "0.1.0".to_owned(),
-        name: "matrix".to_owned(),
-        about: "segment sizes".to_owned(),
-        notes: BTreeMap::from([("switch".to_owned(), "SW-1".to_owned())]),
-        files: vec![PlanFile {
-            name: "matrix.toml".to_owned(),
-            text: "name = \"matrix\"\n\u{1b}[2J".to_owned(),
-        }],
-        set: vec!["repeats=2".to_owned()],
+        linerate: "0.1.0".into(),
+        name: "matrix".into(),
+        about: "segment sizes".into(),
+        notes: BTreeMap::from([("switch".into(), "SW-1".into())]),
+        files: vec![PlanFile { name: "matrix.toml".into(), text: "name = \"matrix\"\n\u{1b}[2J".into() }],
+        set: vec!["repeats=2".into()],
         hosts: Vec::new(),
-        topology: Some("gigabit-switch-4".to_owned()),
+        topology: Some("gigabit-switch-4".into()),
         flows: vec![flow("ab", "a", "b"), flow("cd", "c", "d")],
         axes: vec![axis("mss", &[1460.0, 8960.0])],
         method: None,
         search: None,
         points: vec![point("000000000000000a", &[0]), point("000000000000000b", &[1])],
         repeats: 2,
-        order: "interleaved".to_owned(),
+        order: "interleaved".into(),
         seed: 1,
         estimate: Span::from_secs(60),
     }
@@ -52,11 +49,11 @@ fn start() -> PlanStart {
 
 fn summary(point: &str, flow: &str, quantity: &str, unit: &str, values: &[f64]) -> Body {
     Body::PointSummed(PointSummary {
-        point: point.to_owned(),
-        flow: flow.to_owned(),
+        point: point.into(),
+        flow: flow.into(),
         direction: Direction::Upload,
-        quantity: quantity.to_owned(),
-        unit: Some(unit.to_owned()),
+        quantity: quantity.into(),
+        unit: Some(unit.into()),
         values: values.to_vec(),
         median: Some(values.iter().sum::<f64>() / values.len() as f64),
         interval: None,
@@ -70,25 +67,25 @@ fn verdict(point: &str, flow: &str, words: &[&str]) -> Body {
         values: Vec::new(),
         median: None,
         unit: None,
-        words: words.iter().map(|word| (*word).to_owned()).collect(),
+        words: words.iter().map(|word| (*word).into()).collect(),
         ..numbers
     })
 }
 
 fn trial(point: &str, repeat: u32, outcome: Outcome) -> Body {
     let run = |flow: &str| TrialRun {
-        flow: flow.to_owned(),
-        run: format!("{flow}{repeat}"),
+        flow: flow.into(),
+        run: format!("{flow}{repeat}").into(),
         outcome,
-        reason: (outcome == Outcome::Failed).then(|| "b: it is gone\u{7}".to_owned()),
+        reason: (outcome == Outcome::Failed).then(|| "b: it is gone\u{7}".into()),
         began: None,
         late: None,
         clock_error: None,
     };
     Body::TrialEnded(TrialEnd {
-        point: point.to_owned(),
+        point: point.into(),
         repeat,
-        content: "1".to_owned(),
+        content: "1".into(),
         step: None,
         runs: vec![run("ab"), run("cd")],
     })
@@ -119,21 +116,23 @@ fn record() -> PlanRecord {
     }
     let judged = |flow: &str, holds: bool| {
         Body::Judged(PlanJudgement {
-            assertion: "goodput >= 941M".to_owned(),
-            point: b.to_owned(),
-            flow: flow.to_owned(),
+            assertion: "goodput >= 941M".into(),
+            point: b.into(),
+            flow: flow.into(),
             direction: Direction::Upload,
             holds,
-            found: (!holds).then(|| "found 940.0 Mb/s, which is not >= 941.0 Mb/s".to_owned()),
+            found: (!holds)
+                .then(|| "found 940.0 Mb/s, which is not >= 941.0 Mb/s".to_owned())
+                .map(Into::into),
         })
     };
     bodies.extend([judged("ab", true), judged("cd", false)]);
     bodies.push(Body::RunEnded {
         outcome: Outcome::Failed,
-        reason: Some("some trials came to nothing".to_owned()),
+        reason: Some("some trials came to nothing".into()),
     });
     let event =
-        |(seq, body)| Event { run: "f00d".to_owned(), host: 0, seq: seq as u64, at: Timestamp::START, body };
+        |(seq, body)| Event { run: "f00d".into(), host: 0, seq: seq as u64, at: Timestamp::START, body };
     PlanRecord::fold(&bodies.into_iter().enumerate().map(event).collect::<Vec<_>>())
 }
 
@@ -214,7 +213,7 @@ fn a_plan_for_other_programs() {
 
 #[test]
 fn a_plan_without_beginning_is_shown_too() {
-    let record = PlanRecord { run: "f00d".to_owned(), ..PlanRecord::default() };
+    let record = PlanRecord { run: "f00d".into(), ..PlanRecord::default() };
     assert!(text(&record, &View::default()).starts_with("plan f00d\n"));
     assert!(markdown(&record).starts_with("# plan f00d\n"));
 }

@@ -1,11 +1,11 @@
 //! A plan for a person.
 
-use linerate_model::{MethodTable, Outcome, PlanRecord, PointSummary};
+use linerate_model::{ForeignLines, MethodTable, Outcome, PlanRecord, PointSummary};
 
 use super::cells::figure;
 use super::rows::fitting;
 use super::{label, method, missing};
-use crate::layout::{Ink, View, harmless, wrap};
+use crate::layout::{Ink, View, wrap};
 
 /// More lines of a kind than these are counted.
 const MOST_LINES: usize = 12;
@@ -18,7 +18,7 @@ pub(super) type Remark = (Ink, String);
 pub fn text(record: &PlanRecord, view: &View) -> String {
     let mut out = String::new();
     let mut line = |ink, text: &str, indent: usize| {
-        for piece in wrap(&harmless(text), view.columns().saturating_sub(indent)) {
+        for piece in wrap(text, view.columns().saturating_sub(indent)) {
             out += &format!("{}{}\n", " ".repeat(indent), view.ink(ink, &piece));
         }
     };
@@ -32,7 +32,7 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
     }
     record.tables.iter().for_each(|table| out += &in_terms(table, view));
     let mut line = |ink, text: &str, indent: usize| {
-        for piece in wrap(&harmless(text), view.columns().saturating_sub(indent)) {
+        for piece in wrap(text, view.columns().saturating_sub(indent)) {
             out += &format!("{}{}\n", " ".repeat(indent), view.ink(ink, &piece));
         }
     };
@@ -60,9 +60,9 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
 
 /// A table in the terms of the plan's method, with what it is and what has to be known of it.
 fn in_terms(table: &MethodTable, view: &View) -> String {
-    let mut out = format!("\n{}\n", view.ink(Ink::Result, &harmless(&table.title)));
+    let mut out = format!("\n{}\n", view.ink(Ink::Result, &table.title));
     let line = |text: &str, out: &mut String| {
-        for piece in wrap(&harmless(text), view.columns().saturating_sub(2)) {
+        for piece in wrap(text, view.columns().saturating_sub(2)) {
             *out += &format!("  {}\n", view.ink(Ink::Faint, &piece));
         }
     };
@@ -83,8 +83,8 @@ fn in_terms(table: &MethodTable, view: &View) -> String {
 pub(super) fn heading(record: &PlanRecord) -> Vec<String> {
     let Some(start) = &record.start else { return vec![format!("plan {}", record.run)] };
     let mut lines = vec![format!("{}, linerate {}", start.name, start.linerate)];
-    if !start.about.is_empty() {
-        lines.push(start.about.clone());
+    if !start.about.as_str().is_empty() {
+        lines.push(start.about.one_line());
     }
     lines.extend(start.notes.iter().map(|(name, note)| format!("{name}: {note}")));
     let place = match &start.topology {
@@ -101,7 +101,8 @@ pub(super) fn heading(record: &PlanRecord) -> Vec<String> {
     };
     lines.push(format!("{}, {place}, {points}, {trials} trials, {}{resumed}", start.started_at, start.order));
     if !start.set.is_empty() {
-        lines.push(format!("set: {}", start.set.join(" ")));
+        let set: Vec<String> = start.set.iter().map(ForeignLines::one_line).collect();
+        lines.push(format!("set: {}", set.join(" ")));
     }
     lines
 }
@@ -112,7 +113,7 @@ pub(super) fn sections(record: &PlanRecord) -> Vec<(&'static str, Vec<Remark>)> 
         ("", notes(record)),
         ("Assertions", assertions(record)),
         ("Missing", not_there(record)),
-        ("Caveats", record.caveats.iter().map(|one| (Ink::Warning, one.text.clone())).collect()),
+        ("Caveats", record.caveats.iter().map(|one| (Ink::Warning, one.text.to_string())).collect()),
         ("", ending(record)),
     ];
     all.into_iter().filter(|(_, remarks)| !remarks.is_empty()).collect()

@@ -319,10 +319,10 @@ fn what_was_received_stands_beside_the_interval_in_which_it_lies() {
 fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict() {
     let mut record = RunRecord::fold(&runs::tcp_run());
     record.flows[1].inquiries.push(linerate_model::Inquiry {
-        question: "sizes".to_owned(),
-        because: "full segments vanish: above which size?".to_owned(),
-        runs: vec!["0123456789abcdef".to_owned(), "fedcba9876543210".to_owned()],
-        answer: "packets of 1400 bytes pass, those of 1401 vanish".to_owned(),
+        question: "sizes".into(),
+        because: "full segments vanish: above which size?".into(),
+        runs: vec!["0123456789abcdef".into(), "fedcba9876543210".into()],
+        answer: "packets of 1400 bytes pass, those of 1401 vanish".into(),
         evidence: std::collections::BTreeMap::new(),
     });
     let view = View { width: 200, colour: false, kept: None, explain: false };

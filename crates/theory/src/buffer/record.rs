@@ -145,9 +145,9 @@ mod tests {
     fn record() -> RunRecord {
         let plan = FlowPlan {
             flow: 0,
-            name: "upload".to_owned(),
-            from: String::new(),
-            to: String::new(),
+            name: "upload".into(),
+            from: "".into(),
+            to: "".into(),
             transport: Transport::Tcp,
             direction: Direction::Upload,
             streams: 1,
@@ -155,7 +155,7 @@ mod tests {
         let link = |gigabits: f64| {
             let speed = Bitrate::from_bps(gigabits * 1e9);
             let link = LinkInfo {
-                name: String::new(),
+                name: "".into(),
                 kind: LinkKind::Tun,
                 speed,
                 full_duplex: None,
@@ -183,7 +183,7 @@ mod tests {
             }
         };
         let ceiling =
-            Ceiling { limit: "link".to_owned(), bitrate_bps: 9.9e9, because: String::new(), slack_bps: 0.0 };
+            Ceiling { limit: "link".into(), bitrate_bps: 9.9e9, because: "".into(), slack_bps: 0.0 };
         let bodies = [
             link(40.0),
             link(10.0),
@@ -206,7 +206,7 @@ mod tests {
             let host = u16::from(number == 1);
             // The receiver read first 7.5 s after the start of the run.
             let at = Timestamp::from_ns(7_501_000_000);
-            Event { run: "r".to_owned(), host, seq: number, at, body }
+            Event { run: "r".into(), host, seq: number, at, body }
         };
         RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>())
     }

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn figure(quantity: Quantity, value: f64, step: f64) -> Figure {
-        Figure { quantity, value, step, printed: String::new() }
+        Figure { quantity, value, step, printed: "".into() }
     }
 
     #[test]

@@ -115,9 +115,9 @@ impl Run {
         };
         let start = RunStart {
             schema: linerate_model::EVENT_SCHEMA.into(),
-            started_at: String::new(),
+            started_at: "".into(),
             world: World::Hosts,
-            linerate: String::new(),
+            linerate: "".into(),
             target: "b:5201".into(),
             spec: TestSpec::default(),
         };

@@ -42,7 +42,7 @@ pub(crate) mod examples;
 #[cfg(test)]
 mod laws;
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Cause, Confidence, Finding, ForeignText};
 
 use crate::bdp;
 use crate::evidence::{Evidence, Host};
@@ -99,10 +99,10 @@ impl Draft {
     pub(crate) fn new(cause: Cause, rule: &str, confidence: Confidence, text: String) -> Self {
         Self(Finding {
             cause,
-            rule: rule.to_owned(),
+            rule: rule.into(),
             confidence,
             share_of_time: None,
-            text,
+            text: text.into(),
             evidence: std::collections::BTreeMap::new(),
             remedy: None,
         })
@@ -111,7 +111,7 @@ impl Draft {
     /// Adds a number that the rule looked at, when it is known.
     pub(crate) fn with(mut self, name: &str, value: Option<f64>) -> Self {
         if let Some(value) = value.filter(|value| value.is_finite()) {
-            self.0.evidence.insert(name.to_owned(), value);
+            self.0.evidence.insert(name.into(), value);
         }
         self
     }
@@ -126,7 +126,7 @@ impl Draft {
         self
     }
 
-    pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Self {
+    pub(crate) fn remedy(mut self, remedy: impl Into<ForeignText>) -> Self {
         self.0.remedy = Some(remedy.into());
         self
     }

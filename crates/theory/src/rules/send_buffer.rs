@@ -160,7 +160,7 @@ mod tests {
         evidence.rtt.mean_s = Some(5e-6);
         evidence.rtt.loaded_p50_s = None;
         evidence.outcome.goodput_bps = Some(29.6e9);
-        assert_eq!(rule(&evidence).map(|found| found.rule), Some("V06".to_owned()));
+        assert_eq!(rule(&evidence).map(|found| found.rule), Some("V06".into()));
         // A hundredth of that rate is not held by it.
         evidence.outcome.goodput_bps = Some(0.3e9);
         assert_eq!(rule(&evidence).map(|found| found.rule), None);

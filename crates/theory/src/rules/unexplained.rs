@@ -1,6 +1,6 @@
 //! V99: none of the rules explains the figure.
 
-use linerate_model::{Cause, Ceiling, Confidence, Finding};
+use linerate_model::{Cause, Ceiling, Confidence, Finding, ForeignText};
 
 use crate::evidence::Evidence;
 use crate::phrase;
@@ -25,10 +25,12 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
     if !listed.is_empty() {
         text = format!("{text} The ceilings above it are: {}.", listed.join(", "));
     }
-    let mut numbers: std::collections::BTreeMap<String, f64> =
-        near.iter().map(|ceiling| (format!("{}_ceiling_bps", ceiling.limit), ceiling.bitrate_bps)).collect();
+    let mut numbers: std::collections::BTreeMap<ForeignText, f64> = near
+        .iter()
+        .map(|ceiling| (format!("{}_ceiling_bps", ceiling.limit).into(), ceiling.bitrate_bps))
+        .collect();
     if let Some(goodput) = goodput {
-        numbers.insert("goodput_bps".to_owned(), goodput);
+        numbers.insert("goodput_bps".into(), goodput);
     }
     let lowest = near
         .into_iter()
@@ -39,12 +41,12 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
     });
     Finding {
         cause: Cause::Unknown,
-        rule: "V99".to_owned(),
+        rule: "V99".into(),
         confidence: Confidence::Unexplained,
         share_of_time: None,
-        text,
+        text: text.into(),
         evidence: numbers,
-        remedy,
+        remedy: remedy.map(Into::into),
     }
 }
 
@@ -60,7 +62,7 @@ mod tests {
         let mut evidence = full_gigabit();
         let listed = |evidence: &Evidence| {
             let found = finding(evidence, &ladder::ladder(evidence));
-            let names: Vec<String> = found.evidence.into_keys().collect();
+            let names: Vec<ForeignText> = found.evidence.into_keys().collect();
             (names, found.remedy.unwrap_or_default())
         };
         let (names, remedy) = listed(&evidence);
@@ -76,6 +78,6 @@ mod tests {
         assert_eq!(remedy, "", "2.5 times the rate explains nothing");
         // Below the rate.
         evidence.outcome.goodput_bps = Some(950e6);
-        assert!(!listed(&evidence).0.contains(&"link_ceiling_bps".to_owned()));
+        assert!(!listed(&evidence).0.contains(&"link_ceiling_bps".into()));
     }
 }

@@ -164,7 +164,7 @@ impl Run {
         let bytes = self.whole(bytes);
         let rate = bytes * 8.0 / seconds;
         let figure =
-            |quantity, (value, step): (f64, f64)| Figure { quantity, value, step, printed: String::new() };
+            |quantity, (value, step): (f64, f64)| Figure { quantity, value, step, printed: "".into() };
         let mut figures = match self.print {
             Print::Exact => vec![
                 figure(Quantity::Bytes, (bytes.floor(), 0.0)),

@@ -25,9 +25,9 @@ fn lowest(i: &Inputs<'_>, limits: &[&str]) -> Option<f64> {
         .iter()
         .map(|limit| {
             Some(Ceiling {
-                limit: (*limit).to_owned(),
+                limit: (*limit).into(),
                 bitrate_bps: i.number(limit)?,
-                because: String::new(),
+                because: "".into(),
                 slack_bps: 0.0,
             })
         })

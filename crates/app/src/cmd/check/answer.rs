@@ -137,8 +137,8 @@ fn judged(reading: Reading, context: &Context) -> JudgedReading {
         JudgedTest { test, lines }
     });
     JudgedReading {
-        tool: reading.tool,
-        version: reading.version,
+        tool: reading.tool.into(),
+        version: reading.version.map(Into::into),
         unread: reading.unread,
         tests: tests.collect(),
     }
@@ -156,11 +156,11 @@ pub(super) mod tests {
             quantity,
             value,
             step,
-            printed: printed.to_owned(),
+            printed: printed.into(),
         };
         let line = |number: u32, scope, begin: u64, end: u64, rate: f64| Claim {
             line: number,
-            quote: format!("[  5]   {begin}.00-{end}.00   sec  {:.0} Mbits/sec", rate / 1e6),
+            quote: format!("[  5]   {begin}.00-{end}.00   sec  {:.0} Mbits/sec", rate / 1e6).into(),
             scope,
             stream: Some(5),
             side: Some(Side::Receiver),
@@ -177,11 +177,10 @@ pub(super) mod tests {
             line(5, Scope::Interval, 1, 2, 931e6),
             line(7, Scope::Total, 0, 10, rate_bps),
         ];
-        let unread =
-            Unread { line: 6, column: Some(12), why: "a number was expected, not '9,41'".to_owned() };
+        let unread = Unread { line: 6, column: Some(12), why: "a number was expected, not '9,41'".into() };
         Reading {
-            tool: "iperf3".to_owned(),
-            version: Some("3.12".to_owned()),
+            tool: "iperf3".into(),
+            version: Some("3.12".into()),
             tests: vec![ForeignTest { claims, ..ForeignTest::default() }],
             unread: vec![unread],
         }

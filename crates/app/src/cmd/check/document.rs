@@ -263,7 +263,7 @@ impl InputOf {
 impl ReadingOf {
     fn of(reading: &JudgedReading) -> Self {
         let unread =
-            |piece: &Unread| UnreadOf { line: piece.line, column: piece.column, why: piece.why.clone() };
+            |piece: &Unread| UnreadOf { line: piece.line, column: piece.column, why: piece.why.to_string() };
         Self {
             tool: Some(reading.tool.clone()).filter(|tool| !tool.is_empty()),
             version: reading.version.clone(),
@@ -276,9 +276,9 @@ impl ReadingOf {
 impl TestOf {
     fn of(judged: &JudgedTest) -> Self {
         Self {
-            started_at: judged.test.started_at.clone(),
-            target: judged.test.target.clone(),
-            error: judged.test.error.clone(),
+            started_at: judged.test.started_at.clone().map(Into::into),
+            target: judged.test.target.clone().map(Into::into),
+            error: judged.test.error.clone().map(Into::into),
             lines: judged.lines().map(|(claim, line)| LineOf::of(claim, line)).collect(),
         }
     }
@@ -289,7 +289,7 @@ impl LineOf {
         let figures = claim.figures.iter().zip(&line.judgements);
         Self {
             line: Some(claim.line).filter(|line| *line > 0),
-            quote: claim.quote.clone(),
+            quote: claim.quote.to_string(),
             scope: match claim.scope {
                 Scope::Interval => "interval",
                 Scope::Total => "total",
@@ -312,7 +312,7 @@ impl FigureOf {
         Self {
             quantity,
             unit,
-            printed: figure.printed.clone(),
+            printed: figure.printed.to_string(),
             value: finite(figure.value),
             step: finite(figure.step),
             verdict: verdict(judgement.verdict),

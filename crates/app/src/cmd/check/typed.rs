@@ -125,7 +125,7 @@ pub(super) fn claim(args: &CheckArgs) -> Option<ForeignTest> {
     for (flag, quantity, typed) in table {
         let Some(Typed { value, step, text }) = typed else { continue };
         quote.push(format!("{flag} {text}"));
-        figures.push(Figure { quantity, value: *value, step: *step, printed: text.clone() });
+        figures.push(Figure { quantity, value: *value, step: *step, printed: text.clone().into() });
     }
     let counts = [Quantity::MessageSize, Quantity::Mss, Quantity::Seconds];
     // Some figures say something only beside others; alone with files they describe the files' path.
@@ -134,8 +134,13 @@ pub(super) fn claim(args: &CheckArgs) -> Option<ForeignTest> {
         return None;
     }
     figures.extend(mtu(args));
-    let claim =
-        Claim { quote: quote.join(" "), scope: Scope::Total, side: args.side(), figures, ..Claim::default() };
+    let claim = Claim {
+        quote: quote.join(" ").into(),
+        scope: Scope::Total,
+        side: args.side(),
+        figures,
+        ..Claim::default()
+    };
     Some(ForeignTest { claims: vec![claim], ..ForeignTest::default() })
 }
 
@@ -143,7 +148,7 @@ pub(super) fn claim(args: &CheckArgs) -> Option<ForeignTest> {
 fn mtu(args: &CheckArgs) -> Option<Figure> {
     let mtu = args.path.mtu.filter(|_| args.path.mss.is_some())?;
     let (value, printed) = (f64::from(mtu), mtu.to_string());
-    Some(Figure { quantity: Quantity::Mtu, value, step: 0.0, printed })
+    Some(Figure { quantity: Quantity::Mtu, value, step: 0.0, printed: printed.into() })
 }
 
 #[cfg(test)]

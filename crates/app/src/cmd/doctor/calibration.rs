@@ -101,7 +101,7 @@ mod tests {
     fn a_calibration_that_is_missing_or_outdated_is_noted_with_its_remedy() {
         let missing = &checks(None)[0];
         assert_eq!((missing.status, missing.remedy.as_deref()), (Status::Note, Some(REMEDY)));
-        let elsewhere = Calibration { kernel: "another".to_owned(), ..Calibration::default() };
+        let elsewhere = Calibration { kernel: "another".into(), ..Calibration::default() };
         let outdated = checks(Some(&elsewhere));
         assert_eq!((outdated.len(), outdated[0].status), (1, Status::Note));
         assert!(outdated[0].text.contains("kernel"), "{outdated:?}");

@@ -72,7 +72,7 @@ fn ladder(page: &mut Sheet, envelope: &Envelope) {
         let because = if binds && envelope.ceilings.len() > 1 {
             format!("{}{BINDING}", ceiling.because)
         } else {
-            ceiling.because.clone()
+            ceiling.because.to_string()
         };
         let ink = if binds { Ink::Good } else { Ink::Plain };
         page.marked(ink, &name, rate(ceiling.bitrate_bps), &because);

@@ -58,13 +58,13 @@ pub(super) fn measure(
 /// A test that did not begin is a run all the same, which says why.
 fn not_begun(request: &Request<'_>, outcome: Outcome, reason: String, log: &mut Log<'_>) -> ControlError {
     log.note(Body::RunStarted(RunStart {
-        schema: EVENT_SCHEMA.to_owned(),
-        started_at: request.started_at.clone(),
+        schema: EVENT_SCHEMA.into(),
+        started_at: request.started_at.clone().into(),
         world: request.world,
-        linerate: env!("CARGO_PKG_VERSION").to_owned(),
-        target: request.host.clone(),
+        linerate: env!("CARGO_PKG_VERSION").into(),
+        target: request.host.clone().into(),
         spec: request.spec.clone(),
     }));
-    log.note(Body::RunEnded { outcome, reason: Some(reason.clone()) });
+    log.note(Body::RunEnded { outcome, reason: Some(reason.clone().into()) });
     ControlError::Local(reason)
 }

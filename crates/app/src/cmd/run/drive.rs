@@ -59,7 +59,7 @@ pub(super) struct Drive<'a> {
 pub(super) fn drive(args: &RunArgs, prepared: &Prepared, signals: &Signals) -> Result<Exit, Trouble> {
     let record = match &prepared.before {
         Some(record) => record.clone(),
-        None => PlanRecord { run: run_name().map_err(Trouble::failed)?, ..PlanRecord::default() },
+        None => PlanRecord { run: run_name().map_err(Trouble::failed)?.into(), ..PlanRecord::default() },
     };
     let _claim = Claim::lay(&record.run)?;
     let sinks = Sinks::open(args);
@@ -128,7 +128,7 @@ impl Drive<'_> {
         self.open(log)?;
         for (kind, text) in doubts {
             say::warning(&text);
-            log.note(Body::Caveat { flow: None, caveat: Caveat { kind, text } });
+            log.note(Body::Caveat { flow: None, caveat: Caveat { kind, text: text.into() } });
         }
         let mut trouble = None;
         let mut first = true;
@@ -160,7 +160,7 @@ impl Drive<'_> {
     fn open(&self, log: &mut PlanLog<'_>) -> Result<(), Trouble> {
         let resumes = log.record().start.clone();
         let opening = Opening {
-            started_at: resumes.as_ref().map_or_else(now, |start| start.started_at.clone()),
+            started_at: resumes.as_ref().map_or_else(now, |start| start.started_at.to_string()),
             world: self.prepared.world,
             linerate: env!("CARGO_PKG_VERSION").to_owned(),
             set: self.prepared.set.clone(),
@@ -196,7 +196,7 @@ impl Drive<'_> {
             (_, None, true) => (Outcome::Failed, Some("some trials came to nothing".to_owned())),
             (_, None, false) => (Outcome::Completed, None),
         };
-        log.note(Body::RunEnded { outcome, reason });
+        log.note(Body::RunEnded { outcome, reason: reason.map(Into::into) });
         Ok(())
     }
 

@@ -31,7 +31,11 @@ pub(super) fn print(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -
     if format_of(path) == Some(FormatName::Html) {
         // The page has the runs in it, which are in the archive.
         let runs = vec![record.run.clone()];
-        let wish = ReportArgs { runs, output: Some(path.clone()), archive: args.archive.clone() };
+        let wish = ReportArgs {
+            runs: runs.into_iter().map(Into::into).collect(),
+            output: Some(path.clone()),
+            archive: args.archive.clone(),
+        };
         let written = crate::cmd::report::run(&wish);
         return if written == Exit::Done { printed } else { written };
     }

@@ -87,8 +87,10 @@ fn is_run_name(text: &str) -> bool {
 
 /// What was typed now, behind what was typed when the run began: a run that goes on is the same measurement.
 fn given_settings(args: &RunArgs, before: Option<&PlanRecord>) -> Vec<String> {
-    let mut set: Vec<String> =
-        before.and_then(|record| record.start.as_ref()).map(|start| start.set.clone()).unwrap_or_default();
+    let mut set: Vec<String> = before
+        .and_then(|record| record.start.as_ref())
+        .map(|start| start.set.iter().map(|set| set.as_str().to_owned()).collect())
+        .unwrap_or_default();
     let topology = args.topology.as_ref().map(|topology| format!("lab.topology={}", from_here(topology)));
     for new in args.set.iter().cloned().chain(topology) {
         let key = new.split('=').next().unwrap_or_default().to_owned();
@@ -108,7 +110,8 @@ fn from_here(topology: &str) -> String {
 /// The plan as it stands in a log, and what it includes.
 fn from_log(record: &PlanRecord) -> Result<(Source, Vec<Source>), Trouble> {
     let files = record.start.as_ref().map(|start| start.files.as_slice()).unwrap_or_default();
-    let source = |file: &PlanFile| Source { name: file.name.clone(), text: file.text.clone() };
+    let source =
+        |file: &PlanFile| Source { name: file.name.to_string(), text: file.text.as_str().to_owned() };
     let Some((first, rest)) = files.split_first() else {
         return Err(Trouble::usage(format!("run {} is no plan that could go on", record.run)));
     };
@@ -227,7 +230,7 @@ fn others(args: &RunArgs, plan: &Plan) -> Result<BTreeMap<String, PlanRecord>, T
         let filter = Filter { plan: Some(name.to_owned()), ..Filter::default() };
         let runs = archive.runs(&filter).map_err(Trouble::failed)?;
         let newest = runs.into_iter().find(|run| run.outcome == Some(Outcome::Completed)).map(|run| run.id);
-        let run = newest.unwrap_or_else(|| name.to_owned());
+        let run = newest.unwrap_or_else(|| name.into());
         let record = PlanRecord::fold(
             &archive
                 .events(&run)

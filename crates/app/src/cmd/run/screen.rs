@@ -163,16 +163,16 @@ mod tests {
             vec![Flow { name: "bulk".to_owned(), last: Default::default(), rate: Some(rate(940e6)) }];
         let flow = FlowPlan {
             flow: 0,
-            name: "upload".to_owned(),
-            from: String::new(),
-            to: String::new(),
+            name: "upload".into(),
+            from: "".into(),
+            to: "".into(),
             transport: Transport::Tcp,
             direction: Direction::Upload,
             streams: 1,
         };
         let tally = Tally { elapsed: Span::from_secs(2), bitrate: rate(555e6), ..Tally::default() };
         let bodies = [Body::FlowPlanned(flow), Body::FlowEnded { flow: 0, side: Side::Receiver, tally }];
-        let event = |(seq, body)| Event { run: "r".to_owned(), host: 0, seq, at: Timestamp::START, body };
+        let event = |(seq, body)| Event { run: "r".into(), host: 0, seq, at: Timestamp::START, body };
         let record = RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>());
         assert_eq!(screen.results(&vec![Some(Figures::of(&record))]), ["bulk 555.0 Mb/s"]);
         assert!(screen.results(&vec![None]).is_empty());

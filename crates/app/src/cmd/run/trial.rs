@@ -30,10 +30,10 @@ impl Drive<'_> {
                     spec.traffic.duration = Some(spec.traffic.measured().max(others + SPARE));
                 }
                 let place = PlanPlace {
-                    run: run.to_owned(),
-                    point: task.point.id.to_string(),
+                    run: run.into(),
+                    point: task.point.id.to_string().into(),
                     repeat: task.repeat.saturating_sub(1),
-                    flow: test.flow.clone(),
+                    flow: test.flow.clone().into(),
                 };
                 FlowJob {
                     from: at(&test.from),
@@ -88,10 +88,10 @@ impl Drive<'_> {
         for (((log, end), test), run) in logs.into_iter().zip(ends).zip(&task.point.tests).zip(names) {
             let begun = end.start.is_some() || end.outcome == Outcome::Completed;
             let trial_run = TrialRun {
-                flow: test.flow.clone(),
-                run,
+                flow: test.flow.clone().into(),
+                run: run.into(),
                 outcome: end.outcome,
-                reason: end.reason,
+                reason: end.reason.map(Into::into),
                 began: begun.then(|| plan_log.time_of(log.epoch())).flatten(),
                 late: end.start.map(|start| start.late),
                 clock_error: end.start.map(|start| start.clock_error),
@@ -106,19 +106,19 @@ impl Drive<'_> {
 /// A run that could not begin is a run all the same, which says why.
 fn not_begun(log: &mut Log<'_>, job: &FlowJob, group: &Group, why: &str) -> FlowEnd {
     log.note(Body::Grouped(GroupPlace {
-        group: group.name.clone().unwrap_or_default(),
+        group: group.name.clone().unwrap_or_default().into(),
         start_after: job.start_after,
         background: job.background,
         plan: job.plan.clone(),
     }));
     log.note(Body::RunStarted(RunStart {
-        schema: EVENT_SCHEMA.to_owned(),
-        started_at: group.started_at.clone(),
+        schema: EVENT_SCHEMA.into(),
+        started_at: group.started_at.clone().into(),
         world: World::Hosts,
-        linerate: env!("CARGO_PKG_VERSION").to_owned(),
-        target: String::new(),
+        linerate: env!("CARGO_PKG_VERSION").into(),
+        target: "".into(),
         spec: job.spec.clone(),
     }));
-    log.note(Body::RunEnded { outcome: Outcome::Failed, reason: Some(why.to_owned()) });
+    log.note(Body::RunEnded { outcome: Outcome::Failed, reason: Some(why.into()) });
     FlowEnd { outcome: Outcome::Failed, reason: Some(why.to_owned()), start: None }
 }

@@ -18,17 +18,13 @@ pub(super) fn about(local: Option<IpAddr>, shared: &Shared) -> About {
     About {
         host: shared.config.host(local),
         world: Some(world),
-        identity: shared.identity.clone(),
+        identity: shared.identity.clone().into(),
         longest_ns: shared.config.longest,
-        congestion: congestion.split_whitespace().map(str::to_owned).collect(),
+        congestion: congestion.split_whitespace().map(Into::into).collect(),
         interfaces: interfaces(),
-        settings: if shared.config.settings.is_some() {
-            SETTINGS.map(str::to_owned).into()
-        } else {
-            Vec::new()
-        },
-        features: features.iter().filter(|f| f.available).map(|feature| feature.name.to_owned()).collect(),
-        clock_source: proc::host::clock_source(),
+        settings: if shared.config.settings.is_some() { SETTINGS.map(Into::into).into() } else { Vec::new() },
+        features: features.iter().filter(|f| f.available).map(|feature| feature.name.into()).collect(),
+        clock_source: proc::host::clock_source().map(Into::into),
         wall_ns: clock::wall_ns(),
     }
 }
@@ -40,7 +36,7 @@ fn interfaces() -> Vec<Interface> {
     }
     let describe = |(name, addresses): (String, Vec<String>)| {
         let mtu_bytes = iface::link(&name).ok().map(|link| link.mtu);
-        Interface { name, mtu_bytes, addresses }
+        Interface { name: name.into(), mtu_bytes, addresses: addresses.into_iter().map(Into::into).collect() }
     };
     named.into_iter().map(describe).collect()
 }

@@ -64,7 +64,7 @@ pub(super) fn carry_out(job: Job, gate: &Gate, stop: &AtomicBool, letters: &Lett
     let mut log = Log::new(String::new(), vec![&mut post]);
     letters.put(Letter::Accepted { job: number, epoch: log.epoch() });
     let request = Request {
-        host: job.host,
+        host: job.host.into(),
         port: job.port,
         spec: job.spec,
         world: if witness.is_some() { World::Lab } else { World::Hosts },

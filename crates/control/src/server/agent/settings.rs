@@ -29,8 +29,9 @@ impl Desk {
         match request {
             SettingsRequest::Check(order) => {
                 let mut answer = SettingsAnswer { in_force: self.in_force(), troubles: Vec::new() };
-                answer.troubles.extend(self.begin(shared).err());
-                answer.troubles.extend(wishes(order, local).err().into_iter().flatten());
+                answer.troubles.extend(self.begin(shared).err().map(Into::into));
+                let wrong = wishes(order, local).err().into_iter().flatten();
+                answer.troubles.extend(wrong.map(Into::into));
                 self.end_if_unused();
                 answer
             }
@@ -43,11 +44,15 @@ impl Desk {
                 if !troubles.is_empty() {
                     troubles.extend(self.restore().left);
                 }
-                SettingsAnswer { in_force: self.in_force(), troubles }
+                SettingsAnswer {
+                    in_force: self.in_force(),
+                    troubles: troubles.into_iter().map(Into::into).collect(),
+                }
             }
-            SettingsRequest::Restore => {
-                SettingsAnswer { in_force: Vec::new(), troubles: self.restore().left }
-            }
+            SettingsRequest::Restore => SettingsAnswer {
+                in_force: Vec::new(),
+                troubles: self.restore().left.into_iter().map(Into::into).collect(),
+            },
         }
     }
 
@@ -82,10 +87,10 @@ impl Desk {
         let changes = locked(&self.0);
         let told = changes.iter().flat_map(Changes::in_force);
         told.map(|(setting, interface, found, now)| SettingInForce {
-            setting: setting.name().to_owned(),
-            interface: interface.map(str::to_owned),
-            found,
-            now,
+            setting: setting.name().into(),
+            interface: interface.map(Into::into),
+            found: found.into(),
+            now: now.into(),
         })
         .collect()
     }
@@ -99,7 +104,7 @@ fn wishes(order: &SettingsOrder, local: Option<IpAddr>) -> Result<host_settings:
 /// The interface that is meant.
 fn interface(order: &SettingsOrder, local: Option<IpAddr>) -> Result<String, String> {
     if let Some(name) = &order.interface {
-        return Ok(name.clone());
+        return Ok(name.to_string());
     }
     let remedy = "name the interface: interface = \"…\"";
     let mut found: Vec<(String, String)> = Vec::new();
@@ -107,7 +112,7 @@ fn interface(order: &SettingsOrder, local: Option<IpAddr>) -> Result<String, Str
         let way = resolve(host, SOME_PORT, IpVersion::Any)
             .and_then(|addresses| addresses.first().map(|address| iface::towards(*address)).transpose());
         match way {
-            Ok(Some(link)) => found.push((link.name, host.clone())),
+            Ok(Some(link)) => found.push((link.name, host.to_string())),
             Ok(None) => return Err(format!("{host} has no address; {remedy}")),
             Err(error) => return Err(format!("no way to {host}: {}; {remedy}", error.source)),
         }

@@ -35,11 +35,11 @@ pub(super) fn table(view: &View<'_>) -> Option<MethodTable> {
         ],
     };
     Some(MethodTable {
-        title: format!("Second by second: {}", view.label),
+        title: format!("Second by second: {}", view.label).into(),
         about: "One trial, that with the goodput nearest to the median. Rate is what was acknowledged, cwnd the windows at \
                 the end of the second; the round trip is their mean over the second divided by the rate (Little's law), \
                 the queue its rise times the line's rate. The last column is what probes through the same queue saw."
-            .to_owned(),
+            .into(),
         columns: vec![
             column("second", None),
             column("rate", Some("bit/s")),
@@ -50,7 +50,7 @@ pub(super) fn table(view: &View<'_>) -> Option<MethodTable> {
             column("probes' largest", Some("ns")),
         ],
         rows: seconds.iter().zip(rows(&readings, &path)).map(row).collect(),
-        notes: notes(&seconds),
+        notes: notes(&seconds).into_iter().map(Into::into).collect(),
     })
 }
 

@@ -82,7 +82,7 @@ impl Csv {
         }
         let other = fields[3];
         let test = self.book.test();
-        test.target.get_or_insert_with(|| other.to_owned());
+        test.target.get_or_insert_with(|| other.into());
         test.spec.traffic.udp = fields.len() == DATAGRAMS;
         let at = test.claims.len();
         let key = format!("{ends},{}", fields[5]);

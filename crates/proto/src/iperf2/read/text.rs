@@ -103,7 +103,7 @@ impl Text {
                 self.connects = true;
                 let test = self.book.test();
                 test.written_by = Some(End::Client);
-                test.target = Some(host.trim().to_owned());
+                test.target = Some(host.trim().into());
                 test.spec.traffic.udp = rest.starts_with("UDP");
             }
             return true;
@@ -147,7 +147,7 @@ impl Text {
         let steps = ["connect failed: ", "write failed: ", "read failed: ", "bind failed: "];
         let Some(step) = steps.iter().find(|step| line.text.contains(**step)) else { return false };
         let reason = line.after(step).unwrap_or_default().trim();
-        self.book.test().error = Some(format!("{step}{reason}"));
+        self.book.test().error = Some(format!("{step}{reason}").into());
         true
     }
 
@@ -171,7 +171,7 @@ impl Text {
             }
             let test = self.book.test();
             test.written_by = Some(End::Server);
-            test.target.get_or_insert_with(|| remote.split(' ').next().unwrap_or_default().to_owned());
+            test.target.get_or_insert_with(|| remote.split(' ').next().unwrap_or_default().into());
         }
         let server = self.server() == Some(true);
         let backwards =
@@ -185,7 +185,7 @@ impl Text {
         }
         let test = self.book.test();
         let started = notes::started(line);
-        test.started_at = test.started_at.take().or(started);
+        test.started_at = test.started_at.take().or(started.map(Into::into));
         for found in notes::first_window(line) {
             if !test.effective.iter().any(|known| known.quantity == found.quantity) {
                 test.effective.push(found);

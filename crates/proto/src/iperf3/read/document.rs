@@ -53,7 +53,7 @@ pub(crate) fn read(root: &Node, book: &mut Book) {
     if let Some(end) = root.get("end") {
         test.claims.extend(end_claims(end, roles, book));
     }
-    test.error = root.get("error").and_then(Node::text).map(str::to_owned);
+    test.error = root.get("error").and_then(Node::text).map(Into::into);
     book.add(test);
     if let Some(inner) = root.get("server_output_json").filter(|inner| is_document(inner)) {
         read_inner(inner, book);
@@ -76,12 +76,12 @@ pub(super) fn begin(start: &Node, test: &mut ForeignTest, book: &mut Book) -> Ro
     for (key, end) in [("connecting_to", End::Client), ("accepted_connection", End::Server)] {
         if let Some(other) = start.get(key) {
             roles.end = Some(end);
-            test.target = other.get("host").and_then(Node::text).map(str::to_owned);
+            test.target = other.get("host").and_then(Node::text).map(Into::into);
         }
     }
     test.written_by = roles.end;
     let stamp = start.get("timestamp").and_then(|stamp| stamp.get("timesecs"));
-    test.started_at = stamp.and_then(Node::count).and_then(rfc3339);
+    test.started_at = stamp.and_then(Node::count).and_then(rfc3339).map(Into::into);
     let positive = |node: &Node, key: &str| node.get(key).and_then(Node::count).filter(|count| *count > 0);
     if let Some(asked) = start.get("test_start") {
         let flag = |key| asked.get(key).and_then(Node::flag).unwrap_or(false);
@@ -251,7 +251,7 @@ fn udp_sum(
 fn cpu(end: &Node, roles: Roles, book: &mut Book) -> Option<Claim> {
     let shares = end.get("cpu_utilization_percent")?;
     let mut found =
-        Claim { line: shares.line, quote: "end.cpu_utilization_percent".to_owned(), ..Claim::default() };
+        Claim { line: shares.line, quote: "end.cpu_utilization_percent".into(), ..Claim::default() };
     for (key, quantity) in [("host_total", Quantity::CpuLocal), ("remote_total", Quantity::CpuRemote)] {
         let figure = shares.get(key).and_then(|node| read_figure(node, key, quantity, 0.01, book));
         let unheard = quantity == Quantity::CpuRemote && roles.end == Some(End::Server);

@@ -46,7 +46,7 @@ const UNKNOWN_AS_ZERO: &[Quantity] =
 pub(super) fn claim(node: &Node, place: Place<'_>, book: &mut Book) -> Claim {
     let mut claim = Claim {
         line: node.line,
-        quote: place.path.to_owned(),
+        quote: place.path.into(),
         scope: place.scope,
         stream: node.get("socket").and_then(Node::count).and_then(|socket| u32::try_from(socket).ok()),
         direction: place.direction,
@@ -84,7 +84,7 @@ fn own_seconds(claim: &mut Claim) {
     }
     let printed = claim.figures.iter_mut().find(|figure| figure.quantity == Quantity::Seconds);
     if let Some(printed) = printed.filter(|printed| !makes(printed.value)) {
-        (printed.value, printed.printed) = (length, format!("end - start {length:.6}"));
+        (printed.value, printed.printed) = (length, format!("end - start {length:.6}").into());
     }
 }
 

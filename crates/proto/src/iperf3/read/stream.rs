@@ -33,7 +33,7 @@ impl Stream {
                 self.intervals += 1;
                 test.claims.extend(interval_claims(data, &path, *roles, book));
             }
-            "error" => test.error = data.text().map(str::to_owned),
+            "error" => test.error = data.text().map(Into::into),
             "end" => {
                 test.claims.extend(end_claims(data, *roles, book));
                 self.close(book);

@@ -79,7 +79,7 @@ impl Text {
         let test = self.book.test();
         test.written_by = Some(end);
         test.started_at = started_at;
-        test.target = (!host.is_empty()).then(|| host.to_owned());
+        test.target = (!host.is_empty()).then(|| host.into());
     }
 
     fn banner(&mut self, line: Line<'_>) -> bool {
@@ -95,7 +95,7 @@ impl Text {
         } else if let Some(words) =
             line.after("iperf3: error - ").or_else(|| line.after("iperf3: interrupt - "))
         {
-            self.book.test().error = Some(words.trim().to_owned());
+            self.book.test().error = Some(words.trim().into());
         } else if let Some(asked) = line.after("Starting Test: protocol: ") {
             self.asked(asked);
         } else {
@@ -133,7 +133,7 @@ impl Text {
             Some(figure(quantity, value, format!("{words} {text}")))
         };
         if let Some(time) = line.after("Time: ") {
-            self.book.test().started_at = from_rfc1123(time);
+            self.book.test().started_at = from_rfc1123(time).map(Into::into);
         } else if let Some(mss) = line.word_after("TCP MSS: ") {
             let found = effective(Quantity::Mss, mss, "TCP MSS");
             self.book.test().effective.extend(found);

@@ -198,9 +198,9 @@ fn a_server_of_an_older_version_is_named() {
     client.input(now, Input::Bytes(&Preface::CONTROL.encode())).unwrap();
     let welcome = Message::Welcome {
         version: 1,
-        capabilities: ["tcp", "udp"].map(str::to_owned).to_vec(),
+        capabilities: ["tcp", "udp"].map(str::to_owned).to_vec().into_iter().map(Into::into).collect(),
         host: HostInfo::default(),
-        cookie: "00".repeat(16),
+        cookie: "00".repeat(16).into(),
         neighbours: 0,
     };
     let error = client.input(now, Input::Bytes(&Framer::encode(&welcome).unwrap())).unwrap_err();

@@ -38,14 +38,14 @@ fn one(root: &Node, side: Side, book: &mut Book) -> ForeignTest {
     for (number, thread) in root.get("threads").map_or(&[][..], Node::items).iter().enumerate() {
         let mut claim = Claim {
             line: thread.line,
-            quote: format!("threads[{number}]"),
+            quote: format!("threads[{number}]").into(),
             stream: thread.get("index").and_then(Node::count).and_then(|index| u32::try_from(index).ok()),
             ..Claim::default()
         };
         rates(thread, kilo, &mut claim, book);
         put(&mut test, claim);
     }
-    let mut claim = Claim { line: root.line, quote: "totals".to_owned(), ..Claim::default() };
+    let mut claim = Claim { line: root.line, quote: "totals".into(), ..Claim::default() };
     if let Some(total) = root.get("totalBytes") {
         claim.line = total.line;
         value(total, Quantity::Bytes, kilo * kilo, &mut claim, book);

@@ -118,7 +118,7 @@ impl Text {
             self.close();
         }
         if level == "ERR : " {
-            self.book.test().error = Some(text.to_owned());
+            self.book.test().error = Some(text.into());
             return;
         }
         if text.contains("connections created in") || text.contains("connections tested") {

@@ -41,7 +41,7 @@ impl Xml {
             kilo: kilo(version),
             test: ForeignTest::default(),
             claim: Claim::default(),
-            totals: Claim { line: line.number, quote: "totals".to_owned(), ..Claim::default() },
+            totals: Claim { line: line.number, quote: "totals".into(), ..Claim::default() },
             first_line: line.number,
         })
     }
@@ -71,7 +71,7 @@ impl Xml {
             "thread" => {
                 let stream = attribute(tag, "index").and_then(|index| index.parse().ok());
                 let quote = format!("thread {}", attribute(tag, "index").unwrap_or_default());
-                self.claim = Claim { line: line.number, quote, stream, ..Claim::default() };
+                self.claim = Claim { line: line.number, quote: quote.into(), stream, ..Claim::default() };
                 return;
             }
             "/thread" => {
