@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use linerate_sock::clock;
-use support::{Net, PATIENCE, Process, Server, Side, pause};
+use support::{Net, PATIENCE, Process, Server, Side, pause, signal};
 
 /// How long the server may take to notice: it used to be 98 s for iperf3.
 const NOTICE: Duration = Duration::from_secs(40);
@@ -58,5 +58,41 @@ fn an_older_client_whose_link_is_cut_does_not_hold_the_server() {
         }
         scope.spawn(|| vanish("nuttcp", &["-T60", "-R20M", "-p5101", address]));
         scope.spawn(|| vanish("NPtcp", &["-h", address, "-l", "1000", "-u", "1000000", "-o", "/dev/null"]));
+    });
+}
+
+/// Leaves a client there that says nothing more, while another host waits: its own test, from where the server is.
+fn fall_silent(program: &str, args: &[&str]) {
+    let net = Net::pair();
+    let server = Server::start_in(&net, Side::A, &["--classic"]);
+    let port = server.port.to_string();
+    let args: Vec<&str> = args.iter().map(|arg| if *arg == "PORT" { port.as_str() } else { arg }).collect();
+    let client = Process::start(net.exec(Side::B, program, &args));
+    server.await_events("begun", 1);
+    signal(client.pid(), "STOP");
+    let waiting = ["test", Side::A.address(), "-p", &port, "-t", "1", "-b", "20M", "--upload"];
+    let next = net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &waiting);
+    let done = Process::start(next).finish(PATIENCE);
+    assert_eq!(done.code, Some(0), "after {program} {args:?}: {done:?}, {}", server.stderr());
+    let ended = server.await_events("ended", 1);
+    assert!(
+        ended["trouble"].as_str().unwrap_or_default().contains("others wait"),
+        "{program} {args:?}: {ended}"
+    );
+}
+
+#[test]
+#[ignore = "needs root, network namespaces and iperf3"]
+fn a_client_that_lives_and_says_nothing_makes_room_for_another_host() {
+    let address = Side::A.address();
+    // As ttcp's clients, and those of old versions of iperf, begin: with their data.
+    let after =
+        |start: &str| format!("exec 3<>/dev/tcp/{address}/5001; printf '{start}' >&3; exec sleep 100");
+    let (ttcp, iperf) =
+        (after(r"\x20\x21\x22\x23\x24\x25\x26\x27"), after("0123456789012345678901234567890123456789"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| fall_silent("iperf3", &["-c", address, "-p", "PORT", "-t", "5", "-b", "20M"]));
+        scope.spawn(|| fall_silent("bash", &["-c", &ttcp]));
+        scope.spawn(|| fall_silent("bash", &["-c", &iperf]));
     });
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
@@ -13,6 +14,13 @@ use linerate_units::Span;
 use super::Policy;
 use super::registry::locked;
 use super::shares::Group;
+
+/// A client that cannot wait in line, as those of other tools, counts as one that waits for so long after it was sent away:
+/// it will come again.
+const COMES_AGAIN: Duration = Duration::from_secs(10);
+
+/// Most hosts that are remembered for that.
+const MOST_SENT_AWAY: usize = 64;
 
 /// The clients at work and in line.
 #[derive(Debug)]
@@ -31,6 +39,8 @@ struct State {
     /// How many clients were let in before the last one of each host that has some here.
     served: BTreeMap<Group, u64>,
     let_in: u64,
+    /// Hosts whose clients were sent away because another one was at work, and until when they count.
+    sent_away: BTreeMap<Group, Mono>,
 }
 
 #[derive(Debug)]
@@ -95,12 +105,30 @@ impl Queue {
         }
     }
 
+    /// As [`Queue::leave`], by a client that cannot wait.
+    pub(super) fn turn_away(&self, ticket: u64) {
+        {
+            let mut state = locked(&self.state);
+            let host = state.clients.get(&ticket).map(|client| client.host);
+            state.sent_away.retain(|_, until| !until.has_passed());
+            if let Some(host) = host
+                && (state.sent_away.len() < MOST_SENT_AWAY || state.sent_away.contains_key(&host))
+            {
+                state.sent_away.insert(host, clock::now() + COMES_AGAIN);
+            }
+        }
+        self.leave(ticket);
+    }
+
     /// Whether clients of other hosts wait for this one to end.
     pub(super) fn others_wait(&self, ticket: u64) -> bool {
         let state = locked(&self.state);
         let host = state.clients.get(&ticket).map(|client| client.host);
         let waits = |other: &Client| other.began.is_none() && !other.displaced && Some(other.host) != host;
-        self.policy == Policy::Exclusive && host.is_some() && state.clients.values().any(waits)
+        let will_come = |(other, until): (&Group, &Mono)| Some(*other) != host && !until.has_passed();
+        self.policy == Policy::Exclusive
+            && host.is_some()
+            && (state.clients.values().any(waits) || state.sent_away.iter().any(will_come))
     }
 
     /// Whether it is this client's turn; once it is, it stays.
@@ -301,6 +329,21 @@ mod tests {
         assert!(!queue.others_wait(a));
         queue.leave(a_again);
         assert!(!queue.others_wait(a_again), "who has left keeps nobody waiting");
+    }
+
+    #[test]
+    fn a_client_that_was_sent_away_waits_too_but_not_for_its_own_host() {
+        let queue = exclusive(None);
+        let a = join(&queue, 1);
+        assert_eq!(place(&queue, a), 0);
+        queue.turn_away(join(&queue, 1));
+        assert!(!queue.others_wait(a), "its own next run may come again");
+        queue.turn_away(join(&queue, 2));
+        assert!(queue.others_wait(a));
+        for host in 3..=255 {
+            queue.turn_away(join(&queue, host));
+        }
+        assert!(locked(&queue.state).sent_away.len() <= MOST_SENT_AWAY, "many hosts cost nothing");
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl ServantDesk<'_> {
         let length = planned.expected.or(config.longest).unwrap_or(UNKNOWN);
         let ticket = self.shared.queue.join(address.ip(), length).map_err(|full| full.to_string())?;
         let Turn::Now { beside } = self.shared.queue.turn(ticket) else {
-            self.shared.queue.leave(ticket);
+            self.shared.queue.turn_away(ticket);
             return Err("another run is under way".to_owned());
         };
         let name = match &planned.peer {
@@ -185,6 +185,10 @@ impl Desk for ServantDesk<'_> {
             self.shared.switch.turn_off();
         }
         beside
+    }
+
+    fn others_wait(&self, run: RunId) -> bool {
+        self.clients.get(&run).is_some_and(|client| self.shared.queue.others_wait(client.ticket))
     }
 
     fn lend(&mut self, needed: Bytes) -> Result<Loan, String> {

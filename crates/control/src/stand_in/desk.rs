@@ -23,6 +23,8 @@ pub(crate) trait Desk {
     fn ask(&mut self, planned: &Planned, peer: Option<SocketAddr>) -> Result<Leave, String>;
     /// A run is over; how many others there were at the same time.
     fn over(&mut self, run: RunId, trouble: Option<&str>) -> u32;
+    /// Whether clients of other hosts wait for this run to end, or were sent away because of it a moment ago.
+    fn others_wait(&self, run: RunId) -> bool;
     /// Memory for a flow; else why there is none.
     fn lend(&mut self, needed: Bytes) -> Result<Loan, String>;
     /// When the stand-in has to end, having been told.

@@ -1,5 +1,6 @@
 //! The loop that runs a stand-in.
 
+mod courtesy;
 mod obey;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,9 +18,10 @@ use super::errands::Errands;
 use super::flows::{Flows, Turn, flow_of};
 use super::interrupts::Interrupts;
 use super::links::{Links, More, Queue};
-use super::news::{News, own_reason};
+use super::news::News;
 use super::runs::Runs;
 use crate::error::ControlError;
+use courtesy::Admitted;
 
 /// Tokens of the bells; those of links are below, those of flows above.
 const INTERRUPTS: u64 = 1 << 33;
@@ -52,8 +54,9 @@ pub(crate) struct Driver<'a> {
     /// Flows that start when their links have sent everything.
     waiting: Vec<FlowTask>,
     runs: Runs<'a>,
-    /// Runs that were let in: when they have to be over, and a link to their peer.
-    admitted: BTreeMap<RunId, (Mono, Link)>,
+    /// Runs that were let in.
+    admitted: BTreeMap<RunId, Admitted>,
+    next_courtesy: Mono,
     console: Console<'a>,
     errands: Errands,
     interrupts: &'a Interrupts,
@@ -90,6 +93,7 @@ impl<'a> Driver<'a> {
             waiting: Vec::new(),
             runs,
             admitted: BTreeMap::new(),
+            next_courtesy: Mono::FAR,
             console,
             errands,
             interrupts,
@@ -128,7 +132,8 @@ impl<'a> Driver<'a> {
         }
         let tick = self.stand_in.deadline().map_or(Mono::FAR, |at| self.moment(at).max(self.no_tick_before));
         let interim = if self.flows.any() { self.next_interim } else { Mono::FAR };
-        let runs = self.admitted.values().map(|(until, _)| *until).min().unwrap_or(Mono::FAR);
+        let runs =
+            self.admitted.values().map(|run| run.until).min().unwrap_or(Mono::FAR).min(self.next_courtesy);
         let desk = self.desk.as_ref().map_or(Mono::FAR, |desk| desk.end_by());
         tick.min(interim).min(runs).min(desk).min(self.links.deadline())
     }
@@ -150,6 +155,7 @@ impl<'a> Driver<'a> {
             }
             let Some(news) = self.news.pop_front() else { return };
             self.interrupted |= matches!(news, News::Signal(_));
+            self.note_activity(&news);
             if let News::Opened { opened, .. } = &news {
                 self.host.answered(opened.remote);
             }
@@ -189,6 +195,7 @@ impl<'a> Driver<'a> {
         }
         self.links.expire(&mut self.news);
         self.end_late_runs();
+        self.be_courteous();
         self.tell_logs();
         self.settle();
         self.tick();
@@ -246,20 +253,6 @@ impl<'a> Driver<'a> {
                 }
             }
             self.settle();
-        }
-    }
-
-    /// Ends runs that take longer than the server allows.
-    fn end_late_runs(&mut self) {
-        let late: Vec<RunId> =
-            self.admitted.iter().filter(|(_, (until, _))| until.has_passed()).map(|(run, _)| *run).collect();
-        for run in late {
-            let Some((until, link)) = self.admitted.get_mut(&run) else { continue };
-            *until = Mono::FAR;
-            self.flows.abort(run);
-            self.links.reset(*link);
-            let reason = own_reason("the run took longer than this server allows (--limit-time)");
-            self.news.push_back(News::Closed { link: *link, reason: Some(reason) });
         }
     }
 

@@ -123,6 +123,12 @@ impl Flows {
         self.running.values().filter(|flow| flow.run == run).for_each(|flow| flow.handle.stop(Stop::Abort));
     }
 
+    /// Bytes that the running flows of a run have moved.
+    pub(super) fn moved(&self, run: RunId) -> u64 {
+        let of_run = self.running.values().filter(|flow| flow.run == run);
+        of_run.map(|flow| flow.handle.progress().bytes.get()).fold(0, u64::saturating_add)
+    }
+
     pub(super) fn forget(&mut self, flow: FlowId) {
         self.over.remove(&flow);
     }

@@ -90,7 +90,7 @@ impl Driver<'_> {
         };
         match leave {
             Ok(leave) => {
-                self.admitted.insert(run, (leave.until, planned.link));
+                self.admit(&planned, peer, leave);
                 self.runs.begin(planned, leave.beside, &self.links);
                 self.news.push_back(News::Admitted { run });
             }
@@ -99,7 +99,11 @@ impl Driver<'_> {
     }
 
     fn run_over(&mut self, run: RunId, trouble: Option<String>) {
-        if let (Some(_), Some(desk)) = (self.admitted.remove(&run), &mut self.desk) {
+        let admitted = self.admitted.remove(&run);
+        // What the tool makes of an end that was ours is not why it ended.
+        let own = admitted.as_ref().and_then(|admitted| admitted.ended_for).map(str::to_owned);
+        let trouble = own.or(trouble);
+        if let (Some(_), Some(desk)) = (admitted, &mut self.desk) {
             let beside = desk.over(run, trouble.as_deref());
             self.runs.neighbours(run, beside);
         }
@@ -175,6 +179,7 @@ impl Driver<'_> {
         let Some(stream) = stream else {
             return self.news.push_back(fail(own_reason("messages are exchanged over an open connection")));
         };
+        self.exchange_begins(link);
         let post = self.errands.post();
         let work = move || {
             let result = linerate_engine::exchange(&stream, &exchange);
