@@ -17,6 +17,7 @@ use linerate_units::{Span, Timestamp};
 use serde_json::json;
 
 use crate::dialogue::frame;
+use crate::engine;
 
 /// Plays a script.
 pub fn agent(bytes: &[u8]) {
@@ -132,6 +133,12 @@ impl<D: Dialogue> Stage<D> {
             match output {
                 Output::Send(bytes) => assert!(is_well_formed(&bytes), "what we send must be readable"),
                 Output::Done => self.over = true,
+                // What an agent is asked for can be prepared.
+                Output::Prepare(job) => match job.spec.checked() {
+                    Ok(spec) => engine::take_all(&spec),
+                    Err(error) => unreachable!("a job that cannot be reached the agent's program: {error}"),
+                },
+                Output::Hold { expected } => assert!(expected <= Span::from_secs(7 * 86_400), "{expected}"),
                 _ => {}
             }
         }
@@ -209,7 +216,30 @@ fn write_messages() -> Vec<Vec<u8>> {
         json!({"type": "restore_settings"}),
         json!({"type": "settings", "in_force": [{"setting": "mtu", "found": "1500", "now": "9000"}], "troubles": ["no"]}),
     ];
-    all.iter().map(|message| message.to_string().into_bytes()).collect()
+    let asked = (11..).zip(specs()).map(|(number, spec)| {
+        let mut order = job(number);
+        order["spec"] = spec;
+        order
+    });
+    let hold = [5 << 50, u64::MAX].map(|expected| json!({"type": "hold", "expected_ns": expected}));
+    let all = all.into_iter().chain(asked).chain(hold);
+    all.map(|message| message.to_string().into_bytes()).collect()
+}
+
+/// Tests that a coordinator may ask for, and some that it may not.
+fn specs() -> Vec<serde_json::Value> {
+    let day = 86_400_000_000_000_u64;
+    vec![
+        json!({"traffic": {"upload": true, "length_bytes": 1_u64 << 40}}),
+        json!({"traffic": {"upload": true, "length_bytes": 64 << 20, "streams": 10_000, "duration_ns": day}}),
+        json!({"traffic": {"bidir": true, "streams": 1, "duration_ns": 10_000_000, "interval_ns": 10_000_000}}),
+        json!({"traffic": {"udp": true, "length_bytes": 65_507, "rate_bps": 1, "omit_ns": day}}),
+        json!({"traffic": {"udp": true, "length_bytes": 0, "streams": u32::MAX}}),
+        json!({"traffic": {"bytes": u64::MAX, "length_bytes": 1}}),
+        json!({"traffic": {"blocks": u64::MAX, "length_bytes": 64 << 20}}),
+        json!({"sweep": {"to_bytes": 64 << 20}}),
+        json!({"sweep": {"to_bytes": u64::MAX}}),
+    ]
 }
 
 /// An agent and a coordinator at work, both as strangers, and both at rest for a while.
@@ -232,7 +262,16 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     // Held, settings asked for and done, put back and done, released; and the coordinator's side of it.
     let settings = [2, 1, 7, 4, 7, 1, 26, 15, 0, 1, 27, 15, 0, 1, 21];
     let asking = [3, 10, 0, 1, 9, 15, 4, 1, 28, 15, 6, 1, 28, 14, 0];
+    // Held, and every test asked for.
+    let first = 29;
+    let jobs = (first..).take(specs().len()).flat_map(message);
+    let ordered: Vec<u8> = [2, 1, 7, 4, 7].into_iter().chain(jobs).collect();
+    // The same for those who hold for too long.
+    let after = first + specs().len() as u8;
+    let held_long = [[2].to_vec(), message(after).to_vec()].concat();
     vec![
+        ordered,
+        held_long,
         settings.to_vec(),
         asking.to_vec(),
         at_work.to_vec(),

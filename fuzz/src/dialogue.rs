@@ -196,7 +196,7 @@ impl<S: Session> Stage<S> {
                 Output::Asked(hello) => (self.asked, self.spec) = (true, hello.spec),
                 Output::Open(flows) => {
                     if !self.client {
-                        engine::take(&self.spec, &flows);
+                        engine::take(&self.spec, &flows, false);
                     }
                     self.opening = flows;
                 }

@@ -2,10 +2,11 @@
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 
-use linerate_engine::{FlowSetup, Sockets, arm, memory_needed};
+use linerate_engine::{FlowSetup, Sockets, arm, block_length, memory_needed};
 use linerate_model::{CheckedSpec, Direction, Side};
 use linerate_proto::FlowOrder;
 use linerate_sock::clock;
+use linerate_units::Bytes;
 
 /// Most memory for which threads and buffers are really made: noise comes often.
 const SMALL_BYTES: u64 = 8 << 20;
@@ -13,10 +14,27 @@ const SMALL_BYTES: u64 = 8 << 20;
 /// Memory of a stream beside its block, and of all that a flow notes: far above what any test needs.
 const MOST_BESIDE: u64 = 64 << 30;
 
-/// Prepares the flows as a server does, without a peer that sends.
-pub(crate) fn take(spec: &CheckedSpec, flows: &[FlowOrder]) {
+/// Prepares the flows of a run as a client does that an agent runs: those of its specification.
+pub(crate) fn take_all(spec: &CheckedSpec) {
+    let traffic = &spec.traffic;
+    let chosen = if traffic.udp { Bytes::new(1_448) } else { block_length(traffic.streams) };
+    let length = match &spec.sweep {
+        Some(sweep) => sweep.longest_message(),
+        None => traffic.length.unwrap_or(chosen),
+    };
+    let directions = traffic.phases().into_iter().flatten();
+    let order = |(flow, direction)| FlowOrder::new(spec, flow, direction, length);
+    let orders: Result<Vec<_>, _> = (0..).zip(directions).map(order).collect();
+    match orders {
+        Ok(orders) => take(spec, &orders, true),
+        Err(error) => unreachable!("what was checked can be ordered: {error}"),
+    }
+}
+
+/// Prepares the flows as a server or a client does, without a peer that sends.
+pub(crate) fn take(spec: &CheckedSpec, flows: &[FlowOrder], client: bool) {
     for order in flows {
-        let setup = setup(spec, order);
+        let setup = setup(spec, order, client);
         let streams = u64::from(spec.traffic.streams);
         let needed = memory_needed(&setup, spec.traffic.streams as usize).map(|bytes| bytes.get());
         let longest = spec.traffic.longest_block().get();
@@ -33,9 +51,10 @@ pub(crate) fn take(spec: &CheckedSpec, flows: &[FlowOrder]) {
     }
 }
 
-fn setup(spec: &CheckedSpec, order: &FlowOrder) -> FlowSetup {
+fn setup(spec: &CheckedSpec, order: &FlowOrder, client: bool) -> FlowSetup {
     let traffic = &spec.traffic;
-    let side = if order.direction() == Direction::Upload { Side::Receiver } else { Side::Sender };
+    let sends = (order.direction() == Direction::Upload) == client;
+    let side = if sends { Side::Sender } else { Side::Receiver };
     FlowSetup {
         transport: traffic.transport(),
         limit: traffic.limit(order.length()),

@@ -32,6 +32,10 @@ const ENDING: Span = Span::from_secs(30);
 /// How long this end's program may take for a request about settings: cards that begin anew take seconds.
 const SETTING: Span = Span::from_secs(60);
 
+/// The longest that a coordinator may say it will hold the place: two directions of a day each, which no test exceeds, what
+/// it leaves out at their starts, and a start that waits for others. Those in line are told it as their wait.
+const LONGEST_HOLD: Span = Span::from_secs(7 * 86_400);
+
 /// Most characters of a coordinator's name.
 const LONGEST_NAME: usize = 64;
 
@@ -176,6 +180,11 @@ impl AgentEnd {
             Message::Ping { number, sent_ns } => {
                 let pong = Message::Pong { number, sent_ns, received_ns: now, replied_ns: now };
                 self.link.send(now, &pong)?;
+            }
+            Message::Hold { expected_ns } if expected_ns > LONGEST_HOLD => {
+                return Err(misbehaved(format!(
+                    "it asked for a place for {expected_ns}, at most {LONGEST_HOLD} can be"
+                )));
             }
             Message::Hold { expected_ns } if self.place == Place::Free => {
                 self.place = Place::Asked;

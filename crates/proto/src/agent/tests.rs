@@ -384,3 +384,20 @@ fn an_event_of_a_kind_that_is_not_known_here_is_a_caveat_and_not_the_end() {
     let [Output::Event(told)] = &pair.heard[..] else { panic!("{:?}", pair.heard) };
     assert!(matches!(&told.body, Body::Caveat { caveat, .. } if caveat.text.contains("of_tomorrow")));
 }
+
+#[test]
+fn a_place_is_asked_for_no_longer_than_tests_can_take() {
+    let week = Span::from_secs(7 * 86_400);
+    for (expected, taken) in
+        [(week, true), (week + Span::from_ns(1), false), (Span::from_ns(u64::MAX), false)]
+    {
+        let mut pair = Pair::new(Some(secret()), secret());
+        pair.settle().unwrap();
+        pair.tell(Input::About(Box::default()));
+        pair.forget();
+        pair.coordinator.input(pair.now, Input::Hold { expected }).unwrap();
+        let settled = pair.settle();
+        assert_eq!(settled.is_ok(), taken, "{expected}: {settled:?}");
+        assert_eq!(pair.asked.len(), usize::from(taken), "{:?}", pair.asked);
+    }
+}
