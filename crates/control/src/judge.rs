@@ -166,11 +166,24 @@ fn missed(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
         return None;
     }
     let elapsed = flow.receiver.as_ref()?.elapsed;
-    let known = match known {
-        Some(known) => format!("the mean is known to +/- {known}"),
-        None => "the rate never came to rest, so that nothing can be said of its mean".to_owned(),
+    let measured = traffic.measured();
+    // What is asked for in bytes, or was interrupted, ends at another time.
+    let limit =
+        traffic.bytes.is_none() && traffic.blocks.is_none() && elapsed.as_ns() / 9 * 10 >= measured.as_ns();
+    let ended = match limit {
+        true => {
+            format!("the test stopped at its time limit of {measured}, before --until {target} was reached")
+        }
+        false => format!("the test ended after {elapsed}, before --until {target} was reached"),
     };
-    let text = format!("--until {target} was not reached in {elapsed}: {known}; give it longer with -t");
+    let known = match (known, after_ramp(flow).1.len()) {
+        (Some(known), _) => format!("it had reached {known}"),
+        (None, steady) if steady < STEADY_INTERVALS => {
+            format!("{steady} intervals after the ramp-up are too few to tell; it takes {STEADY_INTERVALS}")
+        }
+        (None, _) => "the rate swings too much to tell how well its mean is known".to_owned(),
+    };
+    let text = format!("{ended}: {known}; give it longer with -t");
     Some(Caveat { kind: CaveatKind::UntilMissed, text: text.into() })
 }
 

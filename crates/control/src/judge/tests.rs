@@ -100,7 +100,18 @@ fn an_aim_that_was_not_reached_is_said() {
     };
     let caveat = missed_by(&until("0.1%"), &swinging).unwrap();
     assert_eq!(caveat.kind, CaveatKind::UntilMissed);
-    assert!(caveat.text.starts_with("--until 0.1 % was not reached in 6 s"), "{}", caveat.text);
+    let said = "the test ended after 6 s, before --until 0.1 % was reached: it had reached ";
+    assert!(caveat.text.starts_with(said), "{}", caveat.text);
+    let mut six = until("0.1%");
+    six.traffic.duration = Some(Span::from_secs(6));
+    let caveat = missed_by(&six, &swinging).unwrap();
+    let said = "the test stopped at its time limit of 6 s, before --until 0.1 % was reached: it had reached ";
+    assert!(caveat.text.starts_with(said), "{}", caveat.text);
+    // The share that it had reached is that of the steady rate beside it.
+    let reached = caveat.text[said.len()..].split(" %").next().unwrap().parse::<f64>().unwrap();
+    assert!((0.1..5.0).contains(&reached), "{}", caveat.text);
+    let few = missed_by(&until("1%"), &rates(5, &[])).unwrap();
+    assert!(few.text.contains("5 intervals after the ramp-up are too few to tell"), "{}", few.text);
     assert_eq!(missed_by(&until("1%"), &rates(60, &[])), None);
     assert_eq!(missed_by(&TestSpec::default(), &swinging), None, "nobody asked");
     assert!(missed_by(&until("1%"), &rates(5, &[])).is_some(), "too short to tell");
