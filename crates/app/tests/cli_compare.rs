@@ -90,7 +90,8 @@ fn repeats_in_files_show_which_is_better() {
     assert_eq!((goodput["candidate"].as_str(), goodput["base"]["repeats"].as_u64()), (Some("fast"), Some(6)));
     assert!((goodput["shift"].as_f64().unwrap() - 40e6).abs() < 1e5, "{goodput}");
     let text = said(&place.run(&["compare", &fast, &slow]).stdout);
-    assert!(text.contains("worse: -4.2"), "{text}");
+    assert!(text.contains("worse: -4.2") && text.contains("too few repeats to test independence"), "{text}");
+    assert_eq!(goodput["independence_unknown"], true, "{goodput}");
     assert!(text.contains("Of ") && text.contains("0 better, 1 worse."), "{text}");
 }
 

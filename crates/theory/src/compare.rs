@@ -16,6 +16,10 @@ pub use dependence::Dependence;
 /// Probability of calling equal things different, for one comparison and for all that are decided together.
 pub const SIGNIFICANCE: f64 = 0.05;
 
+/// Of so many repeats, or pairs of them, strong dependence is seen nearly always: of eight with a correlation of 0.9, which is
+/// the fewest that are tested, in few cases only.
+pub const ENOUGH_TO_TELL: usize = 15;
+
 /// Probability with which intervals cover what they are about.
 const CONFIDENCE: f64 = 0.95;
 
@@ -113,6 +117,14 @@ impl Outcome {
 }
 
 impl Comparison {
+    /// Whether the repeats are too few to tell whether they depend on each other: then a difference may be shown where there
+    /// is none.
+    #[must_use]
+    pub fn is_independence_unknown(&self) -> bool {
+        let repeats = self.pairs.unwrap_or(self.base.repeats.max(self.other.repeats));
+        self.dependence.is_none() && repeats < ENOUGH_TO_TELL
+    }
+
     /// The shift as a share of the base's median; absent when that is 0.
     #[must_use]
     pub fn relative(&self) -> Option<f64> {

@@ -29,9 +29,13 @@ fn repeats(random: &mut StdRng, count: usize, mean: f64, share: f64, phi: f64) -
 }
 
 fn compared(seed: u64, change: f64, phi: f64, pairing: Pairing) -> Comparison {
+    compared_of(REPEATS, seed, change, phi, pairing)
+}
+
+fn compared_of(count: usize, seed: u64, change: f64, phi: f64, pairing: Pairing) -> Comparison {
     let mut random = StdRng::seed_from_u64(seed);
-    let base = repeats(&mut random, REPEATS, MEAN, 0.005, phi);
-    let other = repeats(&mut random, REPEATS, MEAN * (1.0 + change), 0.005, phi);
+    let base = repeats(&mut random, count, MEAN, 0.005, phi);
+    let other = repeats(&mut random, count, MEAN * (1.0 + change), 0.005, phi);
     compare(&base, &other, pairing, MEAN * 1e-4).unwrap()
 }
 
@@ -125,4 +129,33 @@ fn a_large_difference_is_seen_through_a_drift_and_its_interval_is_wider() {
     let found = compare(&base, &near, Pairing::None, 0.0).unwrap();
     assert_eq!(found.outcome, Outcome::Dependent, "{found:?}");
     assert!(found.interval.unwrap().low < 0.0 && found.p > 0.05);
+}
+
+/// However few or many repeats: an alarm where nothing differs is as rare as chance allows, also with a correlation of 0.9,
+/// or comes with the word that they depend, or that nobody can tell. A correlation of 0.3 doubles the alarms and is too weak
+/// to be seen.
+#[test]
+fn few_repeats_raise_no_alarm_without_a_word() {
+    const TRIES: u64 = 125;
+    let margin = 3.0 * (0.05 * 0.95 / TRIES as f64).sqrt();
+    for count in [3, 5, 8, 15, 30] {
+        for (phi, allowed) in [(0.0, 0.05), (0.3, 0.1), (0.9, 0.05)] {
+            for pairing in PAIRINGS {
+                let silent = |seed: &u64| {
+                    let found = compared_of(count, *seed, 0.0, phi, pairing);
+                    shows(&found) && !depends(&found) && !found.is_independence_unknown()
+                };
+                let alarms = (0..TRIES).filter(silent).count() as f64 / TRIES as f64;
+                assert!(alarms <= allowed + margin, "{count} at {phi}, {pairing:?}: {alarms} without a word");
+            }
+        }
+        for pairing in PAIRINGS {
+            let found = (0..TRIES)
+                .filter(|seed| shows(&compared_of(count, *seed, 0.01, 0.0, pairing)))
+                .count() as f64;
+            let found = found / TRIES as f64;
+            assert!(count < 15 || found >= 0.8, "{count}, {pairing:?}: 1 % is found in {found}");
+            assert!(count >= 15 || compared_of(count, 1, 0.01, 0.0, pairing).is_independence_unknown());
+        }
+    }
 }

@@ -82,6 +82,9 @@ struct ComparisonOf {
     /// How the repeats follow from the ones before them; absent where nothing shows that they do.
     #[serde(skip_serializing_if = "Option::is_none")]
     dependence: Option<DependenceOf>,
+    /// Whether the repeats are too few to tell whether they follow from the ones before them; absent where they are not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    independence_unknown: bool,
     /// `higher`, `lower`, `not_shown`, `below_noise` (below the resolution), `dependent` or `too_few`.
     outcome: &'static str,
     /// Whether a shown difference is for the better; absent where nothing is shown or neither way is.
@@ -190,6 +193,7 @@ impl ComparisonOf {
                 counts_as: found.counts_as,
                 p_if_independent: found.p_if_independent,
             }),
+            independence_unknown: comparison.is_independence_unknown(),
             outcome: match comparison.outcome {
                 Outcome::Higher => "higher",
                 Outcome::Lower => "lower",

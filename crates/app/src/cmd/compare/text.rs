@@ -1,7 +1,7 @@
 //! The table for a terminal.
 
 use linerate_plan::{Place, Row};
-use linerate_theory::compare::{Comparison, Group, Outcome};
+use linerate_theory::compare::{Comparison, ENOUGH_TO_TELL, Group, Outcome};
 use linerate_theory::stats::Interval;
 
 use super::super::page::{Ink, Page};
@@ -125,12 +125,16 @@ fn outcome(row: &Row) -> (Ink, String) {
     }
 }
 
-/// That the repeats depend on each other, if they do.
+/// That the repeats depend on each other, if they do, or that they are too few to tell.
 fn dependent(comparison: &Comparison) -> String {
-    comparison.dependence.map_or_else(String::new, |found| {
-        let all = comparison.pairs.unwrap_or(comparison.base.repeats + comparison.other.repeats);
-        format!("; the repeats are not independent: {all} count as {:.1}", found.counts_as)
-    })
+    match comparison.dependence {
+        Some(found) => {
+            let all = comparison.pairs.unwrap_or(comparison.base.repeats + comparison.other.repeats);
+            format!("; the repeats are not independent: {all} count as {:.1}", found.counts_as)
+        }
+        None if comparison.is_independence_unknown() => "; too few repeats to test independence".to_owned(),
+        None => String::new(),
+    }
 }
 
 /// By how much, with the interval: as a share where the base is not 0.
@@ -193,6 +197,13 @@ fn summary(page: &mut Page, compared: &Compared, shown: usize) {
     if rows.iter().any(|row| row.comparison.dependence.is_some()) {
         let text = "Repeats follow from the ones before them, so they tell less than their number says: measure both configurations in turn, with pauses, or for longer.";
         page.remark(2, Ink::Warning, text);
+    }
+    if rows.iter().any(|row| is_shown(row) && row.comparison.is_independence_unknown()) {
+        let text = format!(
+            "Below {ENOUGH_TO_TELL} repeats of each nobody can tell whether they follow from the ones before them; if they do, a \
+             difference is shown too easily: measure both configurations in turn, with pauses."
+        );
+        page.remark(2, Ink::Warning, &text);
     }
     if shown < rows.len() {
         page.remark(2, Ink::Faint, "Quantities without a shown difference are left out; --all lists them.");
