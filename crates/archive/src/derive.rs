@@ -47,7 +47,7 @@ pub(crate) fn summary(record: &RunRecord) -> Vec<SummaryRow> {
     let mut rows = Vec::new();
     for flow in &record.flows {
         for (side, name) in [(Side::Sender, "sender"), (Side::Receiver, "receiver")] {
-            let inside = flow.samples_of(side).filter(|sample| !sample.outside);
+            let inside = flow.measured_samples_of(side);
             let series = series(inside.map(|sample| (sample.span(), &sample.readings)));
             let window = flow.tally(side).into_iter().flat_map(|tally| tally.readings.iter());
             let window = window.map(|(metric, value)| (metric, "window", value.real()));

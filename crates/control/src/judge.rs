@@ -88,18 +88,14 @@ fn reconcile_counts(flow: u16, log: &mut Log<'_>) {
 
 /// The receiver's intervals inside the window, as bit rates.
 pub(crate) fn intervals(flow: &FlowRecord) -> Vec<f64> {
-    flow.samples_of(Side::Receiver)
-        .filter(|sample| !sample.outside)
-        .filter_map(|sample| sample.bitrate().map(Bitrate::bps))
-        .collect()
+    flow.measured_samples_of(Side::Receiver).filter_map(|sample| sample.bitrate().map(Bitrate::bps)).collect()
 }
 
 /// The steady intervals: without the ramp, and without the last one, which the end of the window cuts.
 fn steady_intervals(flow: &FlowRecord) -> (usize, Vec<f64>) {
     let mut all = intervals(flow);
-    let whole =
-        flow.samples_of(Side::Receiver).filter(|s| !s.outside).map(|s| s.span().as_ns()).max().unwrap_or(0);
-    let last = flow.samples_of(Side::Receiver).filter(|s| !s.outside).last().map_or(0, |s| s.span().as_ns());
+    let whole = flow.measured_samples_of(Side::Receiver).map(|s| s.span().as_ns()).max().unwrap_or(0);
+    let last = flow.measured_samples_of(Side::Receiver).last().map_or(0, |s| s.span().as_ns());
     // An interval a tenth shorter than the others is the rest of the window.
     if last * 10 < whole * 9 {
         all.pop();
@@ -112,7 +108,7 @@ fn steady_intervals(flow: &FlowRecord) -> (usize, Vec<f64>) {
 /// Everything behind the ramp, also what is left at the end of the window: rates in bit/s, and how long each held, s.
 fn after_ramp(flow: &FlowRecord) -> (usize, Vec<f64>, Vec<f64>) {
     let (ramp, _) = steady_intervals(flow);
-    let samples = flow.samples_of(Side::Receiver).filter(|sample| !sample.outside).skip(ramp);
+    let samples = flow.measured_samples_of(Side::Receiver).skip(ramp);
     let (rates, lengths) = samples
         .filter_map(|sample| Some((sample.bitrate()?.bps(), sample.span().as_secs_f64())))
         .filter(|(_, length)| *length > 0.0)
@@ -126,7 +122,7 @@ fn steady(flow: &FlowRecord) -> Option<Steady> {
     if rates.len() < STEADY_INTERVALS {
         return None;
     }
-    let samples: Vec<_> = flow.samples_of(Side::Receiver).filter(|s| !s.outside).collect();
+    let samples: Vec<_> = flow.measured_samples_of(Side::Receiver).collect();
     let ramp_ns = samples.iter().take(ramp).fold(Span::ZERO, |sum, sample| sum + sample.span());
     let bits: f64 = rates.iter().zip(&lengths).map(|(rate, length)| rate * length).sum();
     let bitrate = Bitrate::from_bps(bits / lengths.iter().sum::<f64>())?;

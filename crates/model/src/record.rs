@@ -148,6 +148,11 @@ impl FlowRecord {
         self.samples.iter().filter(move |sample| sample.side == side)
     }
 
+    /// The intervals of one side inside the measured part, in order.
+    pub fn measured_samples_of(&self, side: Side) -> impl Iterator<Item = &Sample> {
+        self.samples_of(side).filter(|sample| !sample.outside)
+    }
+
     /// What one side counted.
     #[must_use]
     pub fn tally(&self, side: Side) -> Option<&Tally> {

@@ -105,7 +105,7 @@ impl Plain for linerate_units::Ratio {
 impl View<'_> {
     /// Samples of a side inside the window.
     fn inside(&self, side: Side) -> impl Iterator<Item = &Sample> {
-        self.flow.samples_of(side).filter(|sample| !sample.outside)
+        self.flow.measured_samples_of(side)
     }
 
     fn series<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Vec<f64> {

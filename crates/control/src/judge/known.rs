@@ -51,7 +51,7 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
 /// Rates at which the sender saw full segments delivered, behind the ramp and without the last interval, where some were
 /// sent again: then the receiver's intervals show when holes were filled.
 fn delivered(flow: &FlowRecord, ramp: usize) -> Vec<f64> {
-    let samples: Vec<&Sample> = flow.samples_of(Side::Sender).filter(|sample| !sample.outside).collect();
+    let samples: Vec<&Sample> = flow.measured_samples_of(Side::Sender).collect();
     let again: u64 = samples.iter().filter_map(|sample| sample.readings.get(RETRANSMITS)).sum();
     if again == 0 {
         return Vec::new();
@@ -67,7 +67,7 @@ fn delivered(flow: &FlowRecord, ramp: usize) -> Vec<f64> {
 /// Rates at which our kernel saw payload acknowledged, without the last interval, which the end cuts.
 fn acknowledged(flow: &FlowRecord) -> Vec<f64> {
     let rate = |sample: &Sample| Some(Bitrate::of(sample.readings.get(BYTES_ACKED)?, sample.span())?.bps());
-    let samples = flow.samples_of(Side::Sender).filter(|sample| !sample.outside);
+    let samples = flow.measured_samples_of(Side::Sender);
     let mut rates: Vec<f64> = samples.filter_map(rate).collect();
     rates.pop();
     rates

@@ -12,7 +12,7 @@ use linerate_units::Bytes;
 /// room for, and a writer that filled its buffer sleeps until a third is free. The kernel counts packets, some of which
 /// are not full; together they fit the announced window. Source: Linux `tcpi_unacked`, RFC 9293 §3.8.6.
 pub(super) fn in_flight_bytes(flow: &FlowRecord) -> Option<f64> {
-    let samples = flow.samples_of(Side::Sender).filter(|sample| !sample.outside);
+    let samples = flow.measured_samples_of(Side::Sender);
     let of = |sample: &linerate_model::Sample| {
         let in_flight = sample.readings.get(tcp::UNACKED)?.get();
         Some(sample.readings.get(tcp::SND_WND).map_or(in_flight, |announced| in_flight.min(announced.get())))
@@ -27,7 +27,7 @@ pub(super) fn announced_bytes(flow: &FlowRecord) -> Option<f64> {
 }
 
 fn measured(flow: &FlowRecord, metric: Metric<Bytes>) -> Vec<f64> {
-    let samples = flow.samples_of(Side::Sender).filter(|sample| !sample.outside);
+    let samples = flow.measured_samples_of(Side::Sender);
     samples.filter_map(|sample| Some(sample.readings.get(metric)?.get() as f64)).collect()
 }
 

@@ -392,14 +392,14 @@ pub(super) fn segment_bytes(flow: &FlowRecord) -> Option<f64> {
 
 /// On average over the measured intervals.
 fn softirq(flow: &FlowRecord, side: metrics::Side) -> Option<f64> {
-    let samples = flow.samples_of(side).filter(|sample| !sample.outside);
+    let samples = flow.measured_samples_of(side);
     let shares: Vec<f64> = samples.filter_map(|one| Some(one.readings.get(host::SOFTIRQ)?.get())).collect();
     (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
 }
 
 /// In each second of the measured intervals that have a count.
 fn interrupts(flow: &FlowRecord, side: metrics::Side) -> Option<f64> {
-    let samples = flow.samples_of(side).filter(|sample| !sample.outside);
+    let samples = flow.measured_samples_of(side);
     let of = |one: &linerate_model::Sample| {
         Some((one.readings.get(host::INTERRUPTS)? as f64, one.span().as_secs_f64()))
     };

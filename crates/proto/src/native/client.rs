@@ -206,14 +206,8 @@ impl ClientSession {
 
     fn running(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
         match message {
-            Message::Progress(progress) => {
-                self.phase.check(progress.flow)?;
-                self.link.put(Output::PeerProgress(progress));
-            }
-            Message::Samples { flow, samples } => {
-                self.phase.check(flow)?;
-                self.link.put(Output::PeerSamples { flow, samples });
-            }
+            Message::Progress(progress) => self.link.put(self.phase.peer_progress(progress)?),
+            Message::Samples { flow, samples } => self.link.put(self.phase.peer_samples(flow, samples)?),
             Message::SenderDone { flow } => {
                 self.phase.check(flow)?;
                 if self.phase.sends(flow) {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::{CheckedSpec, Direction, Side};
+use linerate_model::{CheckedSpec, Direction, Sample, Side};
 
 use super::message::AskedFlow;
 use crate::PeerError;
-use crate::session::FlowOrder;
+use crate::session::{FlowOrder, Output, Progress};
 
 /// The phases of a run as its specification has them: which may be asked for next.
 #[derive(Debug, Default)]
@@ -89,6 +89,18 @@ impl Phase {
     /// The peer's word to cut the drain; whether it is the first.
     pub(super) fn cut(&mut self) -> bool {
         !std::mem::replace(&mut self.cut, true)
+    }
+
+    /// What the peer's receiver has counted of a flow so far.
+    pub(super) fn peer_progress(&self, progress: Progress) -> Result<Output, PeerError> {
+        self.check(progress.flow)?;
+        Ok(Output::PeerProgress(progress))
+    }
+
+    /// Intervals of the peer's side of a flow.
+    pub(super) fn peer_samples(&self, flow: u16, samples: Vec<Sample>) -> Result<Output, PeerError> {
+        self.check(flow)?;
+        Ok(Output::PeerSamples { flow, samples })
     }
 
     /// The peer speaks of this flow.

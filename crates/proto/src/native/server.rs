@@ -167,14 +167,8 @@ impl ServerSession {
             Message::Cut if self.phase.cut() => self.link.put(Output::Cut),
             // Said before.
             Message::Stop | Message::Cut => {}
-            Message::Progress(progress) => {
-                self.phase.check(progress.flow)?;
-                self.link.put(Output::PeerProgress(progress));
-            }
-            Message::Samples { flow, samples } => {
-                self.phase.check(flow)?;
-                self.link.put(Output::PeerSamples { flow, samples });
-            }
+            Message::Progress(progress) => self.link.put(self.phase.peer_progress(progress)?),
+            Message::Samples { flow, samples } => self.link.put(self.phase.peer_samples(flow, samples)?),
             Message::SenderDone { flow } => {
                 self.phase.check(flow)?;
                 if self.phase.sends(flow) {
