@@ -159,7 +159,7 @@ fn is_well_formed(bytes: &[u8]) -> bool {
 
 /// A request about settings, or the answer to one.
 fn settings(argument: u8) -> Input<'static> {
-    let order = || Box::new(SettingsOrder { towards: vec!["b".to_owned()], ..SettingsOrder::default() });
+    let order = || Box::new(SettingsOrder { towards: vec!["b".to_owned().into()], ..SettingsOrder::default() });
     match argument % 8 {
         0 => Input::SettingsDone(Box::default()),
         2 => Input::Settings(SettingsRequest::Check(order())),
@@ -169,7 +169,7 @@ fn settings(argument: u8) -> Input<'static> {
 }
 
 fn order(job: u32) -> Job {
-    Job { job, host: String::new(), port: None, ticket: None, spec: TestSpec::default() }
+    Job { job, host: String::new().into(), port: None, ticket: None, spec: TestSpec::default() }
 }
 
 /// Every message, in the order in which a job has them.
