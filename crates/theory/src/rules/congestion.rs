@@ -54,7 +54,9 @@ pub(super) fn follows_the_law(evidence: &Evidence) -> bool {
 /// so many (two standard deviations of a count): a short test of many connections sees only some of each.
 fn follows_the_law_for_its_count(evidence: &Evidence) -> bool {
     let sent = evidence.tcp.segments_sent.unwrap_or(0.0);
-    let count = evidence.loss().map(|loss| loss * sent).filter(|count| *count >= FEWEST_LOSSES);
+    // A network that was late itself makes losses come in bursts.
+    let late = evidence.timing.emulator_late == Some(true);
+    let count = evidence.loss().map(|loss| loss * sent).filter(|count| *count >= FEWEST_LOSSES && !late);
     // The rate of CUBIC is that of a probability to the power of -3/4.
     let width = count.map_or(1.0, |count| (1.0 - 2.0 / count.sqrt()).powf(-0.75).min(WIDEST));
     over_the_law(evidence).is_some_and(|factor| (1.0 / MODEL_FACTOR..=width * MODEL_FACTOR).contains(&factor))
@@ -110,6 +112,9 @@ mod tests {
         };
         assert!(rule(&lossy(55.0)).is_some());
         assert_eq!(rule(&lossy(5000.0)), None);
+        let mut late = lossy(55.0);
+        late.timing.emulator_late = Some(true);
+        assert_eq!(rule(&late), None, "the network was late itself");
         assert_eq!(rule(&lossy(5.0)), None, "too few to tell anything");
         let mut bursts = lossy(12.0);
         bursts.outcome.goodput_bps = bursts.outcome.goodput_bps.map(|rate| 1.5 * rate);

@@ -95,7 +95,9 @@ pub(super) fn held_back(evidence: &Evidence, excess_bps: f64, ceiling_bps: f64) 
     let before_s = [outcome.omitted_s, outcome.ramp_s, outcome.interval_s].into_iter().flatten().sum::<f64>();
     let came = ceiling_bps * before_s / 8.0;
     let fits = excess.zip(room).is_some_and(|(excess, room)| excess <= room.min(came));
-    fits && !evidence.mostly_exceeds(LIFTED * ceiling_bps)
+    // An emulated line that stood still makes up for it over as long a time.
+    let late = evidence.timing.emulator_late == Some(true);
+    fits && (late || !evidence.mostly_exceeds(LIFTED * ceiling_bps))
 }
 
 /// Nobody miscounted: an emulated line made up for the time in which it did not run.
@@ -182,6 +184,9 @@ mod tests {
         assert!(rule(&evidence).is_some(), "nothing came before the test began");
         evidence.outcome.omitted_s = Some(5.0);
         assert!(rule(&evidence).is_some(), "every second is too fast");
+        evidence.timing.emulator_late = Some(true);
+        assert_eq!(rule(&evidence), None, "an emulated line that had stood still before");
+        evidence.timing.emulator_late = None;
         // The same excess at once: 3.6 MB that had five seconds to come.
         evidence.outcome.intervals_bps = [vec![154.4e6; 2], vec![9.5e6; 28]].concat();
         assert_eq!(rule(&evidence), None);
