@@ -112,6 +112,10 @@ pub struct RoundTrip {
     pub mean_s: Option<f64>,
     /// What the smoothed RTT was below for a tenth of the steady part: what it still is when the queue is short.
     pub smoothed_p10_s: Option<f64>,
+    /// What the smoothed RTT was above for a tenth of the test.
+    pub smoothed_p90_s: Option<f64>,
+    /// Smallest before the test.
+    pub idle_min_s: Option<f64>,
     /// Median before the test.
     pub idle_p50_s: Option<f64>,
     /// Median under load.

@@ -206,8 +206,7 @@ impl View<'_> {
             .map_or(1, |intervals| intervals as usize)
     }
 
-    /// Time behind the figure: the steady part, but not more than passed between the first and the last read. A flow
-    /// that sends one block a second and is stopped after the first has seconds of intervals, and no rate.
+    /// Time of the figure: the steady part, at most what passed between first and last read. One block has no rate.
     fn measured_s(&self, steady_s: Option<f64>) -> Option<f64> {
         let between_reads = self.tally(Side::Receiver).map(|tally| tally.elapsed.as_secs_f64());
         match (steady_s.filter(|steady| *steady > 0.0), between_reads) {
@@ -268,6 +267,8 @@ impl View<'_> {
             min_s: self.min(Side::Sender, tcp::MIN_RTT),
             mean_s: (!smoothed.is_empty()).then(|| smoothed.iter().sum::<f64>() / smoothed.len() as f64),
             smoothed_p10_s: percentile(&smoothed, 0.1),
+            smoothed_p90_s: percentile(&smoothed, 0.9),
+            idle_min_s: self.record.idle.as_ref().map(|report| s(report.rtt.min_ns)),
             idle_p50_s: self.record.idle.as_ref().map(|report| s(report.rtt.p50_ns)),
             loaded_p50_s: loaded.map(|rtt| s(rtt.p50_ns)),
             loaded_p95_s: loaded.map(|rtt| s(rtt.p95_ns)),
@@ -277,8 +278,7 @@ impl View<'_> {
         }
     }
 
-    /// Rise of the median one-way delay under load: `Upload` for the way that this flow's data takes, `Download` for the
-    /// way back.
+    /// Rise of the median one-way delay under load: `Upload` is the direction of this flow's data, `Download` the other.
     fn one_way_rise_s(&self, way: Direction) -> Option<f64> {
         let upload = (way == Direction::Upload) == (self.flow.plan.direction == Direction::Upload);
         let median = |report: &LatencyReport| {

@@ -76,14 +76,16 @@ impl Evidence {
     }
 
     /// The round trip without queue: the smallest known. Where an emulated network was late under the load, and may have
-    /// handed frames over early to make up for it, it is that before the load.
+    /// handed frames over early to make up for it, it is the smallest before the load: a neighbour may have filled a queue
+    /// then already.
     #[must_use]
     pub fn base_rtt_s(&self) -> Option<f64> {
-        let idle = self.rtt.idle_p50_s.filter(|rtt| *rtt > 0.0);
+        let idle = [self.rtt.idle_min_s, self.rtt.idle_p50_s];
+        let idle = idle.into_iter().flatten().filter(|rtt| *rtt > 0.0).reduce(f64::min);
         if let Some(idle) = idle.filter(|_| self.timing.emulator_late == Some(true)) {
             return Some(idle);
         }
-        let known = [self.rtt.min_s, self.rtt.idle_p50_s, self.rtt.mean_s];
+        let known = [self.rtt.min_s, idle, self.rtt.mean_s];
         known.into_iter().flatten().filter(|rtt| *rtt > 0.0).reduce(f64::min)
     }
 
@@ -253,7 +255,9 @@ mod tests {
         assert_eq!(evidence.base_rtt_s(), Some(0.004));
         evidence.timing.emulator_late = Some(true);
         assert_eq!(evidence.base_rtt_s(), Some(0.0201));
-        evidence.rtt.idle_p50_s = None;
+        evidence.rtt.idle_min_s = Some(0.0140);
+        assert_eq!(evidence.base_rtt_s(), Some(0.0140), "a neighbour's queue stood before the test");
+        (evidence.rtt.idle_min_s, evidence.rtt.idle_p50_s) = (None, None);
         assert_eq!(evidence.base_rtt_s(), Some(0.004), "nothing else is known");
     }
 

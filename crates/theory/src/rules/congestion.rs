@@ -137,6 +137,18 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_of_the_slow_start_alone_is_none() {
+        let mut evidence = lossy_path(1e-4);
+        evidence.rtt.loaded_p95_s = Some(0.030);
+        evidence.rtt.smoothed_p90_s = Some(0.0214);
+        assert_eq!(rule(&evidence), None, "a twentieth of the probes met it, and hardly a segment");
+        assert!(super::super::random_loss::rule(&evidence).is_some());
+        evidence.rtt.smoothed_p90_s = Some(0.028);
+        assert!(rule(&evidence).is_some());
+        assert_eq!(super::super::random_loss::rule(&evidence), None);
+    }
+
+    #[test]
     fn loss_without_a_queue_and_queues_without_loss_are_not() {
         assert_eq!(rule(&lossy_path(1e-4)), None);
         assert_eq!(rule(&shaped(100e6)), None);
