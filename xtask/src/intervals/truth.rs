@@ -89,9 +89,11 @@ pub(super) fn truth(looks: &[Look], rate_bps: f64, seconds: f64) -> Option<Truth
         let ahead = at_time(&steps, at + WINDOW_S) - bytes;
         ahead * 8.0 >= LOADED * rate_bps * WINDOW_S
     })?;
-    // Within that window, the load begins where the counter begins to rise by it.
+    // Within that window, the load begins where the counter begins to rise by it. What rose first has gone by when the
+    // receiver's time begins: a bucket that was full lets it through at once, and a rate is that of what comes after the
+    // first read.
     let rises = |two: &[Look]| (two[1].1 - two[0].1) * 8.0 >= LOADED * rate_bps * (two[1].0 - two[0].0);
-    let begin = coarse + steps[coarse..].windows(2).position(rises)?;
+    let begin = coarse + steps[coarse..].windows(2).position(rises)? + 1;
     let (from, _) = *steps.get(begin)?;
     let within: Vec<Look> =
         steps[begin..].iter().copied().take_while(|(at, _)| *at <= from + seconds).collect();
@@ -124,22 +126,27 @@ mod tests {
     use super::*;
 
     /// Frames of 1514 bytes at 2 Mb/s for five seconds, after a second of probes of 106 bytes; looked at every 2 ms.
-    fn looks(frame_bits: f64) -> Vec<Look> {
+    /// `burst` bytes more leave at once with the first frame.
+    fn looks(frame_bits: f64, burst: f64) -> Vec<Look> {
         let counter = |at: f64| {
             let probes = (at.min(1.0) * 100.0).floor() * 106.0;
             let frames = ((at - 1.0).clamp(0.0, 5.2) * 2e6 / frame_bits).floor() * frame_bits / 8.0;
-            probes + frames
+            let burst = if frames > 0.0 { burst } else { 0.0 };
+            probes + frames + burst
         };
         (0..4000).map(|tick| f64::from(tick) * 0.002).map(|at| (at, counter(at))).collect()
     }
 
     #[test]
     fn whole_frames_do_not_blur_the_rate() {
-        let found = truth(&looks(1514.0 * 8.0), 2e6, 5.0).unwrap();
         let expected = 2e6 * 1448.0 / 1514.0;
-        // The time of a step is known to a look, 2 ms of 5 s.
-        assert!((found.rate_bps / expected - 1.0).abs() < 5e-4, "{found:?}");
-        assert!(found.half_bps.is_some_and(|half| half < 0.01 * expected), "{found:?}");
+        // A bucket of 5000 bytes is three frames more.
+        for burst in [0.0, 3.0 * 1514.0] {
+            let found = truth(&looks(1514.0 * 8.0, burst), 2e6, 5.0).unwrap();
+            // The time of a step is known to a look, 2 ms of 5 s.
+            assert!((found.rate_bps / expected - 1.0).abs() < 5e-4, "{found:?}");
+            assert!(found.half_bps.is_some_and(|half| half < 0.01 * expected), "{found:?}");
+        }
     }
 
     #[test]
