@@ -77,7 +77,9 @@ fn kernel_says_so(evidence: &Evidence) -> Option<Finding> {
 /// Whether what the buffer holds of payload allows about the goodput: a buffer that holds many times what the path and its
 /// queues can is no limit, only full.
 fn may_hold(evidence: &Evidence, buffer: f64) -> bool {
-    let in_flight = evidence.tcp.unacked_bytes.filter(|bytes| holds_about(buffer, *bytes));
+    // Of a buffer below a super-packet what is in flight jumps between almost nothing and both, and a sample tells little.
+    let tells = buffer >= SUPER_PACKET_BYTES;
+    let in_flight = evidence.tcp.unacked_bytes.filter(|bytes| tells && holds_about(buffer, *bytes));
     let allows = |window: f64| window_allows_bps(evidence, window).is_some();
     match in_flight {
         Some(bytes) => allows(bytes) || allows(buffer),
@@ -160,6 +162,9 @@ mod tests {
         evidence.rtt.mean_s = Some(5e-6);
         evidence.rtt.loaded_p50_s = None;
         evidence.outcome.goodput_bps = Some(29.6e9);
+        assert_eq!(rule(&evidence).map(|found| found.rule), Some("V06".into()));
+        // Sampled just after a super-packet has left: that alone would allow 105 Gbit/s.
+        evidence.tcp.unacked_bytes = Some(65_483.0);
         assert_eq!(rule(&evidence).map(|found| found.rule), Some("V06".into()));
         // A hundredth of that rate is not held by it.
         evidence.outcome.goodput_bps = Some(0.3e9);
