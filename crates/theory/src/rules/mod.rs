@@ -214,8 +214,13 @@ const ROOMY: f64 = 1.5;
 /// By how much the goodput may exceed what a window allows.
 const EXCEEDED: f64 = 1.15;
 
+/// What the hosts may add to a round trip before a window moves on: the receiver wakes and reads, the sender wakes and
+/// writes. The kernel's own round trip has none of it, which counts between neighbours only.
+pub(crate) const TURNAROUND_S: f64 = 50e-6;
+
 /// The rate that a window allows at the known round trip (the base, the mean, that of probes under load) at which it fits
-/// the goodput best; `None` where it allows too much at each of them to be the limit, or less than came through.
+/// the goodput best, else at the base and what the hosts add; `None` where it allows too much at each of them to be the
+/// limit, or less than came through.
 pub(crate) fn window_allows_bps(evidence: &Evidence, window_bytes: f64) -> Option<(f64, f64)> {
     let goodput = evidence.outcome.goodput_bps.filter(|rate| *rate > 0.0)?;
     let round_trips = [evidence.base_rtt_s(), evidence.rtt.mean_s, evidence.rtt.loaded_p50_s];
@@ -224,9 +229,14 @@ pub(crate) fn window_allows_bps(evidence: &Evidence, window_bytes: f64) -> Optio
         .flatten()
         .filter_map(|rtt| Some((bdp::window_rate_bps(window_bytes, rtt)? * evidence.streams(), rtt)));
     let distance = |rate: f64| (rate / goodput).ln().abs();
-    allowed
+    let known = allowed
         .filter(|(rate, _)| (goodput / EXCEEDED..=ROOMY * goodput).contains(rate))
-        .min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))
+        .min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)));
+    known.or_else(|| {
+        let base = evidence.base_rtt_s()?;
+        let needed = 8.0 * window_bytes * evidence.streams() / goodput;
+        (base..=base + TURNAROUND_S).contains(&needed).then_some((goodput, needed))
+    })
 }
 
 /// Whether the test itself asked for the rate that it got.

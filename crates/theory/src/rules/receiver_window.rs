@@ -202,6 +202,22 @@ mod tests {
     }
 
     #[test]
+    fn between_neighbours_a_window_waits_for_the_hosts_too() {
+        // 4.25 KiB at 5 us are 7 Gbit/s; but nothing comes before the receiver has woken up and read.
+        for (rtt, goodput, named) in [(5e-6, 2.37e9, true), (5e-6, 0.3e9, false), (5e-4, 20e6, false)] {
+            let mut evidence = long_path();
+            let window = Some(4352.0);
+            let windows = &mut evidence.windows;
+            (windows.offered_min_bytes, windows.offered_median_bytes) = (window, window);
+            windows.offered_max_bytes = window;
+            evidence.rtt =
+                crate::evidence::RoundTrip { min_s: Some(rtt), mean_s: Some(rtt), ..Default::default() };
+            evidence.outcome.goodput_bps = Some(goodput);
+            assert_eq!(rule(&evidence).is_some(), named, "{rtt} s, {goodput} bit/s");
+        }
+    }
+
+    #[test]
     fn the_remedy_is_what_holds_the_window() {
         let mut evidence = long_path();
         evidence.windows.rcv_buf_asked_bytes = None;
