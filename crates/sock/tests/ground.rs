@@ -153,7 +153,9 @@ fn the_root_discipline_is_replaced() {
 #[ignore = "needs root and network namespaces"]
 fn frames_cross_a_tap_both_ways_and_super_frames_come_whole() {
     let (netns, tap, index) = with_tap("tap7");
-    assert_eq!((tap.name(), tap.read(&mut [0; 100]).unwrap()), ("tap7", None));
+    assert_eq!(tap.name(), "tap7");
+    // The new interface may already have said who it is; a device without a frame answers at once.
+    while tap.read(&mut [0; 100]).unwrap().is_some() {}
     let sender = inside(&netns, || {
         RoutingSocket::open().unwrap().add_address(index, "10.9.0.1".parse().unwrap(), 24).unwrap();
         // Without a neighbour entry the kernel would ask for the address first.
