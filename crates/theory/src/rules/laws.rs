@@ -77,7 +77,7 @@ fn apply(evidence: &mut Evidence, (which, exponent, share): Change) {
 /// Every round trip of a record at which a window may have been waited for, the hosts' own time among it.
 fn round_trips(evidence: &Evidence) -> impl Iterator<Item = f64> {
     let slowest = evidence.base_rtt_s().map(|base| base + super::TURNAROUND_S);
-    [evidence.base_rtt_s(), evidence.rtt.mean_s, evidence.rtt.loaded_p50_s, slowest].into_iter().flatten()
+    super::known_round_trips(evidence).chain(slowest)
 }
 
 /// The least that a window allows, as a multiple of the goodput.

@@ -218,15 +218,18 @@ const EXCEEDED: f64 = 1.15;
 /// writes. The kernel's own round trip has none of it, which counts between neighbours only.
 pub(crate) const TURNAROUND_S: f64 = 50e-6;
 
-/// The rate that a window allows at the known round trip (the base, the mean, that of probes under load) at which it fits
+/// Every round trip that was measured and at which a window may have been waited for: the base, the mean, that of probes
+/// under load.
+pub(crate) fn known_round_trips(evidence: &Evidence) -> impl Iterator<Item = f64> {
+    [evidence.base_rtt_s(), evidence.rtt.mean_s, evidence.rtt.loaded_p50_s].into_iter().flatten()
+}
+
+/// The rate that a window allows at the known round trip at which it fits
 /// the goodput best, else at the base and what the hosts add; `None` where it allows too much at each of them to be the
 /// limit, or less than came through.
 pub(crate) fn window_allows_bps(evidence: &Evidence, window_bytes: f64) -> Option<(f64, f64)> {
     let goodput = evidence.outcome.goodput_bps.filter(|rate| *rate > 0.0)?;
-    let round_trips = [evidence.base_rtt_s(), evidence.rtt.mean_s, evidence.rtt.loaded_p50_s];
-    let allowed = round_trips
-        .into_iter()
-        .flatten()
+    let allowed = known_round_trips(evidence)
         .filter_map(|rtt| Some((bdp::window_rate_bps(window_bytes, rtt)? * evidence.streams(), rtt)));
     let distance = |rate: f64| (rate / goodput).ln().abs();
     let known = allowed

@@ -3,7 +3,8 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::{
-    Draft, TINY_BUFFER_BYTES, confidence, core_is_full, hosts_have_room, near, slow_reader, window_allows_bps,
+    Draft, TINY_BUFFER_BYTES, confidence, core_is_full, hosts_have_room, known_round_trips, near,
+    slow_reader, window_allows_bps,
 };
 use crate::evidence::Evidence;
 use crate::{bdp, ladder, phrase};
@@ -42,17 +43,24 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         None if fits && fixed => Confidence::Probable,
         None => return None,
     };
+    let was_measured = known_round_trips(evidence).any(|known| known.to_bits() == rtt.to_bits());
+    let measured = if was_measured { rtt } else { evidence.base_rtt_s()? };
+    // What the hosts add nobody measured: it follows from the rate, and is told apart.
+    let hosts = (!was_measured).then_some(rtt - measured);
+    let time =
+        hosts.map_or_else(String::new, |time| format!(" and {} of the hosts' own time", phrase::time(time)));
     let text = format!(
-        "The receive window of {} at a round trip of {} allows {}.",
+        "The receive window of {} at a round trip of {}{time} allows {}.",
         phrase::size(window),
-        phrase::time(rtt),
+        phrase::time(measured),
         phrase::rate(ceiling)
     );
     Draft::new(Cause::ReceiverWindow, "V04", sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("ceiling_bps", Some(ceiling))
         .with("window_bytes", Some(window))
-        .with_time("rtt_ns", Some(rtt))
+        .with_time("rtt_ns", Some(measured))
+        .with_time("hosts_ns", hosts)
         .with("receiver_window_share", held)
         .with("rcv_buf_bytes", evidence.windows.rcv_buf_bytes)
         .share(held)
@@ -213,8 +221,14 @@ mod tests {
             evidence.rtt =
                 crate::evidence::RoundTrip { min_s: Some(rtt), mean_s: Some(rtt), ..Default::default() };
             evidence.outcome.goodput_bps = Some(goodput);
-            assert_eq!(rule(&evidence).is_some(), named, "{rtt} s, {goodput} bit/s");
+            let found = rule(&evidence);
+            assert_eq!(found.is_some(), named, "{rtt} s, {goodput} bit/s");
+            if let Some(found) = found {
+                assert_eq!((found.evidence["rtt_ns"], found.evidence["hosts_ns"]), (5000.0, 9690.0));
+                assert_eq!(found.confidence, Confidence::Probable);
+            }
         }
+        assert!(!rule(&long_path()).unwrap().evidence.contains_key("hosts_ns"));
     }
 
     #[test]
