@@ -25,7 +25,7 @@ const LOADS: [usize; 3] = [0, 4, 16];
 /// Runs at each load, over all rates in turn.
 const RUNS: usize = 100;
 /// How long each run measures, s.
-const LENGTH_S: u64 = 5;
+const LENGTH_S: u64 = 10;
 /// Share of the runs whose interval must hold the truth.
 const HELD: f64 = 0.93;
 
@@ -36,6 +36,7 @@ struct Wish {
     loads: Vec<usize>,
     rates: Vec<f64>,
     linerate: Option<PathBuf>,
+    keep: Option<PathBuf>,
 }
 
 impl Wish {
@@ -46,6 +47,7 @@ impl Wish {
             loads: LOADS.to_vec(),
             rates: RATES.to_vec(),
             linerate: None,
+            keep: None,
         };
         let mut rest = arguments.iter();
         while let Some(name) = rest.next() {
@@ -60,10 +62,11 @@ impl Wish {
                     let mega = |one: &str| number::<f64>(name, one).map(|rate| rate * 1e6);
                     wish.rates = value.split(',').map(mega).collect::<Result<_, _>>()?;
                 }
+                "--keep" => wish.keep = Some(PathBuf::from(value)),
                 "--linerate" => wish.linerate = Some(PathBuf::from(value)),
                 other => {
                     return Err(format!(
-                        "unknown argument {other:?}; known: --runs N, --time SECONDS, --loads 0,4,16, --rates MBITS,…, --linerate PROGRAM"
+                        "unknown argument {other:?}; known: --runs N, --time SECONDS, --loads 0,4,16, --rates MBITS,…, --keep FOLDER, --linerate PROGRAM"
                     ));
                 }
             }
@@ -93,8 +96,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     netns::remove_left_over(path::TASK)?;
     let folder = std::env::temp_dir().join(format!("{}-{}", path::TASK, std::process::id()));
     fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
-    let bench =
-        Bench { linerate, folder: folder.clone(), keeper: Keeper::new(&folder.join("programs.log"))? };
+    if let Some(keep) = &wish.keep {
+        fs::create_dir_all(keep).map_err(|e| format!("cannot make {}: {e}", keep.display()))?;
+    }
+    let keeper = Keeper::new(&folder.join("programs.log"))?;
+    let bench = Bench { linerate, folder: folder.clone(), keeper, keep: wish.keep.clone() };
     let result = measure(&bench, &wish);
     let _ = fs::remove_dir_all(&folder);
     judge(&result?)
@@ -110,8 +116,8 @@ fn measure(bench: &Bench, wish: &Wish) -> Result<Vec<Measured>, String> {
         for (number, &rate) in wish.rates.iter().enumerate() {
             let bottleneck = Bottleneck::make(number, rate)?;
             // Each rate gets its part of the runs, the first ones one more where they do not divide.
-            for _ in (number..wish.runs).step_by(wish.rates.len()) {
-                let one = bench.run(&bottleneck, load, wish.length_s)?;
+            for repeat in (number..wish.runs).step_by(wish.rates.len()) {
+                let one = bench.run(&bottleneck, load, repeat, wish.length_s)?;
                 println!("{}", one.line());
                 all.push(one);
             }
@@ -169,6 +175,7 @@ mod tests {
             counted_half_bps: Some(5e4),
             measured_bps,
             half_width_bps,
+            above_bps: 0.0,
             share,
             main: String::new(),
         }

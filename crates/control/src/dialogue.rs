@@ -22,6 +22,13 @@ use crate::setup::{LAST_BYTES, LAST_DATAGRAMS};
 /// How often a running flow's progress is looked at and told.
 const PROGRESS: Span = Span::from_ms(250);
 
+/// The same for what a server tells over a slow path, at most: it goes the way of a download.
+const SLOWEST_PROGRESS: Span = Span::from_secs(1);
+
+/// What progress may take of the path, and what telling it puts there: a message with its headers.
+const PROGRESS_SHARE: f64 = 0.000_5;
+const PROGRESS_BITS: f64 = 320.0 * 8.0;
+
 /// Samples in one message: keeps every message below the protocol's limit.
 const SAMPLES_AT_ONCE: usize = 64;
 
@@ -33,6 +40,12 @@ const MOST_UNSENT: usize = 256 << 20;
 
 /// Longest wait for the bytes of the control connection to leave at the end.
 const FLUSH: Span = Span::from_ms(500);
+
+/// Time between two messages of progress over a path that carries so much; the usual one while nothing is known.
+fn gap_for(path_bps: f64) -> Span {
+    let gap = Span::from_secs_f64(PROGRESS_BITS / (PROGRESS_SHARE * path_bps)).unwrap_or(PROGRESS);
+    gap.clamp(PROGRESS, SLOWEST_PROGRESS)
+}
 
 /// One end's dialogue and its flows.
 pub(crate) struct Dialogue<S> {
@@ -223,7 +236,7 @@ impl<S: Session> Dialogue<S> {
             let settings = Box::new(handle.settings().clone());
             self.news.push(Happening::Started { flow: *number, side: *side, settings });
         }
-        self.next_progress = self.now() + PROGRESS;
+        self.next_progress = self.now() + self.progress_gap();
     }
 
     /// The drain is over. The sender resets, having noted what is in its queue; a receiver that reset first would
@@ -333,10 +346,20 @@ impl<S: Session> Dialogue<S> {
         }
     }
 
+    /// Time until progress is told again.
+    fn progress_gap(&self) -> Span {
+        let bits = self.flows.values().map(|flow| flow.bytes_seen as f64 * 8.0).sum::<f64>();
+        let begun = self.start.said.map(|said| clock::now().since(said).as_secs_f64());
+        match begun.filter(|elapsed| *elapsed > 0.0 && !self.client) {
+            Some(elapsed) => gap_for(bits / elapsed),
+            None => PROGRESS,
+        }
+    }
+
     fn look_at_flows(&mut self) -> Result<(), ControlError> {
         let tell = self.is_started() && !self.flows.is_empty() && self.now() >= self.next_progress;
         if tell {
-            self.next_progress = self.now() + PROGRESS;
+            self.next_progress = self.now() + self.progress_gap();
         }
         let numbers: Vec<u16> = self.flows.keys().copied().collect();
         for number in numbers {

@@ -108,12 +108,17 @@ fn steady_intervals(flow: &FlowRecord) -> (usize, Vec<f64>) {
 /// Everything behind the ramp, also what is left at the end of the window: rates in bit/s, and how long each held, s.
 fn after_ramp(flow: &FlowRecord) -> (usize, Vec<f64>, Vec<f64>) {
     let (ramp, _) = steady_intervals(flow);
-    let samples = flow.measured_samples_of(Side::Receiver).skip(ramp);
-    let (rates, lengths) = samples
+    let (rates, lengths) = received_from(flow, ramp);
+    (ramp, rates, lengths)
+}
+
+/// Rates of the receiver's intervals from that one on, bit/s, and how long each held, s.
+fn received_from(flow: &FlowRecord, first: usize) -> (Vec<f64>, Vec<f64>) {
+    let samples = flow.measured_samples_of(Side::Receiver).skip(first);
+    samples
         .filter_map(|sample| Some((sample.bitrate()?.bps(), sample.span().as_secs_f64())))
         .filter(|(_, length)| *length > 0.0)
-        .unzip();
-    (ramp, rates, lengths)
+        .unzip()
 }
 
 /// The steady part of a flow; absent when there are too few intervals to tell.

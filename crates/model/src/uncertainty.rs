@@ -1,6 +1,6 @@
 //! How well a rate is known, and why not better.
 
-use linerate_units::{Bitrate, Ratio};
+use linerate_units::{Bitrate, RateInterval, Ratio};
 use serde::{Deserialize, Serialize};
 
 use crate::foreign_text::ForeignText;
@@ -12,8 +12,12 @@ use crate::foreign_text::ForeignText;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Uncertainty {
-    /// Half-width of the interval around the receiver's rate that holds the rate which the path sustains.
+    /// How far the interval that holds the rate which the path sustains reaches to either side of the receiver's rate.
     pub expanded_bps: Bitrate,
+    /// How much further it reaches up: what latency probes and the connection between the two ends took of the path, which
+    /// may have been the flow's. It is counted, and so no part of the uncertainty. Absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside_bps: Option<Bitrate>,
     /// Probability for which the interval is made.
     pub coverage: Ratio,
     /// By what the combined standard uncertainty was multiplied for it.
@@ -22,6 +26,15 @@ pub struct Uncertainty {
     pub main: UncertaintySource,
     /// All contributions, largest first.
     pub contributions: Vec<Contribution>,
+}
+
+impl Uncertainty {
+    /// The receiver's rate with the interval in which the rate lies that the path sustains.
+    #[must_use]
+    pub fn around(&self, rate: Bitrate) -> Option<RateInterval> {
+        let within = rate.within(self.expanded_bps)?;
+        Some(self.beside_bps.map_or(within, |beside| within.with_more_above(beside)))
+    }
 }
 
 /// One contribution to an uncertainty.
@@ -54,7 +67,7 @@ pub enum UncertaintySource {
     Clock,
     /// Bytes that no count explains.
     Unaccounted,
-    /// What else of the run went the same way: latency probes, and the connection between the two ends.
+    /// What else of the run went the same way, in files of earlier versions; see [`Uncertainty::beside_bps`].
     Beside,
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn or_absent<T: ToString>(value: Option<T>) -> String {
 
 /// The rate of a flow as it was received, with the interval in which it lies where that is stated.
 pub(crate) fn known_to(flow: &FlowRecord, rate: Bitrate) -> String {
-    let within = flow.uncertainty.as_ref().and_then(|known| rate.within(known.expanded_bps));
+    let within = flow.uncertainty.as_ref().and_then(|known| known.around(rate));
     within.map_or_else(|| rate.to_string(), |within| within.to_string())
 }
 

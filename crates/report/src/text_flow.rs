@@ -169,7 +169,7 @@ fn uncertainty(flow: &FlowRecord) -> Option<String> {
     let known = flow.uncertainty.as_ref()?;
     let main = known.contributions.iter().find(|part| part.source == known.main)?;
     let (share, why) = (percent(known.coverage), part_name(main));
-    let ends = flow.bitrate()?.within(known.expanded_bps)?.ends();
+    let ends = known.around(flow.bitrate()?)?.ends();
     Some(format!("{ends} ({share} interval), mainly {why}: {}", main.because))
 }
 

@@ -33,8 +33,11 @@ pub struct Observed {
     /// How long each of them was, s; empty where all are equally long.
     pub steady_s: Vec<f64>,
     /// Rates at which the sender saw segments delivered, whatever was missing before them, bit/s. Where packets were
-    /// lost, the receiver's intervals show when holes were filled, and these what the path carried. Empty where unknown.
+    /// lost, the receiver's intervals show when holes were filled, and these what the path carried; where a receiver reads
+    /// late, they do not show it. Empty where unknown.
     pub delivered_bps: Vec<f64>,
+    /// Payload of a full segment, bytes: what is delivered is counted in these.
+    pub segment_bytes: Option<f64>,
     /// Whether they are what the sender saw acknowledged, because the receiver told none.
     pub by_sender: bool,
     /// Whether a ramp was found before them.
@@ -70,7 +73,6 @@ pub fn budget(observed: &Observed) -> Option<Uncertainty> {
         wake_up(observed, rate, elapsed),
         Some(clock(observed, rate, elapsed)),
         unaccounted(observed, elapsed),
-        beside(observed),
     ];
     let mut parts: Vec<Part> = parts.into_iter().flatten().filter(|part| part.standard_bps > 0.0).collect();
     parts.sort_by(|a, b| b.standard_bps.total_cmp(&a.standard_bps));
@@ -82,6 +84,7 @@ pub fn budget(observed: &Observed) -> Option<Uncertainty> {
     let contributions = parts.into_iter().filter_map(Part::told).collect::<Vec<_>>();
     Some(Uncertainty {
         expanded_bps: Bitrate::from_bps(factor * combined)?,
+        beside_bps: observed.beside_bps.and_then(positive).and_then(Bitrate::from_bps),
         coverage: Ratio::new(COVERAGE)?,
         coverage_factor: factor,
         main: contributions.first()?.source,
@@ -120,6 +123,8 @@ fn difference(width: f64) -> f64 {
 /// The standard error of the mean of the steady intervals.
 struct Spread {
     standard_error: f64,
+    /// The same with what whole reads and late ones add to it.
+    seen_error: f64,
     freedom: f64,
     intervals: usize,
     batches: Option<usize>,
@@ -157,11 +162,14 @@ fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
     let lengths = if observed.steady_s.len() == intervals { &observed.steady_s } else { &equal };
     let late_bits = late_bits(steady, lengths);
     let moved = moved_bits(observed, late_bits).max(late_bits * 2_f64.sqrt());
-    let received = batches(steady, lengths, moved);
-    let found = delivered(observed, elapsed, received.as_ref()).or(received);
-    if let Some(found) = found {
+    let received = batches(steady, lengths, moved).map(|found| Spread { late_bits, ..found });
+    let delivered = delivered(observed, elapsed, received.as_ref());
+    // The path's rate varies at both ends alike. What only one of them shows is that end's own: a hole that is filled, a
+    // thread that looks late.
+    let both = [received, delivered].into_iter().flatten();
+    if let Some(found) = both.min_by(|a, b| a.seen_error.total_cmp(&b.seen_error)) {
         let mean = series::weighted_batch_means(steady, lengths, COVERAGE).map_or(found.mean, |own| own.mean);
-        return Some(Spread { mean, late_bits, ..found });
+        return Some(Spread { mean, ..found });
     }
     let correlation = series::autocorrelation(steady, 1)?.max(0.0);
     let worth = series::effective_samples(intervals as f64, correlation)?;
@@ -171,7 +179,17 @@ fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
     let standard_error = finite((series::variance(steady)? / worth).sqrt())?;
     let mean = series::mean(steady)?;
     let freedom = worth - 1.0;
-    Some(Spread { standard_error, freedom, intervals, batches: None, delivered: false, mean, late_bits })
+    let seen_error = standard_error;
+    Some(Spread {
+        standard_error,
+        seen_error,
+        freedom,
+        intervals,
+        batches: None,
+        delivered: false,
+        mean,
+        late_bits,
+    })
 }
 
 /// Batch means of some intervals, of which each may have so many bits too much or too little at its ends.
@@ -179,8 +197,10 @@ fn batches(rates: &[f64], lengths: &[f64], moved_bits: f64) -> Option<Spread> {
     let found = series::weighted_batch_means(rates, lengths, COVERAGE)?;
     let batches = found.batches as f64;
     let batch_s = lengths.iter().sum::<f64>() / batches;
+    let seen_error = found.standard_error()?;
     Some(Spread {
-        standard_error: without_grain(found.standard_error()?, moved_bits / batch_s, batches),
+        standard_error: without_grain(seen_error, moved_bits / batch_s, batches),
+        seen_error,
         freedom: batches - 1.0,
         intervals: rates.len(),
         batches: Some(found.batches),
@@ -194,10 +214,14 @@ fn batches(rates: &[f64], lengths: &[f64], moved_bits: f64) -> Option<Spread> {
 fn delivered(observed: &Observed, elapsed: f64, received: Option<&Spread>) -> Option<Spread> {
     let rates = &observed.delivered_bps;
     let lengths = vec![elapsed / rates.len().max(1) as f64; rates.len()];
-    let found = batches(rates, &lengths, late_bits(rates, &lengths) * 2_f64.sqrt())?;
+    let late_bits = late_bits(rates, &lengths);
+    // An acknowledgement may wait for a second segment (RFC 5681, 4.2).
+    let segments = observed.segment_bytes.and_then(not_negative).unwrap_or(0.0) * 2.0;
+    let found = batches(rates, &lengths, (late_bits * 2_f64.sqrt()).max(difference(segments) * 8.0))?;
     let mean = received.map(|own| own.mean).or_else(|| series::mean(&observed.steady_bps))?;
     let scale = positive(mean)? / positive(found.mean)?;
-    Some(Spread { standard_error: found.standard_error * scale, mean, delivered: true, ..found })
+    let (standard_error, seen_error) = (found.standard_error * scale, found.seen_error * scale);
+    Some(Spread { standard_error, seen_error, mean, late_bits, delivered: true, ..found })
 }
 
 /// What an interval may have too much or too little at its two ends together, as a standard deviation: whole reads, or
@@ -260,8 +284,12 @@ fn edges(observed: &Observed, varied: &Spread, rate: f64, elapsed: f64) -> Optio
 }
 
 /// What had been delivered and not been read at the end, because something before it was missing, and how much that
-/// differs from one moment to the next anyway: bits, as a standard deviation. Absent where the sender told nothing.
+/// differs from one moment to the next anyway: bits, as a standard deviation. Absent where the sender told nothing, and
+/// with one stream: its time ends with its last read, which takes all there is.
 fn held_back_bits(observed: &Observed, elapsed: f64) -> Option<f64> {
+    if observed.streams <= 1.0 {
+        return None;
+    }
     let (received, delivered) = (&observed.steady_bps, &observed.delivered_bps);
     let count = received.len().min(delivered.len());
     let length = elapsed / received.len().max(1) as f64;
@@ -278,13 +306,6 @@ fn held_back_bits(observed: &Observed, elapsed: f64) -> Option<f64> {
     let usual = order::percentile(&behind, 0.25).filter(|_| count >= FEWEST_NEIGHBOURS)?;
     let held = (behind.last()? - usual).max(0.0);
     finite(rectangular(held).hypot(spread::robust_sigma(&behind)? * 2_f64.sqrt()))
-}
-
-/// Probes and the dialogue share the path with the flow. Where it is full, they took what the flow did not get.
-fn beside(observed: &Observed) -> Option<Part> {
-    let taken = positive(observed.beside_bps?)?;
-    let because = format!("probes and the dialogue took {} of the path", phrase::rate(taken));
-    Some(part(Source::Beside, rectangular(taken), because))
 }
 
 fn wake_up(observed: &Observed, rate: f64, elapsed: f64) -> Option<Part> {
@@ -426,10 +447,40 @@ mod tests {
     }
 
     #[test]
-    fn probes_beside_the_flow_may_have_cost_it_what_they_took() {
+    fn what_probes_took_of_the_path_is_above_the_rate_and_no_doubt() {
         let found = budget(&Observed { beside_bps: Some(85e3), ..gigabit() }).unwrap();
-        near(standard(&found, Source::Beside).unwrap(), 85e3 / 3_f64.sqrt());
-        assert_eq!(standard(&budget(&gigabit()).unwrap(), Source::Beside), None);
+        assert_eq!(found.expanded_bps, budget(&gigabit()).unwrap().expanded_bps);
+        let around = found.around(Bitrate::from_bps(941.5e6).unwrap()).unwrap();
+        let half = found.expanded_bps.bps();
+        near(941.5e6 - around.low().bps(), half);
+        near(around.high().bps() - 941.5e6, half + 85e3);
+        assert_eq!(budget(&gigabit()).unwrap().beside_bps, None);
+    }
+
+    /// Both ends of 612 Mb/s that swing by themselves, and one of them with a thread that looks late.
+    #[test]
+    fn what_only_one_end_shows_is_no_variation_of_the_path() {
+        let mut random = StdRng::seed_from_u64(11);
+        let path: Vec<f64> = (0..100).map(|_| random.random_range(610e6..614e6)).collect();
+        let late: Vec<f64> = (0..=100).map(|i| if i % 13 == 0 { 0.08 } else { 0.0 }).collect();
+        let read: Vec<f64> = path
+            .iter()
+            .zip(late.windows(2))
+            .map(|(rate, two)| rate * (0.1 + two[0] - two[1]) / 0.1)
+            .collect();
+        let goodput_bps = path.iter().sum::<f64>() / 100.0;
+        let of = |steady_bps: &Vec<f64>, delivered_bps: &Vec<f64>| {
+            let (steady_bps, delivered_bps) = (steady_bps.clone(), delivered_bps.clone());
+            let read_bytes = Some(1448.0);
+            let seen = Observed { goodput_bps, steady_bps, delivered_bps, read_bytes, ..gigabit() };
+            standard(&budget(&seen).unwrap(), Source::Variation).unwrap()
+        };
+        let (neither, receiver, sender) = (of(&path, &path), of(&read, &path), of(&path, &read));
+        for one in [receiver, sender] {
+            assert!((0.8..1.25).contains(&(one / neither)), "{one} {neither}");
+        }
+        // Of the path's own swing nothing is lost: 4 Mb/s over √12 in a hundred intervals are 115 kb/s.
+        assert!((60e3..230e3).contains(&neither), "{neither}");
     }
 
     #[test]

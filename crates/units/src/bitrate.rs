@@ -55,7 +55,7 @@ impl Bitrate {
     /// The rate with the interval in which it lies; absent when the half-width is 0, which nothing is.
     #[must_use]
     pub fn within(self, half_width: Self) -> Option<RateInterval> {
-        (half_width.0 > 0.0).then_some(RateInterval { rate: self, half_width })
+        (half_width.0 > 0.0).then_some(RateInterval { rate: self, half_width, above: Self(0.0) })
     }
 
     /// A text that parses back to the same rate.
@@ -74,9 +74,16 @@ impl Bitrate {
 pub struct RateInterval {
     rate: Bitrate,
     half_width: Bitrate,
+    above: Bitrate,
 }
 
 impl RateInterval {
+    /// The same with an upper end that is so much higher.
+    #[must_use]
+    pub const fn with_more_above(self, above: Bitrate) -> Self {
+        Self { above, ..self }
+    }
+
     /// Lower end; 0 where the half-width is larger than the rate.
     #[must_use]
     pub fn low(&self) -> Bitrate {
@@ -86,7 +93,7 @@ impl RateInterval {
     /// Upper end.
     #[must_use]
     pub fn high(&self) -> Bitrate {
-        Bitrate((self.rate.0 + self.half_width.0).min(f64::MAX))
+        Bitrate((self.rate.0 + self.half_width.0 + self.above.0).min(f64::MAX))
     }
 
     /// Both ends, as `941.1 to 941.9 Mb/s`.

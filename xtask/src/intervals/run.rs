@@ -1,5 +1,6 @@
 //! One measurement over the path, beside what its bottleneck counted.
 
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub(super) struct Bench {
     pub(super) linerate: PathBuf,
     pub(super) folder: PathBuf,
     pub(super) keeper: Keeper,
+    /// Where the results and what the bottleneck counted are kept, if they are.
+    pub(super) keep: Option<PathBuf>,
 }
 
 /// What a run said, and what it was.
@@ -39,8 +42,10 @@ pub(super) struct Measured {
     pub(super) counted_half_bps: Option<f64>,
     /// What was printed.
     pub(super) measured_bps: f64,
-    /// Half-width of the printed interval; absent where none is stated.
+    /// How far the printed interval reaches to either side of the rate; absent where none is stated.
     pub(super) half_width_bps: Option<f64>,
+    /// How much further it reaches up, for what else of the run was on the path.
+    pub(super) above_bps: f64,
     /// The printed share of the ceiling.
     pub(super) share: Option<f64>,
     /// What the interval is mainly wide for.
@@ -49,7 +54,13 @@ pub(super) struct Measured {
 
 impl Bench {
     /// Measures an upload for so many seconds.
-    pub(super) fn run(&self, path: &Bottleneck, load: usize, length_s: u64) -> Result<Measured, String> {
+    pub(super) fn run(
+        &self,
+        path: &Bottleneck,
+        load: usize,
+        repeat: usize,
+        length_s: u64,
+    ) -> Result<Measured, String> {
         let mut server = self.start(path.server(), &["serve", "-p", "0", "--json", "--one-off"])?;
         let port = server.find_line(CLIENT_TIMEOUT, listening_port)?.to_string();
         let watch = Watch::start(path.router())?;
@@ -60,6 +71,13 @@ impl Bench {
         drop(server);
         let document: Value =
             serde_json::from_slice(&output?).map_err(|e| format!("the client printed no JSON: {e}"))?;
+        if let Some(keep) = &self.keep {
+            let name = format!("{load}-{:.1}-{repeat}.json", path.rate_bps / 1e6);
+            let kept = serde_json::json!({ "result": document, "looks": looks });
+            let file = keep.join(name);
+            fs::write(&file, kept.to_string())
+                .map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+        }
         let flow = &document["flows"][0];
         let number = |pointer: &str| flow.pointer(pointer).and_then(Value::as_f64);
         let measured_bps = number("/receiver/bitrate_bps").ok_or("the result has no rate")?;
@@ -73,6 +91,7 @@ impl Bench {
             counted_half_bps: half_bps,
             measured_bps,
             half_width_bps: number("/uncertainty/expanded_bps"),
+            above_bps: number("/uncertainty/beside_bps").unwrap_or(0.0),
             share: number("/ceiling/share"),
             main: flow.pointer("/uncertainty/main").and_then(Value::as_str).unwrap_or_default().to_owned(),
         })
@@ -101,7 +120,8 @@ impl Measured {
 
     /// Whether the interval holds the truth.
     pub(super) fn holds(&self) -> bool {
-        self.half_width_bps.is_some_and(|half| (self.measured_bps - self.truth_bps).abs() <= half)
+        let missing = self.truth_bps - self.measured_bps;
+        self.half_width_bps.is_some_and(|half| (-half..=half + self.above_bps).contains(&missing))
     }
 
     /// The half-width that the interval may have.
@@ -109,10 +129,16 @@ impl Measured {
         (WIDER * self.counted_half_bps.unwrap_or(0.0)).max(NARROW / 2.0 * self.measured_bps)
     }
 
+    /// Half of the width of the printed interval.
+    fn half_printed_bps(&self) -> Option<f64> {
+        self.half_width_bps.map(|half| half + self.above_bps / 2.0)
+    }
+
     /// Whether the interval is narrow enough.
     pub(super) fn is_narrow(&self) -> bool {
         // Where the bottleneck's own counts say nothing of their mean, nothing can be compared.
-        self.counted_half_bps.is_none() || self.half_width_bps.is_some_and(|half| half <= self.allowed_bps())
+        self.counted_half_bps.is_none()
+            || self.half_printed_bps().is_some_and(|half| half <= self.allowed_bps())
     }
 
     /// A line for a person.
@@ -132,7 +158,7 @@ impl Measured {
             mega(self.rate_bps),
             mega(self.truth_bps),
             mega(self.measured_bps),
-            self.half_width_bps.map_or_else(|| "-".to_owned(), percent),
+            self.half_printed_bps().map_or_else(|| "-".to_owned(), percent),
             percent(self.allowed_bps()),
             share,
             marks.join(" ")
@@ -155,12 +181,16 @@ mod tests {
             counted_half_bps: counted,
             measured_bps: 95e6,
             half_width_bps: Some(half),
+            above_bps: 0.0,
             share: None,
             main: String::new(),
         };
         assert!(one(95e3, Some(0.0)).is_narrow() && !one(96e3, Some(0.0)).is_narrow());
         assert!(one(2e6, Some(1e6)).is_narrow() && !one(2.1e6, Some(1e6)).is_narrow());
         assert!(one(9e6, None).is_narrow());
+        let above = |truth_bps| Measured { truth_bps, above_bps: 2e5, ..one(9e4, Some(0.0)) };
+        assert!(above(95e6 + 2.8e5).holds() && !above(95e6 + 3e5).holds() && !above(95e6 - 1e5).holds());
+        assert!(!above(95e6).is_narrow(), "half of what is above counts");
         assert!(one(1e3, None).holds() && one(9.4e4, None).line().contains("0.099 %"));
     }
 }

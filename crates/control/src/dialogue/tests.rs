@@ -8,9 +8,9 @@ use std::time::Duration;
 use linerate_proto::{Input, Output, PeerError, Session};
 use linerate_sock::clock;
 use linerate_sock::poll::{Interest, poll_few};
-use linerate_units::Timestamp;
+use linerate_units::{Span, Timestamp};
 
-use super::{BYTES_AT_ONCE, Dialogue};
+use super::{BYTES_AT_ONCE, Dialogue, gap_for};
 
 /// Counts what it is given; wants a tick a millisecond after its start.
 #[derive(Default)]
@@ -62,4 +62,11 @@ fn whoever_owns_a_dialogue_and_its_deadlines_get_their_turn_however_much_the_pee
     }
     drop(dialogue);
     flood.join().unwrap();
+}
+
+#[test]
+fn progress_is_no_load_on_a_slow_path() {
+    for (path_bps, gap) in [(f64::NAN, 250), (0.0, 250), (1e6, 1000), (10e6, 512), (1e9, 250)] {
+        assert_eq!(gap_for(path_bps), Span::from_ms(gap), "{path_bps}");
+    }
 }

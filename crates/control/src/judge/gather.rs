@@ -161,7 +161,11 @@ impl View<'_> {
         Outcome {
             // The steady mean is what a ceiling can be compared with; the whole mean where there is no steady part.
             goodput_bps: steady_mean.or_else(|| receiver.map(|tally| tally.bitrate.bps())),
-            uncertainty_bps: self.flow.uncertainty.as_ref().map(|known| known.expanded_bps.bps()),
+            uncertainty_bps: self
+                .flow
+                .uncertainty
+                .as_ref()
+                .map(|known| known.expanded_bps.bps() + known.beside_bps.map_or(0.0, Bitrate::bps)),
             whole_bps: receiver.and_then(|tally| self.whole_bps(tally)),
             counted_by: None,
             measured_s: self.measured_s(interval_s.map(|interval| interval * steady.len() as f64)),

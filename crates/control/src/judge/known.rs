@@ -7,7 +7,7 @@ use linerate_theory::ramp;
 use linerate_theory::uncertainty::{Observed, budget};
 use linerate_units::{Bitrate, Bytes, Span};
 
-use super::after_ramp;
+use super::{after_ramp, received_from};
 
 /// The uncertainty of the receiver's rate; absent where too little was measured to state one.
 pub(super) fn uncertainty(record: &RunRecord, flow: &FlowRecord) -> Option<Uncertainty> {
@@ -16,7 +16,8 @@ pub(super) fn uncertainty(record: &RunRecord, flow: &FlowRecord) -> Option<Uncer
 
 fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
     let tally = flow.receiver.as_ref()?;
-    let (ramp, mut steady_bps, steady_s) = after_ramp(flow);
+    let delivered = delivered(flow);
+    let (mut steady_bps, steady_s, ramp) = steady_part(flow, &delivered);
     // A receiver that is a program of others tells no intervals; what it acknowledged, our kernel knows.
     let acknowledged = steady_bps.is_empty().then(|| acknowledged(flow)).filter(|rates| !rates.is_empty());
     let by_sender = acknowledged.is_some();
@@ -34,7 +35,8 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
         streams: f64::from(flow.plan.streams),
         steady_bps,
         steady_s,
-        delivered_bps: delivered(flow, ramp),
+        delivered_bps: delivered.into_iter().skip(ramp).collect(),
+        segment_bytes: segment(flow),
         by_sender,
         ramped: ramp > 0,
         read_bytes: calls.map(|calls| tally.bytes.get() as f64 / calls as f64),
@@ -48,20 +50,34 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
     })
 }
 
-/// Rates at which the sender saw full segments delivered, behind the ramp and without the last interval, where some were
-/// sent again: then the receiver's intervals show when holes were filled.
-fn delivered(flow: &FlowRecord, ramp: usize) -> Vec<f64> {
-    let samples: Vec<&Sample> = flow.measured_samples_of(Side::Sender).collect();
-    let again: u64 = samples.iter().filter_map(|sample| sample.readings.get(RETRANSMITS)).sum();
-    if again == 0 {
-        return Vec::new();
+/// Rates and lengths of the receiver's intervals behind the ramp, and how many belong to that. Where segments were missing,
+/// what could be read at the start says little of how the rate rose: what was delivered does.
+fn steady_part(flow: &FlowRecord, delivered: &[f64]) -> (Vec<f64>, Vec<f64>, usize) {
+    let (ramp, steady_bps, steady_s) = after_ramp(flow);
+    let again =
+        flow.measured_samples_of(Side::Sender).any(|sample| sample.readings.get(RETRANSMITS) > Some(0));
+    let rose = again.then(|| ramp::find(delivered)).flatten().map_or(ramp, |found| found.intervals);
+    if rose == ramp {
+        return (steady_bps, steady_s, ramp);
     }
-    let rate = |sample: &&Sample| {
+    let (steady_bps, steady_s) = received_from(flow, rose);
+    (steady_bps, steady_s, rose)
+}
+
+/// Rates at which the sender saw full segments delivered, without the last interval.
+fn delivered(flow: &FlowRecord) -> Vec<f64> {
+    let rate = |sample: &Sample| {
         let (segments, segment) = (sample.readings.get(DELIVERED)?, sample.readings.get(SND_MSS)?);
         Some(Bitrate::of(Bytes::new(segments * segment.get()), sample.span())?.bps())
     };
-    let rates: Vec<f64> = samples.iter().skip(ramp).filter_map(rate).collect();
-    rates[..rates.len().saturating_sub(1)].to_vec()
+    let mut rates: Vec<f64> = flow.measured_samples_of(Side::Sender).filter_map(rate).collect();
+    rates.pop();
+    rates
+}
+
+fn segment(flow: &FlowRecord) -> Option<f64> {
+    let sizes = flow.measured_samples_of(Side::Sender).filter_map(|sample| sample.readings.get(SND_MSS));
+    sizes.map(|size| size.get() as f64).reduce(f64::max)
 }
 
 /// Rates at which our kernel saw payload acknowledged, without the last interval, which the end cuts.

@@ -3,7 +3,7 @@
 use linerate_model::{Cause, Finding};
 
 use super::{
-    Draft, confidence, core_is_full, granted, host_busy, is_crowded, is_starved, rate_was_asked_for,
+    Draft, STARVED, confidence, core_is_full, granted, host_busy, is_crowded, is_starved, rate_was_asked_for,
 };
 use crate::evidence::{Evidence, Host};
 use crate::phrase;
@@ -44,17 +44,24 @@ pub(super) fn got_what_it_asked(evidence: &Evidence, host: &Host) -> bool {
 
 /// Whether the host's busiest thread nearly fills a core while no link can be the limit.
 pub(super) fn is_nearly_full(evidence: &Evidence, host: &Host) -> bool {
-    evidence.line_rate_bps().is_none() && share(host) >= NEARLY_FULL * granted(host)
+    evidence.line_rate_bps().is_none() && wanted(host) >= NEARLY_FULL * granted(host)
 }
 
 /// Whether the rate is close to what the processor allows.
 pub(super) fn is_near(host: &Host) -> bool {
-    core_is_full(host) || share(host) >= NEARLY_FULL * granted(host)
+    core_is_full(host) || wanted(host) >= NEARLY_FULL * granted(host)
 }
 
 /// The busiest thread's share, 0 when unknown.
 pub(super) fn share(host: &Host) -> f64 {
     host.thread_share.unwrap_or(0.0)
+}
+
+/// What the busiest thread would have used of a core: what it had, and the time for which it was ready and waited. Where
+/// other programs kept it waiting for long, the wait tells of them and not of the thread.
+fn wanted(host: &Host) -> f64 {
+    let waits = host.thread_wait_share.filter(|waits| *waits < STARVED || !host_busy::by_others(host));
+    share(host) + waits.unwrap_or(0.0)
 }
 
 /// What fills the processor, in words.
@@ -100,6 +107,22 @@ mod tests {
         assert_eq!(rule(&evidence), None);
         evidence.sender.all_cores_share = Some(0.98);
         assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::CpuSender));
+    }
+
+    #[test]
+    fn a_thread_that_waits_a_little_wants_the_whole_core() {
+        let mut evidence = loopback();
+        evidence.sender.thread_share = Some(0.83);
+        evidence.receiver.thread_share = Some(0.5);
+        assert_eq!(rule(&evidence), None);
+        evidence.sender.thread_wait_share = Some(0.08);
+        assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::CpuSender));
+        // A wait that others made for long, on a path with a queue, says nothing of this thread.
+        evidence.sender.thread_share = Some(0.3);
+        evidence.sender.thread_wait_share = Some(0.6);
+        evidence.sender.others_share = Some(0.9);
+        (evidence.tcp.retransmits, evidence.tcp.segments_sent) = (Some(1e3), Some(1e5));
+        assert_eq!(rule(&evidence), None);
     }
 
     #[test]
