@@ -17,7 +17,7 @@ pub(super) fn uncertainty(record: &RunRecord, flow: &FlowRecord) -> Option<Uncer
 fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
     let tally = flow.receiver.as_ref()?;
     let delivered = delivered(flow);
-    let (mut steady_bps, steady_s, ramp) = steady_part(flow, &delivered);
+    let (mut steady_bps, steady_s, ramp) = steady_part(flow, &delivered, tally.elapsed.as_secs_f64());
     // A receiver that is a program of others tells no intervals; what it acknowledged, our kernel knows.
     let acknowledged = steady_bps.is_empty().then(|| acknowledged(flow)).filter(|rates| !rates.is_empty());
     let by_sender = acknowledged.is_some();
@@ -52,16 +52,39 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
 
 /// Rates and lengths of the receiver's intervals behind the ramp, and how many belong to that. Where segments were missing,
 /// what could be read at the start says little of how the rate rose: what was delivered does.
-fn steady_part(flow: &FlowRecord, delivered: &[f64]) -> (Vec<f64>, Vec<f64>, usize) {
-    let (ramp, steady_bps, steady_s) = after_ramp(flow);
-    let again =
-        flow.measured_samples_of(Side::Sender).any(|sample| sample.readings.get(RETRANSMITS) > Some(0));
+fn steady_part(flow: &FlowRecord, delivered: &[f64], elapsed_s: f64) -> (Vec<f64>, Vec<f64>, usize) {
+    let (ramp, ..) = after_ramp(flow);
+    let again = flow
+        .measured_samples_of(Side::Sender)
+        .any(|sample| sample.readings.get(RETRANSMITS).is_some_and(|segments| segments > 0));
     let rose = again.then(|| ramp::find(delivered)).flatten().map_or(ramp, |found| found.intervals);
-    if rose == ramp {
-        return (steady_bps, steady_s, ramp);
-    }
+    let before = flow.measured_samples_of(Side::Receiver).take(rose);
+    let before_s: f64 = before.map(|sample| sample.span().as_secs_f64()).sum();
     let (steady_bps, steady_s) = received_from(flow, rose);
+    let (steady_bps, steady_s) = until_last_read(steady_bps, steady_s, elapsed_s - before_s);
     (steady_bps, steady_s, rose)
+}
+
+/// Intervals that end with the last read: what is behind it brought nothing, and is no part of the receiver's time. So
+/// their mean is that of the rate which is stated.
+fn until_last_read(mut rates: Vec<f64>, mut lengths: Vec<f64>, time_s: f64) -> (Vec<f64>, Vec<f64>) {
+    let surplus = lengths.iter().sum::<f64>() - time_s;
+    // Of the last interval at least half is left; otherwise it becomes one with that before it.
+    while let ([.., before, last], [.., bits_before, bits]) = (&mut lengths[..], &mut rates[..])
+        && surplus > 0.0
+    {
+        if *last >= 2.0 * surplus {
+            *bits *= *last / (*last - surplus);
+            *last -= surplus;
+            break;
+        }
+        let together = *before + *last;
+        *bits_before = (*bits_before * *before + *bits * *last) / together;
+        *before = together;
+        lengths.pop();
+        rates.pop();
+    }
+    (rates, lengths)
 }
 
 /// Rates at which the sender saw full segments delivered, without the last interval.
@@ -108,4 +131,27 @@ fn beside_bps(flow: &FlowRecord, elapsed_s: f64) -> Option<f64> {
         dialogue.map(|counts| counts.sent_bytes.get() as f64 + counts.segments_out as f64 * SEGMENT);
     let bytes = probes.unwrap_or(0.0) + dialogue.unwrap_or(0.0);
     (elapsed_s > 0.0 && bytes > 0.0).then(|| bytes * 8.0 / elapsed_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_behind_the_last_read_is_no_part_of_the_time() {
+        let of = |time| until_last_read(vec![100.0, 100.0, 60.0], vec![0.1; 3], time);
+        // The last read came when three fifths, or almost nothing, of the last interval had passed.
+        let (rates, lengths) = of(0.26);
+        assert!((rates[2] - 100.0).abs() < 1e-9 && (lengths[2] - 0.06).abs() < 1e-9, "{rates:?} {lengths:?}");
+        let (rates, lengths) = until_last_read(vec![100.0, 100.0, 1.0], vec![0.1; 3], 0.201);
+        assert_eq!(rates.len(), 2);
+        assert!(
+            (rates[1] - 100.0).abs() < 1e-6 && (lengths[1] - 0.101).abs() < 1e-9,
+            "{rates:?} {lengths:?}"
+        );
+        // Nothing to take off; nothing left.
+        assert_eq!(of(0.4), (vec![100.0, 100.0, 60.0], vec![0.1; 3]));
+        assert_eq!(of(-1.0).0.len(), 1);
+        assert_eq!(until_last_read(Vec::new(), Vec::new(), 1.0), (Vec::new(), Vec::new()));
+    }
 }

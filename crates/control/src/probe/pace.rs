@@ -16,7 +16,7 @@ const PROBE_BITS: f64 = (64 + 8 + 40 + 14) as f64 * 8.0;
 const SHARE: f64 = 0.000_5;
 /// The same on slow paths, where it would be too few: up to [`FEW`] probes in a second.
 const SLOW_SHARE: f64 = 0.001;
-const FEW: f64 = 10.0;
+const FEW: f64 = 5.0;
 
 /// The time between probes, told to the thread that sends them.
 #[derive(Debug)]
@@ -71,8 +71,8 @@ mod tests {
         }
         assert_eq!(gap(3e8), GAP);
         assert_eq!((gap(0.0), gap(f64::NAN)), (LONGEST_GAP, LONGEST_GAP));
-        // 12 Mb/s: ten in a second, which are less than a thousandth.
-        assert_eq!(gap(12e6), Span::from_ms(100));
+        // 6 Mb/s: five in a second, which are less than a thousandth.
+        assert_eq!(gap(6e6), Span::from_ms(200));
     }
 
     #[test]
